@@ -1,0 +1,37 @@
+# `make demo` and `make test` each work as the very first command on a fresh clone.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: demo test check lint bench clean help
+
+help: ## Say what there is to make
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+$(READY): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[lab,dev]'
+	@touch $@
+
+demo: $(READY) ## Five methods on real flights over a one-way graph; writes oneway-demo/
+	$(BIN)/oneway demo
+
+test: $(READY) ## All tests
+	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+lint: $(READY) ## Formatting, types and the layer contracts
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+check: lint test ## What CI runs
+
+bench: $(READY) ## Speed and memory, as ratios measured in one run
+	$(BIN)/python benchmarks/engines.py
+	$(BIN)/python benchmarks/susy.py
+	$(BIN)/python benchmarks/scaling.py
+
+clean: ## Remove the virtual environment and caches
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

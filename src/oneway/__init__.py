@@ -1,0 +1,91 @@
+"""Learn together over one-way trust, without a server.
+
+>>> import oneway as ow
+>>> graph = ow.TrustGraph.random(num_nodes=20, max_receivers=10, seed=7)
+>>> stream = ow.streams.synthetic(num_samples=2000, num_features=5, seed=7).table.deal(num_nodes=20)
+>>> run = ow.simulate(ow.OnlinePushSum(0.3), ow.models.LogisticRegression(), stream, graph)
+>>> run.estimates.shape
+(20, 6)
+
+Names are looked up when they are first used, so that a small installation without the `lab` extra
+imports quickly and only asks for packages it needs.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from oneway.errors import MissingExtraError, OnewayError
+
+if TYPE_CHECKING:
+    from oneway import algorithms, metrics, models, streams, topology
+    from oneway.algorithms import (
+        Centralised,
+        InverseSqrt,
+        Isolated,
+        MutualGossip,
+        NaiveGossip,
+        OnlinePushSum,
+    )
+    from oneway.simulator import Run, simulate
+    from oneway.streams import Stream, Table
+    from oneway.topology import TrustGraph
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Centralised",
+    "InverseSqrt",
+    "Isolated",
+    "MutualGossip",
+    "NaiveGossip",
+    "OnewayError",
+    "OnlinePushSum",
+    "Run",
+    "Stream",
+    "Table",
+    "TrustGraph",
+    "algorithms",
+    "metrics",
+    "models",
+    "simulate",
+    "streams",
+    "topology",
+]
+
+_HOME = {
+    "Centralised": "algorithms",
+    "InverseSqrt": "algorithms",
+    "Isolated": "algorithms",
+    "MutualGossip": "algorithms",
+    "NaiveGossip": "algorithms",
+    "OnlinePushSum": "algorithms",
+    "Run": "simulator",
+    "Stream": "streams",
+    "Table": "streams",
+    "TrustGraph": "topology",
+    "simulate": "simulator",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import what is asked for.
+
+    Raises:
+        MissingExtraError: If it needs a package that is not installed.
+    """
+    if name not in __all__:
+        raise AttributeError(f"module 'oneway' has no attribute {name!r}")
+    try:
+        module = import_module(f"oneway.{_HOME.get(name, name)}")
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(
+            f"oneway.{name} needs {error.name}, which is not installed; "
+            "run: pip install 'oneway[lab]'"
+        ) from error
+    return getattr(module, name) if name in _HOME else module
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,57 @@
+"""Every error that `oneway` raises on purpose, one tree under one base class.
+
+A message names the culprit, the value, the rule and the remedy in one sentence; the command line
+prints it and exits with code 2.
+"""
+
+
+class OnewayError(Exception):
+    """Base class of everything raised on purpose."""
+
+
+class GraphError(OnewayError):
+    """A trust graph is malformed, or not what the caller needs (say, not strongly connected)."""
+
+
+class MixingError(GraphError):
+    """The shares a node hands out are not a split of what it has."""
+
+
+class DataError(OnewayError):
+    """A table, a label, a sample or a stream breaks a rule."""
+
+
+class MissingDataError(DataError):
+    """A data file is not where it was looked for."""
+
+
+class ConfigError(OnewayError):
+    """A parameter, a flag or a line of a configuration file is not valid."""
+
+
+class DivergenceError(OnewayError):
+    """A run left the finite numbers.
+
+    Attributes:
+        round_index: The first round in which it happened.
+        node: The first node it happened at.
+        smallest_mass: The smallest mass in the network at that moment.
+    """
+
+    def __init__(self, message: str, *, round_index: int, node: int, smallest_mass: float) -> None:
+        super().__init__(message)
+        self.round_index = round_index
+        self.node = node
+        self.smallest_mass = smallest_mass
+
+
+class ComparatorError(OnewayError):
+    """The best fixed model in hindsight does not exist, or was not found accurately enough."""
+
+
+class StoreError(OnewayError):
+    """A stored run is missing, damaged or of another version."""
+
+
+class MissingExtraError(OnewayError):
+    """A feature needs packages that are not installed."""

@@ -1,0 +1,103 @@
+"""Frozen values that cross package borders.
+
+A run, simulated or real, ends as a `RunRecord`; metrics, reports and pages read records and
+cannot tell where one came from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Vector: TypeAlias = NDArray[np.float64]
+"""One number per node, parameter or round."""
+
+Matrix: TypeAlias = NDArray[np.float64]
+"""Two axes, named where it is used: `numerators[node, dim]`, `mixing[sender, receiver]`."""
+
+Floats: TypeAlias = NDArray[np.floating[Any]]
+"""Samples as stored: float32 or float64."""
+
+Ints: TypeAlias = NDArray[np.integer[Any]]
+Bools: TypeAlias = NDArray[np.bool_]
+
+Origin: TypeAlias = Mapping[str, Any]
+"""How a value was made (generator, file, seed), in terms JSON can hold: provenance for a run."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One observation: its features and the label that is revealed after the prediction."""
+
+    features: Floats
+    label: float
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Several observations: `features[row, feature]` and `labels[row]`.
+
+    Given a stack of parameter vectors, row i belongs to node i.
+    """
+
+    features: Floats
+    labels: Floats
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+
+@dataclass(frozen=True)
+class NetworkState:
+    """What all nodes hold: z as `numerators[node, dim]` and omega as `masses[node]`."""
+
+    numerators: Matrix
+    masses: Vector
+
+    @property
+    def estimates(self) -> Matrix:
+        """The models to predict with: x = z / omega, one row per node."""
+        return self.numerators / self.masses[:, None]
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """What a run leaves behind, whoever produced it.
+
+    Attributes:
+        algorithm: Short name, as on the command line: `ops`, `dol-symm`, `dol-asymm`, `col`, `local`.
+        loss_sums: Per round, the sum of the losses of the nodes that had a sample.
+        sample_counts: Per round, how many nodes had a sample.
+        correct_counts: Per round, how many predictions were right; None if "right" has no meaning.
+        disagreement: Per round, after mixing, the mean squared distance of the nodes' estimates
+            from the network's mean (total numerator over total mass, the paper's z-bar).
+        numerators: z at the end, `[node, dim]`.
+        masses: omega at the end, `[node]`.
+        complete: False if the run was interrupted; the arrays then hold the rounds that were done.
+        seconds: Wall-clock time of the rounds, for information.
+        config: Everything that determines the numbers: algorithm, model, stream, graph, seeds.
+        versions: Of this package and of what it computes with.
+        comparator_sums: Per round, the summed loss of the best fixed model, once it was asked for.
+    """
+
+    algorithm: str
+    loss_sums: Vector
+    sample_counts: Ints
+    correct_counts: Ints | None
+    disagreement: Vector
+    numerators: Matrix
+    masses: Vector
+    complete: bool
+    seconds: float
+    config: Mapping[str, Any] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+    comparator_sums: Vector | None = None
+
+    @property
+    def num_rounds(self) -> int:
+        """How many rounds were run."""
+        return len(self.loss_sums)
