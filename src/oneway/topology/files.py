@@ -1,0 +1,243 @@
+"""Edge lists on disk: SNAP, KONECT and CSV, plain or gzipped.
+
+One line is one edge, `sender receiver [weight [time]]`, separated by blanks or tabs, or by commas
+or semicolons. Lines that start with `#` or `%` are comments. The first line may be a header; if it
+has a sender and a receiver column, its names say which columns count. Times are ignored.
+
+A file may say something twice or about a node itself: of repeated edges the last weight counts (a
+later statement replaces an earlier one), self-loops are dropped without a word (Advogato's users
+certify themselves), though their node counts. Integer ids are numbered in ascending order, names
+in order of appearance; the first line decides which of the two a file uses.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import re
+import zlib
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any, NoReturn, TypeAlias
+
+import numpy as np
+
+from oneway.errors import DataError, GraphError, MissingDataError
+from oneway.records import Ints
+from oneway.topology.edge_list import EdgeList, keep_last
+
+FilePath: TypeAlias = str | PathLike[str]
+
+SENDER_HEADERS = {"sender", "source", "from", "src", "fromnodeid", "truster", "trustor"}
+RECEIVER_HEADERS = {"receiver", "target", "to", "dst", "tonodeid", "trustee"}
+WEIGHT_HEADERS = {"weight", "trust", "rating", "value"}
+
+_COMMENT_LINES = re.compile(rb"^[#%].*\n?", re.MULTILINE)
+_INT64 = np.iinfo(np.int64)
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """Which separator a file uses and which columns count."""
+
+    separator: str
+    has_header: bool
+    sender: int
+    receiver: int
+    weight: int | None
+    num_columns: int
+    integer_ids: bool
+
+
+def read_edges(path: FilePath) -> EdgeList:
+    """Read an edge list; the module's docstring says what is understood.
+
+    Raises:
+        MissingDataError: If there is no such file.
+        DataError: If it cannot be read, or is a truncated or damaged .gz.
+        GraphError: If it holds no edges or a line does not parse.
+    """
+    file = Path(path)
+    raw = _read_bytes(file)
+    text = _unpack(file, raw)
+    lines = _tidy(text)
+    layout = _layout(lines)
+    if lines.count(b"\n") + 1 == layout.has_header or not lines:
+        raise GraphError(
+            f"{file} holds no edges; it needs a line `sender receiver [weight]` for each"
+        )
+    table = _parse(file, text, lines, layout)
+    names, senders, receivers = _number_nodes(table, layout)
+    edges = EdgeList(
+        num_nodes=len(names),
+        senders=senders,
+        receivers=receivers,
+        weights=table["weight"].to_numpy() if layout.weight is not None else None,
+        names=None if names == tuple(map(str, range(len(names)))) else names,
+        origin={"graph": "file", "file": str(path), "sha256": hashlib.sha256(raw).hexdigest()},
+    )
+    return keep_last(edges)
+
+
+def _read_bytes(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except FileNotFoundError:
+        raise MissingDataError(
+            f"there is no edge list at {file}; check the path or put the file there"
+        ) from None
+    except OSError as error:
+        raise DataError(f"{file} cannot be read: {error.strerror}; give a readable file") from None
+
+
+def _unpack(file: Path, raw: bytes) -> bytes:
+    """Decompress if it is gzip, whatever its name; line ends become single newlines."""
+    if raw.startswith(b"\x1f\x8b"):
+        chunks: list[bytes] = []
+        try:
+            with gzip.open(io.BytesIO(raw)) as stream:
+                while chunk := stream.read(1 << 16):
+                    chunks.append(chunk)
+        except (EOFError, zlib.error, gzip.BadGzipFile):
+            whole_lines = b"".join(chunks).rpartition(b"\n")[0]
+            num_edges = sum(1 for line in whole_lines.split(b"\n") if line[:1] not in b"#%")
+            raise DataError(
+                f"{file} is truncated or damaged: {num_edges:,} edges could be read before it "
+                "broke off; download it again"
+            ) from None
+        raw = b"".join(chunks)
+    return raw.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n")
+
+
+def _tidy(text: bytes) -> bytes:
+    """The lines with edges only: no comments, no empty lines, no blanks around them."""
+    if b"#" in text or b"%" in text:
+        text = _COMMENT_LINES.sub(b"", text)
+    first_line = text.lstrip().partition(b"\n")[0]
+    if b"," not in first_line and b";" not in first_line:
+        text = text.replace(b"\t", b" ")
+        while b"  " in text:
+            text = text.replace(b"  ", b" ")
+    for run, single in ((b" \n", b"\n"), (b"\n ", b"\n"), (b"\n\n", b"\n")):
+        while run in text:
+            text = text.replace(run, single)
+    return text.strip()
+
+
+def _layout(lines: bytes) -> _Layout:
+    """Read separator, columns and kind of ids off the first two lines."""
+    first, _, rest = lines.partition(b"\n")
+    separator = next((mark for mark in ",;" if mark.encode() in first), " ")
+    cells = _cells(first, separator)
+    words = [cell.lower() for cell in cells]
+    following = _cells(rest.partition(b"\n")[0], separator)
+    senders = [column for column, word in enumerate(words) if word in SENDER_HEADERS]
+    receivers = [column for column, word in enumerate(words) if word in RECEIVER_HEADERS]
+    by_name = bool(senders and receivers)
+    has_header = by_name or (_are_integers(following[:2]) and not _are_integers(cells[:2]))
+    if by_name:
+        weights = [column for column, word in enumerate(words) if word in WEIGHT_HEADERS]
+        columns = (senders[0], receivers[0], weights[0] if weights else None)
+    else:
+        columns = (0, 1, 2 if len(cells) > 2 else None)
+    data = following if has_header else cells
+    ids = [data[column] for column in columns[:2] if column is not None and column < len(data)]
+    return _Layout(separator, has_header, *columns, len(cells), _are_integers(ids))
+
+
+def _parse(file: Path, text: bytes, lines: bytes, layout: _Layout) -> Any:
+    """A polars table with columns sender, receiver and, if there is one, weight."""
+    import polars as pl  # slow to import, and only needed when a file is read
+
+    id_type = pl.Int64 if layout.integer_ids else pl.String
+    wanted: dict[str, tuple[int, Any]] = {
+        "sender": (layout.sender, id_type),
+        "receiver": (layout.receiver, id_type),
+    }
+    if layout.weight is not None:
+        wanted["weight"] = (layout.weight, pl.Float64)
+    try:
+        table = pl.read_csv(
+            lines,
+            separator=layout.separator,
+            has_header=False,
+            skip_lines=int(layout.has_header),
+            new_columns=[f"column_{column}" for column in range(layout.num_columns)],
+            quote_char=None if layout.separator == " " else '"',
+            infer_schema=False,
+        ).select(
+            pl.col(f"column_{column}").str.strip_chars().cast(kind, strict=True).alias(name)
+            for name, (column, kind) in wanted.items()
+        )
+    except pl.exceptions.PolarsError:
+        _blame_a_line(file, text, layout)
+    if table.null_count().sum_horizontal().item():
+        _blame_a_line(file, text, layout)
+    return table
+
+
+def _number_nodes(table: Any, layout: _Layout) -> tuple[tuple[str, ...], Ints, Ints]:
+    """Names of all nodes, and the edges by node number."""
+    import polars as pl
+
+    if layout.integer_ids:
+        ids, numbers = np.unique(
+            np.stack([table["sender"].to_numpy(), table["receiver"].to_numpy()]),
+            return_inverse=True,
+        )
+        return tuple(map(str, ids.tolist())), numbers[0], numbers[1]
+    in_order = table.select(pl.concat_list("sender", "receiver").explode().alias("name"))["name"]
+    names = in_order.unique(maintain_order=True)
+    numbers = in_order.replace_strict(names, pl.Series(range(len(names)), dtype=pl.Int64))
+    pairs = numbers.to_numpy().reshape(-1, 2)
+    return tuple(names.to_list()), pairs[:, 0], pairs[:, 1]
+
+
+def _blame_a_line(file: Path, text: bytes, layout: _Layout) -> NoReturn:
+    """Find the first line that does not parse and say why."""
+    header_pending = layout.has_header
+    for number, line in enumerate(text.split(b"\n"), start=1):
+        if not line.strip() or line[:1] in b"#%":
+            continue
+        if header_pending:
+            header_pending = False
+            continue
+        complaint = _complaint(_cells(line, layout.separator), layout)
+        if complaint:
+            shown = line.decode(errors="replace").strip()
+            raise GraphError(f"line {number} of {file} is {shown!r}: {complaint}; correct it")
+    raise GraphError(f"{file} does not parse as an edge list; save it as UTF-8 text")
+
+
+def _complaint(cells: list[str], layout: _Layout) -> str | None:
+    """What is wrong with a line, if anything."""
+    if len(cells) < 2:
+        return "an edge needs a sender and a receiver"
+    if len(cells) != layout.num_columns:
+        return f"it has {len(cells)} columns where the first line has {layout.num_columns}"
+    ids = [cells[layout.sender], cells[layout.receiver]]
+    if not all(ids):
+        return "a node is missing"
+    if layout.integer_ids and not _are_integers(ids):
+        return "node ids must be integers as in the first line"
+    if layout.weight is not None:
+        try:
+            float(cells[layout.weight])
+        except ValueError:
+            return f"the weight {cells[layout.weight]!r} is not a number"
+    return None
+
+
+def _cells(line: bytes, separator: str) -> list[str]:
+    """The columns of one line; good enough to look at, not for quoted separators."""
+    text = line.decode(errors="replace")
+    parts = text.split() if separator == " " else text.split(separator)
+    return [part.strip().strip('"') for part in parts]
+
+
+def _are_integers(cells: list[str]) -> bool:
+    return len(cells) == 2 and all(
+        re.fullmatch(r"[+-]?\d+", cell) and _INT64.min <= int(cell) <= _INT64.max for cell in cells
+    )

@@ -1,0 +1,178 @@
+from __future__ import annotations
+
+import gzip
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from oneway.errors import DataError, GraphError, MissingDataError
+from oneway.topology import TrustGraph, stationary_masses
+
+
+def edges_by_name(graph: TrustGraph) -> dict[tuple[str, str], float]:
+    names = graph.names or tuple(map(str, range(graph.num_nodes)))
+    weights = np.ones(graph.num_edges) if graph.weights is None else graph.weights
+    return {
+        (names[sender], names[receiver]): float(weight)
+        for sender, receiver, weight in zip(*graph.edges(), weights, strict=True)
+    }
+
+
+def read(folder: Path, text: str, name: str = "edges.txt") -> TrustGraph:
+    file = folder / name
+    file.write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
+    return TrustGraph.read(file)
+
+
+PLAIN = {("10", "20"): 1.0, ("20", "10"): 1.0, ("20", "30"): 1.0}
+WEIGHTED = {("10", "20"): 0.5, ("20", "10"): 1.0, ("20", "30"): 0.25}
+
+
+@pytest.mark.parametrize("name", ["edges.txt", "edges.txt.gz"])
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("# SNAP\n# FromNodeId\tToNodeId\n10\t20\n20\t10\n20\t30\n", PLAIN),
+        ("10 20\n20   10\n  20\t30  ", PLAIN),
+        ("% asym positive\n10 20\t.5\n20 10\t1\n20 30\t.25\n", WEIGHTED),
+        ("% asym positive\n10 20 0.5 1082\n20 10 1 1083\n20 30 0.25 1084\n", WEIGHTED),
+        ("10,20\n20,10\n20,30\n", PLAIN),
+        ("sender,receiver,weight\n10,20,.5\n20,10,1\n20,30,0.25\n", WEIGHTED),
+        ("Source;Target\r\n10;20\r\n20;10\r\n20;30\r\n", PLAIN),
+        ("weight, source, target\n0.5, 10, 20\n1, 20, 10\n0.25, 20, 30\n", WEIGHTED),
+        ("source,target,time\n10,20,7\n20,10,8\n20,30,9\n", PLAIN),
+        ('"who","whom"\n"10","20"\n"20","10"\n\n"20","30"\n', PLAIN),
+        ("\ufeff10 20\n\n# in between\n20 10\n20 30\n", PLAIN),
+    ],
+)
+def test_formats(tmp_path: Path, name: str, text: str, expected: dict) -> None:
+    graph = read(tmp_path, text, name)
+    assert edges_by_name(graph) == expected
+    assert graph.names == ("10", "20", "30")
+
+
+def test_gzip_is_recognised_by_content_whatever_the_name(tmp_path: Path) -> None:
+    (tmp_path / "edges").write_bytes(gzip.compress(b"0 1\n1 0\n"))
+    assert TrustGraph.read(str(tmp_path / "edges")).num_edges == 2
+
+
+def test_ids_that_are_0_to_n_minus_1_need_no_names(tmp_path: Path) -> None:
+    graph = read(tmp_path, "2 0\n0 1\n")
+    assert graph.names is None
+    assert graph.receivers_of(2).tolist() == [0]
+
+
+def test_names_are_numbered_in_order_of_appearance(tmp_path: Path) -> None:
+    graph = read(tmp_path, "zoe ann\nbob zoe\n")
+    assert graph.names == ("zoe", "ann", "bob")
+    spaced = read(tmp_path, 'truster,trustee\n"Zoe, the first",Ann B.\nAnn B.,Bob\n')
+    assert spaced.names == ("Zoe, the first", "Ann B.", "Bob")
+
+
+def test_the_last_weight_of_a_repeated_edge_counts(tmp_path: Path) -> None:
+    graph = read(tmp_path, "1 2 0.5\n2 1 1\n1 3 1\n1 2 0.75\n1 3 0\n")
+    assert edges_by_name(graph) == {("1", "2"): 0.75, ("2", "1"): 1.0}
+
+
+def test_self_loops_are_dropped_but_their_node_counts(tmp_path: Path) -> None:
+    graph = read(tmp_path, "0 1\n1 0\n2 2\n1 1\n")
+    assert graph.num_nodes == 3
+    assert graph.num_edges == 2
+
+
+def test_the_origin_names_the_file_and_its_content(tmp_path: Path) -> None:
+    graph = read(tmp_path, "0 1\n")
+    assert graph.origin["file"] == str(tmp_path / "edges.txt")
+    assert len(graph.origin["sha256"]) == 64
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(MissingDataError, match=r"there is no edge list at .*nowhere\.txt"):
+        TrustGraph.read(tmp_path / "nowhere.txt")
+    with pytest.raises(DataError, match="cannot be read: Is a directory"):
+        TrustGraph.read(tmp_path)
+
+
+def test_a_truncated_gz_says_how_far_it_went(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    lines = "".join(f"{a} {b}\n" for a, b in rng.integers(0, 10_000, size=(50_000, 2)))
+    packed = gzip.compress(("# comment\n" + lines).encode())
+    file = tmp_path / "edges.txt.gz"
+    file.write_bytes(packed[: len(packed) // 2])
+    with pytest.raises(
+        DataError,
+        match=r"edges.txt.gz is truncated or damaged: 2\d,\d{3} edges .*; download it again",
+    ):
+        TrustGraph.read(file)
+    file.write_bytes(packed[:5])
+    with pytest.raises(DataError, match="damaged: 0 edges could be read"):
+        TrustGraph.read(file)
+    file.write_bytes(packed[:1000] + bytes(1000) + packed[2000:])
+    with pytest.raises(DataError, match="download it again"):
+        TrustGraph.read(file)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "holds no edges"),
+        ("# only\n% comments\n\n", "holds no edges"),
+        ("sender,receiver\n", "holds no edges"),
+        ("# two\n1 2\n3\n", r"line 3 of .* is '3': an edge needs a sender and a receiver"),
+        ("1 2\n3 4 5\n", r"line 2 of .* is '3 4 5': it has 3 columns where the first line has 2"),
+        ("1 2 1\n3 4\n", "line 2 of .* it has 2 columns where the first line has 3"),
+        ("1 2\n\n3 x\n", r"line 3 of .* is '3 x': node ids must be integers"),
+        ("1 2 0.5\n2 3 much\n", "line 2 of .* the weight 'much' is not a number"),
+        ("a,b,1\nb,,1\n", "line 2 of .* is 'b,,1': a node is missing"),
+        ("1\n2\n", "line 1 of .* is '1': an edge needs a sender and a receiver"),
+        ("1 2 0.5\n2 3 -1\n", "edge 2 -> 3 has weight -1"),
+        ("5 6 0.5\n6 7 nan\n", "edge 6 -> 7 has weight nan"),
+    ],
+)
+def test_a_line_that_does_not_parse_is_shown(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(GraphError, match=message):
+        read(tmp_path, text)
+
+
+def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "edges.txt").write_bytes(b"a b\n\xff\xfe c\n")
+    with pytest.raises(GraphError, match="UTF-8"):
+        TrustGraph.read(tmp_path / "edges.txt")
+
+
+def trust_file(name: str) -> Path:
+    if "ONEWAY_DATA" not in os.environ:
+        pytest.skip("ONEWAY_DATA is not set")
+    file = Path(os.environ["ONEWAY_DATA"]) / "trust" / name
+    if not file.exists():
+        pytest.skip(f"{name} is not in ONEWAY_DATA")
+    return file
+
+
+def test_advogato() -> None:
+    file = trust_file("out.advogato")
+    assert len(file.read_text().splitlines()) == 51_127
+    graph = TrustGraph.read(file)
+    assert graph.num_nodes == 6_539
+    assert graph.num_edges == 51_127 - 3_992  # self-loops
+    assert set(graph.weights.tolist()) == {0.6, 0.8, 1.0}
+    with pytest.raises(GraphError, match="the largest with 3,140 of 6,539 nodes"):
+        graph.require_strongly_connected()
+    component = graph.largest_strong_component()
+    assert component.num_nodes == 3_140
+    assert stationary_masses(component.mixing(weighted=False)).min() == pytest.approx(
+        7.4697610674e-5, rel=1e-9
+    )
+
+
+def test_epinions() -> None:
+    graph = TrustGraph.read(trust_file("soc-Epinions1.txt.gz"))
+    assert (graph.num_nodes, graph.num_edges) == (75_879, 508_837)
+    component = graph.largest_strong_component()
+    assert (component.num_nodes, component.num_edges) == (32_223, 443_506)
+    mixing = component.mixing()
+    masses = stationary_masses(mixing)
+    np.testing.assert_allclose(mixing.T @ masses, masses, rtol=1e-12)
+    assert masses.min() == pytest.approx(9.0414237159e-5, rel=1e-9)

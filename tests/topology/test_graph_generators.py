@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from oneway.errors import GraphError
+from oneway.topology import TrustGraph
+from oneway.topology.generators import random_edges
+
+
+@given(st.integers(2, 40), st.data(), st.integers(0, 2**32))
+def test_random_is_strongly_connected_with_one_to_max_receivers(
+    num_nodes: int, data: st.DataObject, seed: int
+) -> None:
+    max_receivers = data.draw(st.integers(1, num_nodes - 1))
+    graph = TrustGraph.random(num_nodes, max_receivers, seed)
+    num_receivers = np.diff(graph.indptr)
+    assert graph.is_strongly_connected
+    assert num_receivers.min() >= 1
+    assert num_receivers.max() <= max_receivers
+
+
+@given(st.integers(2, 40), st.data(), st.integers(0, 2**32))
+def test_random_draws_distinct_receivers_so_nothing_is_merged_away(
+    num_nodes: int, data: st.DataObject, seed: int
+) -> None:
+    max_receivers = data.draw(st.integers(1, num_nodes - 1))
+    edges = random_edges(num_nodes, max_receivers, seed)
+    graph = TrustGraph.random(num_nodes, max_receivers, seed)
+    assert len(edges.senders) == graph.num_edges
+
+
+def test_random_has_exactly_uniform_numbers_of_receivers() -> None:
+    graph = TrustGraph.random(num_nodes=100_000, max_receivers=8, seed=3)
+    counts = np.bincount(np.diff(graph.indptr), minlength=9)
+    assert counts[0] == 0
+    chi_squared = np.sum((counts[1:] - 12_500) ** 2 / 12_500)
+    assert chi_squared < 24.3  # 99.9 % quantile with 7 degrees of freedom
+
+
+@pytest.mark.parametrize("max_receivers", [2, 4, 5])
+def test_random_chooses_every_receiver_equally_often(max_receivers: int) -> None:
+    num_graphs = 4000
+    counts = np.zeros((6, 6))
+    for seed in range(num_graphs):
+        counts[TrustGraph.random(6, max_receivers, seed).edges()] += 1
+    off_diagonal = counts[~np.eye(6, dtype=bool)] / num_graphs
+    expected = (1 + max_receivers) / 2 / 5
+    deviation = np.sqrt(expected * (1 - expected) / num_graphs)
+    np.testing.assert_allclose(off_diagonal, expected, rtol=0, atol=4.5 * deviation)
+
+
+def test_random_is_a_function_of_its_arguments() -> None:
+    assert TrustGraph.random(50, 9, seed=1) == TrustGraph.random(50, 9, seed=1)
+    assert TrustGraph.random(50, 9, seed=1) != TrustGraph.random(50, 9, seed=2)
+
+
+def test_random_works_at_two_hundred_thousand_nodes() -> None:
+    graph = TrustGraph.random(num_nodes=200_000, max_receivers=8, seed=0)
+    assert graph.is_strongly_connected
+    mixing = graph.mixing()
+    assert mixing.nnz == graph.num_edges + graph.num_nodes
+    np.testing.assert_allclose(mixing.sum(axis=1), 1, rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("num_nodes", "max_receivers", "seed", "message"),
+    [
+        (1, 1, 0, "num_nodes of a random graph is 1; it must be a whole number of at least 2"),
+        (20, 20, 0, "max_receivers is 20 for 20 nodes; .* choose max_receivers from 1 to 19"),
+        (20, 0, 0, "max_receivers is 0; it must be a whole number of at least 1"),
+        (20, 2.5, 0, "max_receivers is 2.5; it must be a whole number"),
+        (20, 3, -1, "seed is -1; it must be a whole number of at least 0"),
+    ],
+)
+def test_random_says_what_is_required(
+    num_nodes: int, max_receivers: int, seed: int, message: str
+) -> None:
+    with pytest.raises(GraphError, match=message):
+        TrustGraph.random(num_nodes, max_receivers, seed)
+
+
+def test_ring_sends_to_the_next_and_complete_to_everybody() -> None:
+    ring = TrustGraph.ring(5)
+    assert [ring.receivers_of(node).tolist() for node in range(5)] == [[1], [2], [3], [4], [0]]
+    complete = TrustGraph.complete(5)
+    assert complete.receivers_of(2).tolist() == [0, 1, 3, 4]
+    assert complete.num_edges == 20
+    assert TrustGraph.ring(1).num_edges == TrustGraph.complete(1).num_edges == 0
+
+
+@settings(max_examples=50)
+@given(st.integers(1, 30), st.floats(0, 1), st.integers(0, 2**32))
+def test_erdos_renyi_loses_no_drawn_edge(num_nodes: int, density: float, seed: int) -> None:
+    graph = TrustGraph.erdos_renyi(num_nodes, density, seed)
+    rng = np.random.default_rng(seed)
+    assert graph.num_edges == rng.binomial(num_nodes * (num_nodes - 1), density)
+
+
+def test_erdos_renyi_is_empty_at_density_0_and_complete_at_1() -> None:
+    assert TrustGraph.erdos_renyi(9, 0.0, seed=1).num_edges == 0
+    assert TrustGraph.erdos_renyi(9, 1.0, seed=1) == TrustGraph.complete(9)
+    with pytest.raises(GraphError, match=r"density is 1\.5; it is a probability"):
+        TrustGraph.erdos_renyi(9, 1.5, seed=1)
+    with pytest.raises(GraphError, match="density is nan"):
+        TrustGraph.erdos_renyi(9, float("nan"), seed=1)
+
+
+def test_erdos_renyi_is_sparse_at_two_hundred_thousand_nodes() -> None:
+    graph = TrustGraph.erdos_renyi(200_000, density=2e-5, seed=4)
+    expected = 200_000 * 199_999 * 2e-5
+    assert abs(graph.num_edges - expected) < 5 * np.sqrt(expected)
+
+
+def test_scale_free_has_hubs() -> None:
+    graph = TrustGraph.scale_free(2000, seed=5)
+    assert graph.num_nodes == 2000
+    num_senders = np.bincount(graph.receivers, minlength=2000)
+    assert num_senders.max() > 100 * max(np.median(num_senders), 1)
+    assert graph == TrustGraph.scale_free(2000, seed=5)
+    with pytest.raises(GraphError, match="at least 3"):
+        TrustGraph.scale_free(2, seed=5)
