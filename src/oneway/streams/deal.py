@@ -1,0 +1,111 @@
+"""Dealing the rows of a table to nodes: at random, by cluster, or to their natural owners."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from oneway.errors import DataError
+from oneway.records import Floats, Ints
+from oneway.streams.clusters import cluster_rows
+from oneway.streams.stream import index_type
+
+
+def deal_rows(
+    features: Floats, num_nodes: int, adversarial: float, seed: int, resample: int | None
+) -> tuple[Ints, float]:
+    """Deal the rows of `features` as `Table.deal` says.
+
+    Returns:
+        `rows[round_index, node]`, and the share of them that came from a node's cluster.
+
+    Raises:
+        DataError: If an argument is out of range, or there are too few samples.
+    """
+    num_rows = len(features)
+    _check(num_rows, num_nodes, adversarial, seed, resample)
+    rng = np.random.default_rng(seed)
+    num_rounds = (num_rows if resample is None else resample) // num_nodes
+    count = num_rounds * num_nodes
+    dtype = index_type(num_rows)
+    if resample is None:
+        pool: Ints = rng.permutation(np.arange(num_rows, dtype=dtype))[:count]
+    else:
+        # The draws are independent: leaving out the remainder is the same as not drawing it.
+        pool = rng.integers(0, num_rows, size=count, dtype=dtype)
+    num_clustered = round(adversarial * count)
+    if num_clustered == 0:
+        return pool.reshape(num_rounds, num_nodes), 0.0
+    return _deal_clusters(features, pool, num_clustered, num_nodes, rng)
+
+
+def _deal_clusters(
+    features: Floats, pool: Ints, num_clustered: int, num_nodes: int, rng: np.random.Generator
+) -> tuple[Ints, float]:
+    """Deal the first `num_clustered` rows of a shuffled pool by cluster, the others at random."""
+    num_rounds = len(pool) // num_nodes
+    clustered, at_random = pool[:num_clustered], pool[num_clustered:]
+    quotas = np.full(num_nodes, num_clustered // num_nodes)
+    quotas[rng.permutation(num_nodes)[: num_clustered % num_nodes]] += 1
+
+    clusters = cluster_rows(features, clustered, num_nodes, seed=int(rng.integers(2**31)))
+    order = np.argsort(clusters, kind="stable")
+    clustered, clusters = clustered[order], clusters[order]
+    sizes = np.bincount(clusters, minlength=num_nodes)
+    place_in_cluster = np.arange(num_clustered) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    within_quota = place_in_cluster < quotas[clusters]
+
+    at_random = np.concatenate([at_random, clustered[~within_quota]])
+    rng.shuffle(at_random)
+    taken = np.minimum(sizes, quotas)
+    from_cluster = np.arange(num_rounds) < taken[:, None]
+    of_node = np.empty((num_nodes, num_rounds), dtype=pool.dtype)
+    of_node[from_cluster] = clustered[within_quota]
+    of_node[~from_cluster] = at_random
+    rng.permuted(of_node, axis=1, out=of_node)
+    return np.ascontiguousarray(of_node.T), float(taken.sum() / len(pool))
+
+
+def deal_in_order(owners: Ints, rows: Ints, num_nodes: int) -> Ints:
+    """Deal rows to their owners in the order given.
+
+    A row goes into the current round unless its owner already has one there, in which case the
+    next round begins.
+
+    Args:
+        owners: Per row, the node that owns it.
+        rows: The rows, in the order of time.
+        num_nodes: How many owners there are.
+
+    Returns:
+        `rows[round_index, node]`, -1 where a node has none.
+    """
+    last_round = [-1] * num_nodes
+    current = 0
+    rounds = []
+    for owner in owners.tolist():
+        if last_round[owner] == current:
+            current += 1
+        last_round[owner] = current
+        rounds.append(current)
+    dealt = np.full((current + 1, num_nodes), -1, dtype=rows.dtype)
+    dealt[rounds, owners] = rows
+    return dealt
+
+
+def _check(
+    num_rows: int, num_nodes: int, adversarial: float, seed: int, resample: int | None
+) -> None:
+    if num_nodes < 1:
+        raise DataError(f"num_nodes is {num_nodes}; there must be at least 1 node")
+    if not 0 <= adversarial <= 1:
+        raise DataError(f"adversarial is {adversarial}; it is a share between 0 and 1")
+    if seed < 0:
+        raise DataError(f"seed is {seed}; it must be 0 or a positive integer")
+    if resample is not None and resample < 1:
+        raise DataError(f"resample is {resample}; it is a number of samples, at least 1")
+    count = num_rows if resample is None else resample
+    if num_nodes > count:
+        raise DataError(
+            f"{num_nodes} nodes but only {count} samples: every node needs at least one; use "
+            "fewer nodes, or resample=NUM_SAMPLES to draw rows with replacement"
+        )

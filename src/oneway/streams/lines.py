@@ -1,0 +1,100 @@
+"""Large text files, plain or compressed, in blocks of whole lines."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, cast
+
+from oneway.errors import DataError, MissingDataError
+
+BLOCK_BYTES = 16 * 2**20
+LONGEST_RECORD_BYTES = 4 * BLOCK_BYTES
+COMPRESSIONS = (".gz", ".bz2", ".xz")
+
+
+def line_blocks(path: Path, *, quoted: bool, block_bytes: int | None = None) -> Iterator[bytes]:
+    """Read a text file in blocks that end at the end of a line.
+
+    Args:
+        path: A plain file, or one that ends in .gz, .bz2 or .xz.
+        quoted: Whether a line end between double quotes is part of a cell, as in CSV.
+        block_bytes: How much to read at a time; `BLOCK_BYTES` if not given.
+
+    Yields:
+        About `block_bytes` at a time, never empty.
+
+    Raises:
+        MissingDataError: If there is no such file.
+        DataError: If the file ends early, is damaged, or has a quote that never closes.
+    """
+    size = BLOCK_BYTES if block_bytes is None else block_bytes
+    rest = b""
+    for read in _raw_blocks(path, size):
+        block = rest + read
+        end = _last_line_end(block, quoted)
+        if end:
+            yield block[:end]
+        elif len(block) > max(LONGEST_RECORD_BYTES, 4 * size):
+            raise DataError(
+                f"{path} has no line end outside quotes in {len(block) >> 20} MB; "
+                "is it text, and is every quote closed?"
+            )
+        rest = block[end:]
+    if rest:
+        yield rest
+
+
+def split_first_line(block: bytes) -> tuple[bytes, bytes]:
+    """Split off the first line, line ends between double quotes not counted."""
+    end = block.find(b"\n")
+    while end >= 0 and block.count(b'"', 0, end) % 2:
+        end = block.find(b"\n", end + 1)
+    return (block, b"") if end < 0 else (block[: end + 1], block[end + 1 :])
+
+
+def _last_line_end(block: bytes, quoted: bool) -> int:
+    """The number of bytes up to and including the last line end that is not between quotes."""
+    end = block.rfind(b"\n")
+    if not quoted:
+        return end + 1
+    # A cell starts and ends with a quote and doubles those inside: outside, the count is even.
+    quotes = block.count(b'"', 0, end + 1)
+    while end >= 0 and quotes % 2:
+        previous = block.rfind(b"\n", 0, end)
+        quotes -= block.count(b'"', previous + 1, end)
+        end = previous
+    return end + 1
+
+
+def _raw_blocks(path: Path, size: int) -> Iterator[bytes]:
+    try:
+        with _open(path) as file:
+            while block := file.read(size):
+                yield block
+    except FileNotFoundError:
+        raise MissingDataError(f"{path} does not exist; check the path") from None
+    except EOFError:
+        raise DataError(
+            f"{path} ends early: its compressed data is cut off; download it again"
+        ) from None
+    except (zlib.error, lzma.LZMAError, OSError) as error:
+        raise DataError(
+            f"{path} cannot be read ({error}); if it is damaged, download it again"
+        ) from None
+
+
+def _open(path: Path) -> IO[bytes]:
+    match path.suffix.lower():
+        case ".gz":
+            return cast(IO[bytes], gzip.open(path, "rb"))
+        case ".bz2":
+            return bz2.open(path, "rb")
+        case ".xz":
+            return lzma.open(path, "rb")
+        case _:
+            return path.open("rb")

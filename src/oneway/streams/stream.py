@@ -1,0 +1,164 @@
+"""Who sees which sample in which round."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from oneway.errors import DataError
+from oneway.records import Batch, Floats, Ints, Origin
+
+
+@dataclass(frozen=True, eq=False)
+class Stream:
+    """Samples dealt to nodes, round by round: index arrays into one table, never a copy per node.
+
+    Attributes:
+        features: `features[row, feature]`, shared by all nodes.
+        labels: `labels[row]`.
+        rows: `rows[round_index, node]`, the row a node sees in a round; -1 if it sees none.
+        node_names: One per node, if the nodes have names.
+        origin: How the stream was made.
+        adversarial_share: The share of the samples that a node got because they are in its
+            cluster: the adversarial component as it turned out, not as it was asked for.
+
+    Raises:
+        DataError: If the arrays do not fit together.
+    """
+
+    features: Floats
+    labels: Floats
+    rows: Ints
+    node_names: tuple[str, ...] | None = None
+    origin: Origin = field(default_factory=dict)
+    adversarial_share: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.features.ndim != 2 or self.labels.shape != self.features.shape[:1]:
+            raise DataError(
+                f"features have the shape {self.features.shape} and labels {self.labels.shape}; "
+                "a stream needs features[row, feature] and labels[row]"
+            )
+        if self.rows.ndim != 2 or 0 in self.rows.shape or self.rows.dtype.kind != "i":
+            raise DataError(
+                f"rows have the shape {self.rows.shape} and the type {self.rows.dtype}; a stream "
+                "needs integers rows[round, node] with at least one round and one node"
+            )
+        if self.rows.min() < -1 or self.rows.max() >= len(self.labels):
+            raise DataError(
+                f"rows reach from {self.rows.min()} to {self.rows.max()}; they must be -1 (no "
+                f"sample) or one of the {len(self.labels):,} rows, counted from 0"
+            )
+        if self.node_names is not None and len(self.node_names) != self.num_nodes:
+            raise DataError(
+                f"{len(self.node_names)} node names for {self.num_nodes} nodes; give one per node"
+            )
+
+    @classmethod
+    def from_arrays(cls, features: ArrayLike, labels: ArrayLike) -> Stream:
+        """Make a stream in which node i sees `features[t, i]` and `labels[t, i]` in round t.
+
+        Contiguous float32 and float64 arrays are used as they are, without a copy.
+
+        Args:
+            features: `features[round_index, node, feature]`, finite.
+            labels: `labels[round_index, node]`, finite.
+
+        Raises:
+            DataError: If the shapes do not fit together, or a number is not finite.
+
+        >>> stream = Stream.from_arrays(np.zeros((5, 3, 2)), np.ones((5, 3)))
+        >>> stream.num_rounds, stream.num_nodes, stream.dim
+        (5, 3, 2)
+        """
+        samples, answers = _as_floats(features, "features"), _as_floats(labels, "labels")
+        if samples.ndim != 3 or answers.shape != samples.shape[:2] or samples.size == 0:
+            raise DataError(
+                f"features have the shape {samples.shape} and labels {answers.shape}; a stream "
+                "needs features[round, node, feature] and labels[round, node], none of them empty"
+            )
+        _check_finite(samples, "features")
+        _check_finite(answers, "labels")
+        num_rounds, num_nodes, dim = samples.shape
+        count = num_rounds * num_nodes
+        return cls(
+            features=samples.reshape(count, dim),
+            labels=answers.reshape(count),
+            rows=np.arange(count, dtype=index_type(count)).reshape(num_rounds, num_nodes),
+            origin={"kind": "arrays", "rounds": num_rounds, "nodes": num_nodes, "features": dim},
+        )
+
+    @property
+    def num_rounds(self) -> int:
+        """How many rounds there are."""
+        return int(self.rows.shape[0])
+
+    @property
+    def num_nodes(self) -> int:
+        """How many nodes there are."""
+        return int(self.rows.shape[1])
+
+    @property
+    def dim(self) -> int:
+        """How many features a sample has."""
+        return int(self.features.shape[1])
+
+    @cached_property
+    def num_samples(self) -> int:
+        """How many samples are dealt: rounds x nodes, less where a node has no sample."""
+        return int(np.count_nonzero(self.rows >= 0))
+
+    def batch(self, round_index: int) -> tuple[Ints, Batch]:
+        """Gather one round: the nodes that have a sample, and their samples in that order.
+
+        Raises:
+            DataError: If there is no such round.
+        """
+        if not 0 <= round_index < self.num_rounds:
+            raise DataError(
+                f"round {round_index} does not exist; the stream has the rounds 0 to "
+                f"{self.num_rounds - 1}"
+            )
+        rows = self.rows[round_index]
+        nodes = np.flatnonzero(rows >= 0)
+        picked = rows[nodes]
+        return nodes, Batch(features=self.features[picked], labels=self.labels[picked])
+
+    def head(self, num_rounds: int) -> Stream:
+        """Return the first rounds only (all of them if there are fewer).
+
+        Raises:
+            DataError: If `num_rounds` is not positive.
+        """
+        if num_rounds < 1:
+            raise DataError(f"head({num_rounds}) leaves no rounds; ask for at least 1")
+        kept = min(num_rounds, self.num_rounds)
+        return replace(self, rows=self.rows[:kept], origin={**self.origin, "head": kept})
+
+
+def index_type(num_rows: int) -> type[np.int32] | type[np.int64]:
+    """The smallest type that can index so many rows."""
+    return np.int32 if num_rows < 2**31 else np.int64
+
+
+def _as_floats(values: ArrayLike, what: str) -> Floats:
+    try:
+        array = np.asarray(values)
+        kept = array.dtype in (np.float32, np.float64)
+        return np.ascontiguousarray(array if kept else array.astype(np.float64))
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{what} are not an array of numbers ({error})") from None
+
+
+def _check_finite(values: Floats, what: str) -> None:
+    for round_index, of_round in enumerate(values):
+        if not np.isfinite(of_round).all():
+            place = np.argwhere(~np.isfinite(of_round))[0]
+            indices = ", ".join(str(index) for index in (round_index, *place))
+            raise DataError(
+                f"{what}[{indices}] is {of_round[tuple(place)]}; {what} must be finite; "
+                "drop or fill it"
+            )

@@ -1,0 +1,284 @@
+"""A table of samples, and the ways to deal it to nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from oneway.errors import DataError
+from oneway.records import Floats, Ints, Origin, Vector
+from oneway.streams.column import Column
+from oneway.streams.deal import deal_in_order, deal_rows
+from oneway.streams.labels import LabelValue, Task, check_task, encode_labels
+from oneway.streams.nearest import listed, nearest
+from oneway.streams.scaling import Scaling, check_finite, to_float32
+from oneway.streams.scaling import standardise as standardise_features
+from oneway.streams.stream import Stream, index_type
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Samples with their labels, one row each.
+
+    Attributes:
+        features: `features[row, feature]`, float32, C-contiguous; may be mapped from a file and
+            is then read-only.
+        labels: `labels[row]`, float32: -1/+1, class codes 0 to K-1, or numbers.
+        feature_names: One per feature.
+        name: What to call the table.
+        columns: What is known about the rows and is not a feature, for `deal_by`.
+        means: Per feature, what was subtracted (0 if not standardised).
+        scales: Per feature, what it was divided by (1 if not standardised or constant).
+        label_values: What -1 and +1, or the class codes, stand for; empty for numbers.
+        origin: How the table was made, in terms JSON can hold.
+    """
+
+    features: NDArray[np.float32]
+    labels: NDArray[np.float32]
+    feature_names: tuple[str, ...]
+    name: str
+    columns: Mapping[str, Column]
+    means: Vector
+    scales: Vector
+    label_values: tuple[LabelValue, ...]
+    origin: Origin = field(default_factory=dict)
+
+    @classmethod
+    def from_arrays(
+        cls,
+        features: ArrayLike,
+        labels: ArrayLike,
+        *,
+        feature_names: Sequence[str] | None = None,
+        name: str = "arrays",
+        columns: Mapping[str, Column | ArrayLike] | None = None,
+        task: Task = "binary",
+        label_name: str = "label",
+        standardise: bool = True,
+        origin: Origin | None = None,
+    ) -> Table:
+        """Make a table from arrays in memory.
+
+        Args:
+            features: `features[row, feature]`, finite.
+            labels: `labels[row]`; numbers, or strings for "binary" and "classes".
+            feature_names: One per feature; "feature 1" and so on if not given.
+            name: What to call the table.
+            columns: Further columns, for `deal_by`.
+            task: "binary" for two values (the smaller becomes -1), "classes" for several,
+                "number" for regression.
+            label_name: What to call the labels in errors.
+            standardise: Whether each feature is brought to zero mean and unit variance.
+            origin: How the arrays were made.
+
+        Raises:
+            DataError: If the shapes do not fit together, a number is not finite (names the row,
+                counted from 0, and the column), or the labels do not suit the task.
+
+        >>> table = Table.from_arrays([[1.0], [3.0]], [0, 1])
+        >>> table.features.tolist(), table.labels.tolist(), table.label_values
+        ([[-1.0], [1.0]], [-1.0, 1.0], (0, 1))
+        """
+        check_task(task)
+        matrix = _as_matrix(features)
+        encoded, meaning = encode_labels(labels, task, label_name)
+        _check_shapes(matrix, encoded)
+        names = tuple(feature_names or (f"feature {i + 1}" for i in range(matrix.shape[1])))
+        further = {
+            column: values if isinstance(values, Column) else Column.of(values)
+            for column, values in (columns or {}).items()
+        }
+        _check_names(matrix, names, further)
+        check_finite(matrix, names)
+        if standardise:
+            stored, scaling = standardise_features(matrix, names)
+        else:
+            scaling = Scaling.identity(len(names))
+            kept = matrix.dtype == np.float32
+            stored = np.ascontiguousarray(matrix if kept else to_float32(matrix, names))
+        return cls(
+            features=stored,
+            labels=encoded,
+            feature_names=names,
+            name=name,
+            columns=further,
+            means=scaling.means,
+            scales=scaling.scales,
+            label_values=meaning,
+            origin={
+                **(origin or {"kind": "arrays"}),
+                "rows": len(encoded),
+                "features": len(names),
+                "task": task,
+                "standardised": standardise,
+            },
+        )
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def num_features(self) -> int:
+        """How many features a sample has."""
+        return int(self.features.shape[1])
+
+    def deal(
+        self,
+        num_nodes: int,
+        adversarial: float = 0.0,
+        seed: int = 0,
+        resample: int | None = None,
+    ) -> Stream:
+        """Deal the rows to nodes as in the paper's experiments, at random and by cluster.
+
+        Exactly this is done, with one random generator made from `seed`:
+
+        1.  The rows are shuffled; with `resample`, so many rows are drawn with replacement
+            instead. Every node gets `num_rounds = samples // num_nodes` of them, and the
+            remainder, random rows, is left out.
+        2.  The stochastic part, a share `1 - adversarial` of what is left, is dealt at random.
+            The adversarial part, the rest, is clustered by k-means on the features (as the table
+            holds them: standardised unless it was asked not to be) into `num_nodes` clusters,
+            cluster i for node i. Repetitions of a row, from `resample`, are in one cluster.
+            For more than 50,000 distinct rows it is mini-batch k-means, fitted to at most
+            250,000 rows drawn at random; then every row goes to the nearest centre.
+        3.  Each node has a quota for its cluster: an equal part of the adversarial part (which
+            nodes get the odd row more is random). What exceeds the quota, random rows of the
+            cluster, goes back to the random pool.
+        4.  The pool, shuffled, fills every node up to `num_rounds` rows: the nodes with too small
+            a cluster get more of it.
+        5.  The rows of each node are shuffled.
+
+        So without `resample` no row is dealt twice, and the share that really is adversarial, in
+        `stream.adversarial_share`, is `adversarial` or less: less the more the clusters differ in
+        size. The result is a function of the arguments, bit for bit.
+
+        Args:
+            num_nodes: How many nodes.
+            adversarial: The share to deal by cluster, 0 to 1.
+            seed: What the shuffles and k-means start from.
+            resample: How many rows to draw with replacement, so that a long run is possible on a
+                small table.
+
+        Raises:
+            DataError: If an argument is out of range, there are more nodes than samples, or more
+                nodes than distinct samples to cluster.
+            MissingExtraError: If `adversarial` is not 0 and scikit-learn is not installed.
+        """
+        rows, share = deal_rows(self.features, num_nodes, adversarial, seed, resample)
+        return Stream(
+            features=self.features,
+            labels=self.labels,
+            rows=rows,
+            origin={
+                "table": dict(self.origin),
+                "deal": "stochastic and adversarial",
+                "nodes": num_nodes,
+                "rounds": len(rows),
+                "adversarial": float(adversarial),
+                "adversarial_share": share,
+                "seed": seed,
+                "resample": resample,
+            },
+            adversarial_share=share,
+        )
+
+    def deal_by(self, column: str, min_samples: int = 1) -> Stream:
+        """Deal every row to its natural owner, in the order of the table.
+
+        The rows are walked in table order: a row goes into the current round, unless its owner
+        already has a sample there, in which case the next round begins. So the order of time is
+        kept exactly, and the stream is ragged: a node without a sample in a round only mixes.
+
+        Args:
+            column: The column that names the owner, one of `columns` or of the features. Rows
+                with an empty cell belong to nobody and are left out.
+            min_samples: Owners with fewer rows are left out, with their rows.
+
+        Returns:
+            A stream whose nodes are the owners, in the order of their names.
+
+        Raises:
+            DataError: If there is no such column, or no owner has so many samples.
+        """
+        owners = self._owners(column)
+        if min_samples < 1:
+            raise DataError(f"min_samples is {min_samples}; it must be at least 1")
+        counts = np.bincount(owners.codes[owners.codes >= 0], minlength=len(owners.names))
+        kept = np.flatnonzero(counts >= min_samples)
+        if not kept.size:
+            most = counts.max() if counts.size else 0
+            raise DataError(
+                f"no value of column {column!r} has {min_samples} samples or more; the most is "
+                f"{most}; choose a smaller min_samples"
+            )
+        # The last entry, which code -1 picks, is for the rows without an owner.
+        node_of_code = np.full(len(owners.names) + 1, -1, dtype=np.int32)
+        node_of_code[kept] = np.arange(len(kept), dtype=np.int32)
+        nodes = node_of_code[owners.codes]
+        rows: Ints = np.flatnonzero(nodes >= 0).astype(index_type(len(self)))
+        return Stream(
+            features=self.features,
+            labels=self.labels,
+            rows=deal_in_order(nodes[rows], rows, len(kept)),
+            node_names=tuple(owners.names[code] for code in kept),
+            origin={
+                "table": dict(self.origin),
+                "deal": "by owner",
+                "column": column,
+                "min_samples": min_samples,
+                "nodes": len(kept),
+                "rows_left_out": len(self) - len(rows),
+            },
+        )
+
+    def _owners(self, column: str) -> Column:
+        if column in self.columns:
+            return self.columns[column]
+        if column not in self.feature_names:
+            known = [*self.columns, *self.feature_names]
+            raise DataError(
+                f"{self.name} has no column {column!r}{nearest(column, known) or ';'} "
+                f"it has: {listed(known)}"
+            )
+        feature = self.feature_names.index(column)
+        distinct, codes = np.unique(self.features[:, feature], return_inverse=True)
+        # Six digits undo the rounding to float32, so that owners are named as in the data.
+        original = distinct * self.scales[feature] + self.means[feature]
+        return Column(codes.astype(np.int32), tuple(f"{value:.6g}" for value in original))
+
+
+def _as_matrix(features: ArrayLike) -> Floats:
+    try:
+        array = np.asarray(features)
+        if array.dtype == np.float32:
+            return array
+        return array.astype(np.float64, copy=False)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"features are not an array of numbers ({error})") from None
+
+
+def _check_shapes(features: Floats, labels: NDArray[np.float32]) -> None:
+    if features.ndim != 2 or features.size == 0 or labels.shape != features.shape[:1]:
+        raise DataError(
+            f"features have the shape {features.shape} and labels {labels.shape}; a table needs "
+            "features[row, feature] and labels[row], none of them empty"
+        )
+
+
+def _check_names(
+    features: Floats, feature_names: tuple[str, ...], columns: Mapping[str, Column]
+) -> None:
+    num_rows, num_features = features.shape
+    if len(feature_names) != num_features:
+        raise DataError(
+            f"{len(feature_names)} feature names for {num_features} features; give one per feature"
+        )
+    for column, values in columns.items():
+        if len(values) != num_rows:
+            raise DataError(
+                f"column {column!r} has {len(values)} entries for {num_rows} rows; give one per row"
+            )

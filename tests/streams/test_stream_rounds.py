@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from oneway.errors import DataError
+from oneway.streams import Stream
+
+
+def test_from_arrays_deals_each_node_its_own_samples() -> None:
+    features = np.arange(24.0).reshape(4, 3, 2)
+    labels = np.arange(12.0).reshape(4, 3)
+    stream = Stream.from_arrays(features, labels)
+    assert (stream.num_rounds, stream.num_nodes, stream.dim, stream.num_samples) == (4, 3, 2, 12)
+    for round_index in range(4):
+        nodes, batch = stream.batch(round_index)
+        assert nodes.tolist() == [0, 1, 2]
+        np.testing.assert_array_equal(batch.features, features[round_index])
+        np.testing.assert_array_equal(batch.labels, labels[round_index])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_from_arrays_does_not_copy_floats(dtype: type) -> None:
+    features, labels = np.zeros((4, 3, 2), dtype), np.zeros((4, 3), dtype)
+    stream = Stream.from_arrays(features, labels)
+    assert np.shares_memory(stream.features, features)
+    assert np.shares_memory(stream.labels, labels)
+    assert stream.features.dtype == dtype
+
+
+def test_integers_become_float64() -> None:
+    stream = Stream.from_arrays(np.ones((2, 2, 1), int), np.ones((2, 2), int))
+    assert stream.features.dtype == np.float64
+
+
+def test_a_node_without_a_sample_is_not_in_the_batch() -> None:
+    features, labels = np.arange(3.0)[:, None], np.arange(3.0)
+    stream = Stream(features, labels, rows=np.array([[2, -1, 0], [-1, -1, -1]], np.int32))
+    assert stream.num_samples == 2
+    nodes, batch = stream.batch(0)
+    assert nodes.tolist() == [0, 2]
+    assert batch.labels.tolist() == [2, 0]
+    nodes, batch = stream.batch(1)
+    assert len(nodes) == len(batch) == 0
+
+
+def test_head_keeps_the_first_rounds() -> None:
+    stream = Stream.from_arrays(np.zeros((5, 2, 1)), np.arange(10.0).reshape(5, 2))
+    assert stream.head(2).num_rounds == 2
+    assert stream.head(2).batch(1)[1].labels.tolist() == [2, 3]
+    assert stream.head(99).num_rounds == 5
+    assert stream.head(2).num_samples == 4
+
+
+@pytest.mark.parametrize(
+    ("features", "labels", "message"),
+    [
+        (np.zeros((2, 3)), np.zeros((2, 3)), r"shape \(2, 3\)"),
+        (np.zeros((2, 3, 1)), np.zeros((3, 2)), r"labels \(3, 2\)"),
+        (np.zeros((0, 3, 1)), np.zeros((0, 3)), "none of them empty"),
+        (np.full((2, 3, 1), np.nan), np.zeros((2, 3)), r"features\[0, 0, 0\] is nan"),
+        (np.zeros((2, 3, 1)), np.full((2, 3), np.inf), r"labels\[0, 0\] is inf"),
+        ([["a"]], [[1]], "features are not an array of numbers"),
+    ],
+)
+def test_bad_arrays_make_no_stream(features: object, labels: object, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        Stream.from_arrays(features, labels)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([[3]], "from 3 to 3.*one of the 3 rows"),
+        ([[-2]], "from -2 to -2"),
+        ([0], r"shape \(1,\)"),
+        ([[0.0]], "type float64"),
+        (np.zeros((0, 2), int), "at least one round"),
+    ],
+)
+def test_rows_must_point_into_the_table(rows: object, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        Stream(np.zeros((3, 1)), np.zeros(3), rows=np.asarray(rows))
+
+
+def test_node_names_are_one_per_node() -> None:
+    with pytest.raises(DataError, match="1 node names for 2 nodes"):
+        Stream(np.zeros((3, 1)), np.zeros(3), rows=np.zeros((1, 2), int), node_names=("a",))
+
+
+def test_features_and_labels_must_have_the_same_rows() -> None:
+    with pytest.raises(DataError, match=r"shape \(3, 1\) and labels \(2,\)"):
+        Stream(np.zeros((3, 1)), np.zeros(2), rows=np.zeros((1, 2), int))
+
+
+def test_rounds_that_do_not_exist_are_refused() -> None:
+    stream = Stream.from_arrays(np.zeros((5, 2, 1)), np.zeros((5, 2)))
+    for round_index in (-1, 5):
+        with pytest.raises(DataError, match="rounds 0 to 4"):
+            stream.batch(round_index)
+    with pytest.raises(DataError, match=r"head\(0\) leaves no rounds"):
+        stream.head(0)
