@@ -1,0 +1,231 @@
+"""The best fixed model in hindsight, x* of the paper, and its losses.
+
+The samples of a run are rows of one table, some of them more than once and some not at all.
+Newton's method needs their mean loss, gradient and Hessian, which are summed up over blocks of the
+table, so that a large float32 table never exists as float64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from oneway.errors import ComparatorError, DataError
+from oneway.metrics.rounded_hinge import RoundedHinge
+from oneway.models import Hinge, Model
+from oneway.records import Batch, Floats, Ints, Matrix, Vector
+
+REQUIRED_NORM = 1e-6
+"""The gradient norm at which a model counts as the best one."""
+
+AIMED_NORM = 1e-9
+"""The gradient norm that is aimed at; rounding errors may forbid it."""
+
+# Below this, with no fast convergence seen, the gradient is fading along a way to infinity.
+_FADING_NORM = 1e-14
+
+# Near a minimiser Newton's method shrinks the gradient by ever larger factors; on the way to
+# infinity, where the loss falls like exp(-s), by a factor e per step at best.
+_FAST_FACTOR = 0.2
+
+# What rounding the hinge may cost in mean loss, and how much sharper each rounding gets.
+_HINGE_EXCESS = 5e-7
+_SHARPENING = 5.0
+
+_MAX_STEPS = 200
+_MAX_HALVINGS = 40
+_BLOCK_ENTRIES = 2**20
+
+
+@dataclass(frozen=True)
+class _Point:
+    """The mean loss and its derivatives at some parameters."""
+
+    params: Vector
+    loss: float
+    gradient: Vector
+    hessian: Matrix
+
+    @property
+    def norm(self) -> float:
+        return float(np.linalg.norm(self.gradient))
+
+
+@dataclass(frozen=True)
+class _Samples:
+    """Rows of a table, row i taken `counts[i]` times."""
+
+    features: Floats
+    labels: Floats
+    counts: Ints
+
+    def evaluate(self, model: Model, params: Vector) -> _Point:
+        """Return the mean over all samples, in one pass over the table."""
+        loss, gradient, hessian = 0.0, np.zeros(len(params)), np.zeros((len(params), len(params)))
+        for share, batch, counts in self.batches():
+            loss += share * model.loss(params, batch, counts)
+            gradient += share * model.gradient(params, batch, counts)
+            hessian += share * model.hessian(params, batch, counts)
+        return _Point(params, loss, gradient, hessian)
+
+    def batches(self) -> Iterator[tuple[float, Batch, Vector]]:
+        """Give the samples in batches: a batch's share of all samples, its rows, their counts."""
+        total = float(self.counts.sum())
+        for block in _blocks(self.features):
+            taken = np.flatnonzero(self.counts[block])
+            if taken.size:
+                counts = self.counts[block][taken].astype(np.float64)
+                batch = _float64_batch(self.features[block][taken], self.labels[block][taken])
+                yield float(counts.sum()) / total, batch, counts
+
+
+def best_fixed_model(model: Model, features: Floats, labels: Floats, rows: Ints) -> Vector:
+    """Return the parameters that minimise the mean loss over all samples of a stream.
+
+    Newton's method with backtracking, to a gradient norm of at most 1e-6 (1e-9 unless rounding
+    errors forbid it). The hinge has a kink and is minimised through ever sharper rounded hinges,
+    each started from the last one's minimiser, until its mean loss is within 1e-6 of the best.
+
+    Args:
+        model: What was learned.
+        features: The table's features, `[row, feature]`.
+        labels: The table's labels, `[row]`.
+        rows: Which rows of the table are the samples, in an array of any shape; a row may come
+            several times, and -1 means no sample.
+
+    Raises:
+        DataError: There is no sample, or a row is not in the table.
+        ComparatorError: No parameters attain the minimum (separable samples and l2=0), or the
+            required gradient norm was not reached.
+    """
+    samples = _Samples(features, labels, _count_rows(rows, len(labels)))
+    params = np.zeros(model.dim(features.shape[1]))
+    if isinstance(model, Hinge):
+        return _minimise_hinge(model, samples, params)
+    return _minimise(model, samples, params)
+
+
+def comparator_sums(
+    model: Model, params: Vector, features: Floats, labels: Floats, rows: Ints
+) -> Vector:
+    """Return per round the summed loss of one fixed model over the nodes with a sample.
+
+    Args:
+        model: What was learned.
+        params: The fixed model, say from `best_fixed_model`.
+        features: The table's features, `[row, feature]`.
+        labels: The table's labels, `[row]`.
+        rows: The table's row that each node sees in each round, `[round, node]`; -1 means none.
+    """
+    # One element more than the table has rows: index -1, no sample, finds a loss of zero there.
+    loss_of_row = np.zeros(len(labels) + 1)
+    for block in _blocks(features):
+        batch = _float64_batch(features[block], labels[block])
+        loss_of_row[:-1][block] = model.losses(params, batch)
+    sums = np.empty(len(rows))
+    for block in _blocks(rows):
+        sums[block] = loss_of_row[rows[block]].sum(axis=1)
+    return sums
+
+
+def _minimise_hinge(model: Hinge, samples: _Samples, params: Vector) -> Vector:
+    """Minimise through rounded hinges; see `RoundedHinge` for why the result is near the best."""
+    rounded = RoundedHinge(model.l2, model.intercept, width=1.0)
+    while True:
+        # Without l2 a rounded hinge may fall forever: stop it before the parameters get so large
+        # that rounding errors disturb the sharper ones.
+        good_enough = max(AIMED_NORM, REQUIRED_NORM * rounded.width)
+        params = _minimise(rounded, samples, params, good_enough)
+        excess = sum(
+            share * rounded.excess(params, batch, counts)
+            for share, batch, counts in samples.batches()
+        )
+        if excess <= _HINGE_EXCESS:
+            return params
+        rounded = replace(rounded, width=rounded.width / _SHARPENING)
+
+
+def _minimise(model: Model, samples: _Samples, params: Vector, good_enough: float = 0.0) -> Vector:
+    """Run Newton's method for a twice differentiable model.
+
+    A gradient norm of `good_enough` ends it even where the loss seems to fall forever.
+
+    Raises:
+        ComparatorError: See `best_fixed_model`.
+    """
+    point = samples.evaluate(model, params)
+    converging = True
+    for _ in range(_MAX_STEPS):
+        if point.norm <= good_enough or (point.norm <= AIMED_NORM and converging):
+            return point.params
+        if point.norm <= _FADING_NORM:
+            raise ComparatorError(
+                f"{model!r} has no best fixed model, because its loss on these samples keeps "
+                f"falling as the parameters grow (norm {np.linalg.norm(point.params):.3g} so far); "
+                f"give it l2 > 0"
+            )
+        trial = _descend(model, samples, point)
+        if trial is None or (point.norm <= REQUIRED_NORM and trial.norm >= point.norm):
+            break  # Rounding errors are in the way of anything better.
+        converging = trial.norm <= _FAST_FACTOR * point.norm
+        point = trial
+    if not point.norm <= REQUIRED_NORM:
+        raise ComparatorError(
+            f"the best fixed model of {model!r} was found to a gradient norm of {point.norm:.3g} "
+            f"only, but {REQUIRED_NORM:g} is required; standardise the features or give a larger l2"
+        )
+    return point.params
+
+
+def _descend(model: Model, samples: _Samples, point: _Point) -> _Point | None:
+    """Take a Newton step, halved until the loss falls enough; None if it never does."""
+    # In units that make the Hessian's diagonal 1, so that the scales of the features do not matter.
+    diagonal = point.hessian.diagonal()
+    units = np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
+    hessian, gradient = point.hessian / np.outer(units, units), point.gradient / units
+    # Damping keeps a singular Hessian solvable (collinear features, l2=0), and fades with the
+    # gradient, so that convergence stays faster than linear.
+    damping = 1e-14 + 1e-3 * float(np.linalg.norm(gradient))
+    step = np.linalg.solve(hessian + damping * np.eye(len(units)), -gradient) / units
+    slope = float(point.gradient @ step)
+    noise = 1e-14 * abs(point.loss)
+    for halvings in range(_MAX_HALVINGS):
+        length = 0.5**halvings
+        trial = samples.evaluate(model, point.params + length * step)
+        if trial.loss <= point.loss + 1e-4 * length * slope + noise:
+            return trial
+    return None
+
+
+def _count_rows(rows: Ints, num_rows: int) -> Ints:
+    """Return how often each row of the table is a sample.
+
+    Raises:
+        DataError: There is no sample, or a row is not in the table.
+    """
+    taken = rows[rows >= 0]
+    if not taken.size:
+        raise DataError(
+            "the stream has 0 samples, but the best fixed model needs at least 1; deal it from a "
+            "table with rows"
+        )
+    if taken.max() >= num_rows:
+        raise DataError(
+            f"the stream refers to row {taken.max()} of a table with {num_rows} rows, numbered "
+            f"from 0; give the table it was dealt from"
+        )
+    return np.bincount(taken, minlength=num_rows)
+
+
+def _blocks(table: Floats | Ints) -> Iterator[slice]:
+    """Cut the rows of a table into blocks of a few megabytes."""
+    num_rows, num_columns = table.shape
+    height = max(1, _BLOCK_ENTRIES // max(1, num_columns))
+    for start in range(0, num_rows, height):
+        yield slice(start, min(start + height, num_rows))
+
+
+def _float64_batch(features: Floats, labels: Floats) -> Batch:
+    return Batch(features.astype(np.float64), labels.astype(np.float64))

@@ -1,0 +1,61 @@
+"""Losses, accuracy and regret of a run, per round and over all of it.
+
+Means are over samples: with owners of unequal wealth, a node without a sample in a round does not
+count in it. When every node has a sample in every round that is the paper's mean over nodes and
+rounds.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from oneway.errors import ComparatorError
+from oneway.records import Ints, RunRecord, Vector
+
+
+def losses(record: RunRecord) -> Vector:
+    """Return per round the mean loss of the nodes with a sample; NaN in a round without any."""
+    return _ratios(record.loss_sums, record.sample_counts)
+
+
+def loss_curve(record: RunRecord) -> Vector:
+    """Return after each round the mean loss of all samples so far; NaN before the first one."""
+    return _ratios(np.cumsum(record.loss_sums), np.cumsum(record.sample_counts))
+
+
+def average_loss(record: RunRecord) -> float:
+    """Return the paper's measure, the mean loss over nodes and rounds; NaN without any sample."""
+    num_samples = int(record.sample_counts.sum())
+    return float(record.loss_sums.sum()) / num_samples if num_samples else float("nan")
+
+
+def accuracy(record: RunRecord) -> float | None:
+    """Return the fraction of predictions that were right when they were made.
+
+    None if "right" has no meaning for the model or nothing was predicted.
+    """
+    num_samples = int(record.sample_counts.sum())
+    if record.correct_counts is None or not num_samples:
+        return None
+    return float(record.correct_counts.sum()) / num_samples
+
+
+def regret(record: RunRecord) -> Vector:
+    """Return after each round the sum of the losses so far minus the best fixed model's.
+
+    Raises:
+        ComparatorError: The record does not hold the comparator's losses.
+    """
+    if record.comparator_sums is None:
+        raise ComparatorError(
+            f"the record of {record.algorithm} has comparator_sums=None, but regret is measured "
+            "against the best fixed model; compute its losses with comparator_sums() first"
+        )
+    return np.cumsum(record.loss_sums - record.comparator_sums)
+
+
+def _ratios(sums: Vector, counts: Ints) -> Vector:
+    """Divide, leaving NaN where the count is 0."""
+    ratios: Vector = np.full(len(sums), np.nan)
+    np.divide(sums, counts, out=ratios, where=counts > 0)
+    return ratios

@@ -1,0 +1,22 @@
+"""What is learned: convex losses with an l2 term, one interface for one model and for one per node.
+
+>>> import numpy as np
+>>> from oneway.records import Batch
+>>> model = LogisticRegression(l2=0.0)
+>>> batch = Batch(np.array([[2.0], [-1.0]]), np.array([1.0, -1.0]))
+>>> model.gradient(np.zeros(model.dim(1)), batch)
+array([-0.75,  0.  ])
+"""
+
+from oneway.models.base import Model
+from oneway.models.linear import Hinge, LinearModel, LogisticRegression, RidgeRegression
+from oneway.models.softmax import SoftmaxRegression
+
+__all__ = [
+    "Hinge",
+    "LinearModel",
+    "LogisticRegression",
+    "Model",
+    "RidgeRegression",
+    "SoftmaxRegression",
+]

@@ -1,0 +1,224 @@
+"""Linear models: the loss of a sample depends on its score s = a . x and its label alone.
+
+A model is three functions of scores and labels (the loss and its first two derivatives by the
+score); everything else is the same for all and stands once, in `LinearModel`.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from oneway.errors import DataError
+from oneway.models.base import Model, check_l2, row_shares
+from oneway.records import Batch, Bools, Floats, Matrix, Vector
+
+
+@dataclass(frozen=True)
+class LinearModel(Model):
+    """The loss of a score plus l2/2 * ||x||^2.
+
+    With an intercept, a sample is a = (features, 1) and the last parameter belongs to the constant
+    feature. The l2 term covers all parameters, the intercept included: the paper's formula applied
+    to a table that has a constant column.
+
+    Attributes:
+        l2: The paper's lambda.
+        intercept: Whether the constant feature is added.
+
+    Raises:
+        ConfigError: `l2` is negative or not finite.
+    """
+
+    l2: float = 1e-4
+    intercept: bool = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "l2", check_l2(type(self).__name__, self.l2))
+
+    @abstractmethod
+    def sample_losses(self, scores: Vector, labels: Floats) -> Vector:
+        """Return the loss of every score, without the l2 term."""
+
+    @abstractmethod
+    def slopes(self, scores: Vector, labels: Floats) -> Vector:
+        """Return the derivative of `sample_losses` by the score."""
+
+    @abstractmethod
+    def curvatures(self, scores: Vector, labels: Floats) -> Vector:
+        """Return the second derivative of `sample_losses` by the score."""
+
+    def dim(self, num_features: int) -> int:
+        """Return the number of features, plus one with an intercept."""
+        return num_features + int(self.intercept)
+
+    def scores(self, params: Vector | Matrix, features: Floats) -> Vector:
+        """Return a . x for every row, under one parameter vector or under one per row."""
+        factors = params[..., :-1] if self.intercept else params
+        scores: Vector = (
+            features @ factors if params.ndim == 1 else np.einsum("nf,nf->n", features, factors)
+        )
+        if self.intercept:
+            scores += params[..., -1]
+        return scores
+
+    def losses(self, params: Vector | Matrix, batch: Batch) -> Vector:
+        """Return the loss of every row, the l2 term included."""
+        penalty = 0.5 * self.l2 * np.einsum("...d,...d->...", params, params)
+        scores = self.scores(params, batch.features)
+        losses: Vector = self.sample_losses(scores, batch.labels) + penalty
+        return losses
+
+    def gradients(self, stack: Matrix, batch: Batch) -> Matrix:
+        """Return slope * a + l2 * x for every row."""
+        slopes = self.slopes(self.scores(stack, batch.features), batch.labels)
+        gradients: Matrix = self.l2 * stack
+        gradients[:, : batch.features.shape[1]] += slopes[:, None] * batch.features
+        if self.intercept:
+            gradients[:, -1] += slopes
+        return gradients
+
+    def gradient(self, params: Vector, batch: Batch, counts: Vector | None = None) -> Vector:
+        """Return the mean of slope * a over the rows, plus l2 * x."""
+        slopes = self.slopes(self.scores(params, batch.features), batch.labels)
+        slopes = slopes * row_shares(batch, counts)
+        gradient: Vector = self.l2 * params
+        gradient[: batch.features.shape[1]] += slopes @ batch.features
+        if self.intercept:
+            gradient[-1] += slopes.sum()
+        return gradient
+
+    def hessian(self, params: Vector, batch: Batch, counts: Vector | None = None) -> Matrix:
+        """Return the mean of curvature * a a^T over the rows, plus l2 on the diagonal."""
+        curvatures = self.curvatures(self.scores(params, batch.features), batch.labels)
+        curvatures = curvatures * row_shares(batch, counts)
+        bent = curvatures[:, None] * batch.features
+        num_features = batch.features.shape[1]
+        hessian: Matrix = self.l2 * np.eye(len(params))
+        hessian[:num_features, :num_features] += bent.T @ batch.features
+        if self.intercept:
+            totals = bent.sum(axis=0)
+            hessian[:num_features, -1] += totals
+            hessian[-1, :num_features] += totals
+            hessian[-1, -1] += curvatures.sum()
+        return hessian
+
+    def describe(self) -> dict[str, Any]:
+        """Return the model's name and parameters in terms JSON can hold."""
+        return {"model": type(self).__name__, **asdict(self)}
+
+
+@dataclass(frozen=True)
+class LinearClassifier(LinearModel):
+    """A linear model whose labels are -1 and +1; a score of exactly 0 predicts +1."""
+
+    def predict(self, params: Vector, features: Floats) -> Vector:
+        """Return +1 where the score is >= 0 and -1 elsewhere."""
+        return np.where(self.scores(params, features) >= 0.0, 1.0, -1.0)
+
+    def correct(self, params: Vector | Matrix, batch: Batch) -> Bools:
+        """Return for every row whether the predicted sign is the label's."""
+        right: Bools = (self.scores(params, batch.features) >= 0.0) == (batch.labels > 0)
+        return right
+
+    def check_labels(self, labels: Floats) -> None:
+        """Check that every label is -1 or +1.
+
+        Raises:
+            DataError: One is not.
+        """
+        wrong = np.flatnonzero(np.abs(labels) != 1)
+        if wrong.size:
+            raise DataError(
+                f"label {labels.flat[wrong[0]]:g} of sample {wrong[0]} is neither -1 nor +1, the "
+                f"only labels {type(self).__name__} knows; map the two classes to -1 and +1"
+            )
+
+
+class LogisticRegression(LinearClassifier):
+    """The paper's experiment: f(x; a, y) = log(1 + exp(-y a . x)) + l2/2 * ||x||^2.
+
+    Loss and gradient are stable for any margin y s: neither overflows where it is itself finite.
+
+    >>> LogisticRegression(l2=1e-4).describe()
+    {'model': 'LogisticRegression', 'l2': 0.0001, 'intercept': True}
+    """
+
+    def sample_losses(self, scores: Vector, labels: Floats) -> Vector:
+        """Return log(1 + exp(-y s))."""
+        return np.logaddexp(0.0, -labels * scores)
+
+    def slopes(self, scores: Vector, labels: Floats) -> Vector:
+        """Return -y / (1 + exp(y s))."""
+        margins = labels * scores
+        # The exponent is never positive, so that exp cannot overflow.
+        tails = np.exp(-np.abs(margins))
+        slopes: Vector = -labels * np.where(margins >= 0.0, tails, 1.0) / (1.0 + tails)
+        return slopes
+
+    def curvatures(self, scores: Vector, labels: Floats) -> Vector:
+        """Return p (1 - p) with p = 1 / (1 + exp(y s))."""
+        tails = np.exp(-np.abs(labels * scores))
+        curvatures: Vector = tails / (1.0 + tails) ** 2
+        return curvatures
+
+
+class RidgeRegression(LinearModel):
+    """Least squares: f(x; a, y) = (a . x - y)^2 / 2 + l2/2 * ||x||^2, for any finite label."""
+
+    def sample_losses(self, scores: Vector, labels: Floats) -> Vector:
+        """Return (s - y)^2 / 2."""
+        losses: Vector = 0.5 * (scores - labels) ** 2
+        return losses
+
+    def slopes(self, scores: Vector, labels: Floats) -> Vector:
+        """Return s - y."""
+        return scores - labels
+
+    def curvatures(self, scores: Vector, labels: Floats) -> Vector:  # noqa: ARG002
+        """Return 1 for every row."""
+        return np.ones_like(scores)
+
+    def predict(self, params: Vector, features: Floats) -> Vector:
+        """Return the scores."""
+        return self.scores(params, features)
+
+    def correct(self, params: Vector | Matrix, batch: Batch) -> None:  # noqa: ARG002
+        """Return None: a number is near or far, not right or wrong."""
+        return
+
+    def check_labels(self, labels: Floats) -> None:
+        """Check that every label is finite.
+
+        Raises:
+            DataError: One is not.
+        """
+        wrong = np.flatnonzero(~np.isfinite(labels))
+        if wrong.size:
+            raise DataError(
+                f"label {labels.flat[wrong[0]]:g} of sample {wrong[0]} is not finite, as "
+                f"RidgeRegression needs it to be; remove the sample or repair its label"
+            )
+
+
+class Hinge(LinearClassifier):
+    """The support vector machine: f(x; a, y) = max(0, 1 - y a . x) + l2/2 * ||x||^2.
+
+    `gradient` is a subgradient (0 from the kink y s = 1 upwards) and `hessian` is that of the l2
+    term, which is the second derivative everywhere but at kinks.
+    """
+
+    def sample_losses(self, scores: Vector, labels: Floats) -> Vector:
+        """Return max(0, 1 - y s)."""
+        return np.maximum(0.0, 1.0 - labels * scores)
+
+    def slopes(self, scores: Vector, labels: Floats) -> Vector:
+        """Return -y where y s < 1 and 0 elsewhere."""
+        return np.where(labels * scores < 1.0, -labels, 0.0).astype(np.float64)
+
+    def curvatures(self, scores: Vector, labels: Floats) -> Vector:  # noqa: ARG002
+        """Return 0 for every row."""
+        return np.zeros_like(scores)

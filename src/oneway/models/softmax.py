@@ -1,0 +1,158 @@
+"""Multiclass logistic regression: one score per class, cross-entropy of their softmax."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from oneway.errors import ConfigError, DataError
+from oneway.models.base import Model, check_l2, row_shares
+from oneway.records import Batch, Bools, Floats, Ints, Matrix, Vector
+
+
+@dataclass(frozen=True)
+class SoftmaxRegression(Model):
+    """f(x; a, y) = log(sum_k exp(a . x_k)) - a . x_y + l2/2 * ||x||^2 with y in 0..num_classes-1.
+
+    A parameter vector holds the classes one after the other, each with its features and then, with
+    an intercept, its constant. The l2 term covers all of them. Of equal scores the lowest class is
+    predicted.
+
+    Raises:
+        ConfigError: `num_classes` is not a whole number of at least 2, or `l2` is negative or not
+            finite.
+
+    >>> SoftmaxRegression(num_classes=3).dim(num_features=4)
+    15
+    """
+
+    num_classes: int
+    l2: float = 1e-4
+    intercept: bool = True
+
+    def __post_init__(self) -> None:
+        classes: object = self.num_classes
+        if not isinstance(classes, int | np.integer) or isinstance(classes, bool) or classes < 2:
+            raise ConfigError(
+                f"SoftmaxRegression got num_classes={classes!r}, but needs a whole number of "
+                "classes >= 2; count the distinct labels"
+            )
+        object.__setattr__(self, "num_classes", int(classes))
+        object.__setattr__(self, "l2", check_l2("SoftmaxRegression", self.l2))
+
+    def dim(self, num_features: int) -> int:
+        """Return the number of classes times the features, plus one each with an intercept."""
+        return self.num_classes * (num_features + int(self.intercept))
+
+    def scores(self, params: Vector | Matrix, features: Floats) -> Matrix:
+        """Return `[row, class]`, under one parameter vector or under one per row."""
+        by_class = self._by_class(params)
+        factors = by_class[..., :-1] if self.intercept else by_class
+        scores: Matrix = (
+            features @ factors.T if params.ndim == 1 else np.einsum("nf,nkf->nk", features, factors)
+        )
+        if self.intercept:
+            scores += by_class[..., -1]
+        return scores
+
+    def _by_class(self, params: Vector | Matrix) -> Matrix:
+        """View `params[..., dim]` as `[..., class, feature]`; a stack may have no rows."""
+        length = params.shape[-1] // self.num_classes
+        return params.reshape(*params.shape[:-1], self.num_classes, length)
+
+    def losses(self, params: Vector | Matrix, batch: Batch) -> Vector:
+        """Return the loss of every row, the l2 term included."""
+        scores = self.scores(params, batch.features)
+        # Below the highest score, so that exp cannot overflow and the sum is at least 1.
+        depths = scores - scores.max(axis=1, keepdims=True)
+        of_label = np.take_along_axis(depths, _classes(batch.labels)[:, None], axis=1)[:, 0]
+        penalty = 0.5 * self.l2 * np.einsum("...d,...d->...", params, params)
+        losses: Vector = np.log(np.exp(depths).sum(axis=1)) - of_label + penalty
+        return losses
+
+    def gradients(self, stack: Matrix, batch: Batch) -> Matrix:
+        """Return (probability of the class - 1 for the label's) * a + l2 * x for every row."""
+        slopes = self._slopes(stack, batch)
+        gradients: Matrix = self.l2 * stack
+        by_class = self._by_class(gradients)
+        by_class[..., : batch.features.shape[1]] += slopes[:, :, None] * batch.features[:, None, :]
+        if self.intercept:
+            by_class[..., -1] += slopes
+        return gradients
+
+    def gradient(self, params: Vector, batch: Batch, counts: Vector | None = None) -> Vector:
+        """Return the mean of `gradients` over the rows."""
+        slopes = self._slopes(params, batch) * row_shares(batch, counts)[:, None]
+        gradient: Vector = self.l2 * params
+        by_class = self._by_class(gradient)
+        by_class[:, : batch.features.shape[1]] += slopes.T @ batch.features
+        if self.intercept:
+            by_class[:, -1] += slopes.sum(axis=0)
+        return gradient
+
+    def hessian(self, params: Vector, batch: Batch, counts: Vector | None = None) -> Matrix:
+        """Return the mean of (diag(p) - p p^T) x (a a^T) over the rows, plus l2 on the diagonal.
+
+        Needs memory for `num_classes` copies of the batch's features.
+        """
+        rows = batch.features
+        if self.intercept:
+            rows = np.column_stack([rows, np.ones(len(batch))])
+        width = rows.shape[1]
+        chances = _softmax(self.scores(params, batch.features))
+        spread = (chances[:, :, None] * rows[:, None, :]).reshape(len(batch), -1)
+        shared = spread * row_shares(batch, counts)[:, None]
+        hessian: Matrix = self.l2 * np.eye(len(params)) - shared.T @ spread
+        blocks = rows.T @ shared
+        for start in range(0, len(params), width):
+            block = slice(start, start + width)
+            hessian[block, block] += blocks[:, block]
+        return hessian
+
+    def predict(self, params: Vector, features: Floats) -> Vector:
+        """Return the class with the highest score, as a float64 like every label."""
+        classes: Vector = self.scores(params, features).argmax(axis=1).astype(np.float64)
+        return classes
+
+    def correct(self, params: Vector | Matrix, batch: Batch) -> Bools:
+        """Return for every row whether the class with the highest score is the label."""
+        right: Bools = self.scores(params, batch.features).argmax(axis=1) == batch.labels
+        return right
+
+    def check_labels(self, labels: Floats) -> None:
+        """Check that every label is a whole number from 0 to num_classes - 1.
+
+        Raises:
+            DataError: One is not.
+        """
+        known = (labels >= 0) & (labels < self.num_classes) & (labels == np.floor(labels))
+        wrong = np.flatnonzero(~known)
+        if wrong.size:
+            raise DataError(
+                f"label {labels.flat[wrong[0]]:g} of sample {wrong[0]} is not one of the classes "
+                f"0..{self.num_classes - 1} of SoftmaxRegression; number the classes from 0 or "
+                f"give more num_classes"
+            )
+
+    def describe(self) -> dict[str, Any]:
+        """Return the model's name and parameters in terms JSON can hold."""
+        return {"model": "SoftmaxRegression", **asdict(self)}
+
+    def _slopes(self, params: Vector | Matrix, batch: Batch) -> Matrix:
+        """Return the derivative of every row's loss by its scores, `[row, class]`."""
+        slopes = _softmax(self.scores(params, batch.features))
+        slopes[np.arange(len(batch)), _classes(batch.labels)] -= 1.0
+        return slopes
+
+
+def _classes(labels: Floats) -> Ints:
+    return labels.astype(np.intp)
+
+
+def _softmax(scores: Matrix) -> Matrix:
+    """Return the probability of every class, `[row, class]`."""
+    chances: Matrix = np.exp(scores - scores.max(axis=1, keepdims=True))
+    chances /= chances.sum(axis=1, keepdims=True)
+    return chances
