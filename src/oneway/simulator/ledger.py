@@ -1,0 +1,38 @@
+"""The numbers a run writes down, one entry a round."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oneway.errors import DivergenceError
+from oneway.records import Vector
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """Arrays that an engine fills as it goes."""
+
+    loss_sums: Vector
+    correct_counts: NDArray[np.int64]
+    disagreement: Vector
+
+    @classmethod
+    def blank(cls, num_rounds: int) -> Ledger:
+        """Room for this many rounds."""
+        return cls(np.zeros(num_rounds), np.zeros(num_rounds, np.int64), np.zeros(num_rounds))
+
+
+def divergence(round_index: int, node: int, masses: Vector, rate: float) -> DivergenceError:
+    """The sentence for a run that left the finite numbers."""
+    smallest = float(masses.min())
+    return DivergenceError(
+        f"the run diverged in round {round_index} at node {node} (the smallest mass in the network "
+        f"is {smallest:.3g}); use a learning rate below {rate:.3g}, or OnlinePushSum(cap_step=True), "
+        "which shortens the steps of nodes with little mass",
+        round_index=round_index,
+        node=node,
+        smallest_mass=smallest,
+    )

@@ -1,0 +1,79 @@
+"""Which graph the network has in which round."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeAlias
+
+from oneway.algorithms import Algorithm
+from oneway.algorithms.base import Mixing
+from oneway.errors import ConfigError, GraphError
+from oneway.topology import TrustGraph
+
+Graphs: TypeAlias = TrustGraph | Sequence[TrustGraph] | Callable[[int], TrustGraph]
+"""One graph for good; several that take turns, one a round; or a function of the round."""
+
+
+class Network:
+    """The shares an algorithm uses in each round of a run."""
+
+    def __init__(self, algorithm: Algorithm, graphs: Graphs | None, num_nodes: int) -> None:
+        self._algorithm = algorithm
+        self._num_nodes = num_nodes
+        self._latest: tuple[TrustGraph, Mixing | None] | None = None
+        self._at: Callable[[int], TrustGraph] | None = None
+        self.constant = True
+        self.origin: Any = None
+        if algorithm.exchange != "graph":
+            return
+        if graphs is None:
+            raise ConfigError(
+                f"{algorithm.name} sends models along a graph and none was given; "
+                "pass one, for example TrustGraph.random(...), as the last argument of simulate"
+            )
+        if isinstance(graphs, TrustGraph):
+            self._check(graphs)
+            graphs.require_strongly_connected()
+            self._at, self.origin = lambda _: graphs, dict(graphs.origin)
+        elif callable(graphs):
+            self.constant = False
+            self._at, self.origin = graphs, {"graph": "a function of the round"}
+        else:
+            self.constant = False
+            turns = list(graphs)
+            if not turns:
+                raise GraphError("the sequence of graphs is empty; give at least one graph")
+            for graph in turns:
+                self._check(graph)
+            TrustGraph.union(turns).require_strongly_connected()
+            self._at = lambda round_index: turns[round_index % len(turns)]
+            self.origin = {"graph": "in turns", "graphs": [dict(graph.origin) for graph in turns]}
+
+    def _check(self, graph: TrustGraph) -> None:
+        if graph.num_nodes != self._num_nodes:
+            raise GraphError(
+                f"the graph has {graph.num_nodes} nodes and the stream has {self._num_nodes}; "
+                "deal the stream for as many nodes as the graph has"
+            )
+
+    def _shares(self, graph: TrustGraph) -> Mixing | None:
+        if self._latest is None or self._latest[0] is not graph:
+            self._check(graph)
+            self._latest = (graph, self._algorithm.shares(graph))
+        return self._latest[1]
+
+    def segments(self, first: int, last: int) -> Iterator[tuple[int, int, Mixing | None]]:
+        """Split rounds `first` to `last` (excluded) into stretches of equal shares."""
+        if self._at is None:
+            yield first, last, None
+            return
+        if self.constant:
+            yield first, last, self._shares(self._at(first))
+            return
+        begin, graph = first, self._at(first)
+        for round_index in range(first + 1, last):
+            following = self._at(round_index)
+            if following is not graph:
+                yield begin, round_index, self._shares(graph)
+                begin, graph = round_index, following
+        yield begin, last, self._shares(graph)

@@ -1,0 +1,185 @@
+"""What must hold for any one-way graph, any data and any learning rate."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import oneway as ow
+
+ENGINES = ("reference", "fast")
+MODEL = ow.models.LogisticRegression(l2=1e-3)
+
+
+def gaussian_stream(num_rounds, num_nodes, num_features=3, seed=0):
+    rng = np.random.default_rng(seed)
+    features = rng.standard_normal((num_rounds, num_nodes, num_features))
+    labels = np.where(
+        features.sum(axis=2) + rng.standard_normal((num_rounds, num_nodes)) > 0, 1, -1
+    )
+    return ow.Stream.from_arrays(features, labels.astype(float))
+
+
+def doubly_stochastic_one_way_graph(num_nodes, rng):
+    """A convex combination of permutations: doubly stochastic, not symmetric."""
+    mixing = 0.3 * np.eye(num_nodes)
+    for weight in (0.5, 0.2):
+        order = rng.permutation(num_nodes)
+        mixing[order, np.roll(order, 1)] += weight
+    return ow.TrustGraph.from_mixing(mixing)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@settings(max_examples=20, deadline=None)
+@given(num_nodes=st.integers(2, 30), seed=st.integers(0, 10**6), cap_step=st.booleans())
+def test_total_mass_never_changes(engine, num_nodes, seed, cap_step):
+    graph = ow.TrustGraph.random(num_nodes, max_receivers=min(5, num_nodes - 1), seed=seed)
+    run = ow.simulate(
+        ow.OnlinePushSum(0.1, cap_step=cap_step),
+        MODEL,
+        gaussian_stream(40, num_nodes, seed=seed),
+        graph,
+        engine=engine,
+    )
+    assert run.masses.sum() == pytest.approx(num_nodes, rel=1e-13)
+    assert run.masses.min() > 0
+
+
+@settings(max_examples=25, deadline=None)
+@given(num_nodes=st.integers(2, 30), seed=st.integers(0, 10**6), cap_step=st.booleans())
+def test_the_total_numerator_changes_by_exactly_the_gradient_steps(num_nodes, seed, cap_step):
+    """A lost share, or a stale estimate in a gradient, would show here."""
+    rng = np.random.default_rng(seed)
+    graph = ow.TrustGraph.random(num_nodes, max_receivers=min(5, num_nodes - 1), seed=seed)
+    algorithm = ow.OnlinePushSum(0.3, cap_step=cap_step)
+    mixing = algorithm.shares(graph)
+    state = algorithm.start(num_nodes, 4)
+    steps = np.zeros(4)
+    for t in range(20):
+        gradients = rng.standard_normal((num_nodes, 4))
+        sizes = np.minimum(1, state.masses) if cap_step else np.ones(num_nodes)
+        steps += 0.3 * sizes @ gradients
+        state = algorithm.step(state, gradients, mixing, t)
+    np.testing.assert_allclose(state.numerators.sum(axis=0), -steps, rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("seed", range(3))
+def test_on_a_doubly_stochastic_mixing_ops_is_gossip_and_masses_stay_1(engine, seed):
+    graph = doubly_stochastic_one_way_graph(12, np.random.default_rng(seed))
+    assert graph.reciprocity < 1
+    stream = gaussian_stream(80, 12, seed=seed)
+    ops = ow.simulate(ow.OnlinePushSum(0.2), MODEL, stream, graph, engine=engine)
+    gossip = ow.simulate(ow.NaiveGossip(0.2), MODEL, stream, graph, engine=engine)
+    np.testing.assert_allclose(ops.masses, 1.0, rtol=1e-13)
+    np.testing.assert_allclose(ops.estimates, gossip.estimates, rtol=1e-11, atol=1e-13)
+    np.testing.assert_allclose(ops.losses, gossip.losses, rtol=1e-12)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_network_of_one_is_online_gradient_descent(engine):
+    stream = gaussian_stream(100, 1, seed=4)
+    alone = ow.TrustGraph.from_edges([], num_nodes=1)
+    x, losses = np.zeros(4), []
+    for t in range(100):
+        _, batch = stream.batch(t)
+        losses.append(MODEL.loss(x, batch))
+        x = x - 0.2 * MODEL.gradient(x, batch)
+    for algorithm in (ow.OnlinePushSum(0.2), ow.NaiveGossip(0.2), ow.MutualGossip(0.2)):
+        run = ow.simulate(algorithm, MODEL, stream, alone, engine=engine)
+        np.testing.assert_allclose(run.estimates[0], x, rtol=1e-12)
+        np.testing.assert_allclose(run.losses, losses, rtol=1e-12)
+    for algorithm in (ow.Centralised(0.2), ow.Isolated(0.2)):
+        run = ow.simulate(algorithm, MODEL, stream, engine=engine)
+        np.testing.assert_allclose(run.estimates[0], x, rtol=1e-12)
+
+
+@settings(max_examples=25, deadline=None)
+@given(num_nodes=st.integers(2, 25), seed=st.integers(0, 10**6))
+def test_without_gradients_every_estimate_becomes_the_average(num_nodes, seed):
+    """Consensus on any strongly connected graph, whatever each node starts with."""
+    rng = np.random.default_rng(seed)
+    graph = ow.TrustGraph.random(num_nodes, max_receivers=min(3, num_nodes - 1), seed=seed)
+    algorithm = ow.OnlinePushSum(0.0)
+    mixing = algorithm.shares(graph)
+    start = rng.standard_normal((num_nodes, 3))
+    state = ow.algorithms.base.NetworkState(start, np.ones(num_nodes))
+    for t in range(6000):
+        state = algorithm.step(state, np.zeros_like(start), mixing, t)
+    np.testing.assert_allclose(
+        state.estimates, np.broadcast_to(start.mean(axis=0), start.shape), rtol=1e-8, atol=1e-9
+    )
+
+
+def test_naive_gossip_does_not_reach_the_average_on_a_one_way_graph():
+    """The bias that the mass removes is real: the previous test fails without it."""
+    graph = ow.TrustGraph.random(20, max_receivers=4, seed=1)
+    algorithm = ow.NaiveGossip(0.0)
+    mixing = algorithm.shares(graph)
+    start = 1.0 + np.random.default_rng(1).random((20, 3))
+    state = ow.algorithms.base.NetworkState(start, np.ones(20))
+    for t in range(2000):
+        state = algorithm.step(state, np.zeros_like(start), mixing, t)
+    assert np.abs(state.estimates - start.mean(axis=0)).max() > 0.3
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_centralised_equals_gossip_on_the_complete_graph(engine):
+    stream = gaussian_stream(60, 7, seed=2)
+    central = ow.simulate(ow.Centralised(0.2), MODEL, stream, engine=engine)
+    gossip = ow.simulate(
+        ow.NaiveGossip(0.2), MODEL, stream, ow.TrustGraph.complete(7), engine=engine
+    )
+    np.testing.assert_allclose(central.estimates, gossip.estimates, rtol=1e-11)
+    np.testing.assert_allclose(central.losses, gossip.losses, rtol=1e-11)
+    np.testing.assert_allclose(central.disagreement, 0, atol=1e-28)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_disagreement_is_the_mean_squared_distance_from_the_networks_mean(engine):
+    graph = ow.TrustGraph.random(8, max_receivers=3, seed=5)
+    run = ow.simulate(ow.OnlinePushSum(0.3), MODEL, gaussian_stream(25, 8), graph, engine=engine)
+    mean = run.numerators.sum(axis=0) / run.masses.sum()
+    expected = ((run.estimates - mean) ** 2).sum(axis=1).mean()
+    assert run.disagreement[-1] == pytest.approx(expected, rel=1e-10)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_repetition_is_bit_identical(engine):
+    runs = [
+        ow.simulate(
+            ow.OnlinePushSum(0.3),
+            MODEL,
+            ow.streams.synthetic(num_samples=900, num_features=4, seed=3).table.deal(
+                9, adversarial=0.5, seed=3
+            ),
+            ow.TrustGraph.random(9, max_receivers=4, seed=3),
+            engine=engine,
+        )
+        for _ in range(2)
+    ]
+    np.testing.assert_array_equal(runs[0].numerators, runs[1].numerators)
+    np.testing.assert_array_equal(runs[0].record.loss_sums, runs[1].record.loss_sums)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_graph_may_change_with_the_round(engine):
+    """Neither ring is connected by itself with shortcuts cut; taking turns, everybody is reached."""
+    first = ow.TrustGraph.from_edges([(0, 1), (2, 3)], num_nodes=4)
+    second = ow.TrustGraph.from_edges([(1, 2), (3, 0)], num_nodes=4)
+    stream = gaussian_stream(30, 4)
+    turns = ow.simulate(ow.OnlinePushSum(0.1), MODEL, stream, [first, second], engine=engine)
+    function = ow.simulate(
+        ow.OnlinePushSum(0.1), MODEL, stream, lambda t: (first, second)[t % 2], engine=engine
+    )
+    np.testing.assert_array_equal(turns.numerators, function.numerators)
+    algorithm = ow.OnlinePushSum(0.1)
+    state = algorithm.start(4, 4)
+    for t in range(30):
+        nodes, batch = stream.batch(t)
+        gradients = MODEL.gradients(state.estimates[nodes], batch)
+        state = algorithm.step(state, gradients, (first, second)[t % 2].mixing(), t)
+    np.testing.assert_allclose(turns.numerators, state.numerators, rtol=1e-11)
+    assert turns.masses.sum() == pytest.approx(4, rel=1e-13)
