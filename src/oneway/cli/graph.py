@@ -1,0 +1,31 @@
+"""`oneway graph`: what an edge list looks like."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from oneway.cli.output import AsJson, print_facts, print_json
+from oneway.experiments.simulation import named_graph
+from oneway.experiments.statistics import graph_statistics
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("graph", epilog="Example: oneway graph edges.csv --json")(graph)
+
+
+def graph(
+    edges: Annotated[
+        str,
+        typer.Argument(help="Edge list (SNAP, KONECT, CSV, optionally .gz), advogato or epinions."),
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Statistics of a trust graph: who can learn from whom, and how little mass a node may hold."""
+    statistics = graph_statistics(named_graph(edges))
+    if as_json:
+        print_json(statistics.as_dict())
+    else:
+        print_facts(edges, statistics.as_facts())

@@ -1,0 +1,67 @@
+"""What a trust graph looks like, in numbers."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from oneway.topology import TrustGraph, stationary_masses
+
+
+@dataclass(frozen=True)
+class GraphStatistics:
+    """Numbers about a graph; masses are those of its largest strong component."""
+
+    num_nodes: int
+    num_edges: int
+    weighted: bool
+    reciprocity: float
+    strong_components: int
+    largest_component: int
+    most_receivers: int
+    most_senders: int
+    smallest_stationary_mass: float
+    largest_stationary_mass: float
+
+    def as_dict(self) -> dict[str, int | float | bool]:
+        """For programs."""
+        return asdict(self)
+
+    def as_facts(self) -> dict[str, str]:
+        """For people."""
+        whole = self.largest_component == self.num_nodes
+        return {
+            "nodes": f"{self.num_nodes:,}",
+            "edges": f"{self.num_edges:,}{', weighted' if self.weighted else ''}",
+            "reciprocity": f"{self.reciprocity:.1%} of the edges go both ways",
+            "strong components": f"{self.strong_components:,}"
+            + (", the graph is strongly connected" if whole else "")
+            + ("" if whole else f", the largest with {self.largest_component:,} nodes"),
+            "most receivers": f"{self.most_receivers:,} of one node",
+            "most senders": f"{self.most_senders:,} to one node",
+            "stationary mass": f"{self.smallest_stationary_mass:.3g} to "
+            f"{self.largest_stationary_mass:.4g}" + ("" if whole else ", in the largest component"),
+        }
+
+
+def graph_statistics(graph: TrustGraph) -> GraphStatistics:
+    """Measure a graph."""
+    count, labels = graph.strong_components()
+    component = graph if count == 1 else graph.largest_strong_component()
+    masses = stationary_masses(component.mixing())
+    senders, receivers = graph.edges()
+    degrees = (np.bincount(nodes, minlength=1) for nodes in (senders, receivers))
+    most_receivers, most_senders = (int(degree.max()) for degree in degrees)
+    return GraphStatistics(
+        num_nodes=graph.num_nodes,
+        num_edges=graph.num_edges,
+        weighted=graph.weights is not None,
+        reciprocity=graph.reciprocity,
+        strong_components=count,
+        largest_component=int(np.bincount(labels).max()),
+        most_receivers=most_receivers,
+        most_senders=most_senders,
+        smallest_stationary_mass=float(masses.min()),
+        largest_stationary_mass=float(masses.max()),
+    )
