@@ -69,7 +69,7 @@ class RunRecord:
     """What a run leaves behind, whoever produced it.
 
     Attributes:
-        algorithm: Short name, as on the command line: `ops`, `dol-symm`, `dol-asymm`, `col`, `local`.
+        algorithm: Short name, as on the command line: ops, dol-symm, dol-asymm, col or local.
         loss_sums: Per round, the sum of the losses of the nodes that had a sample.
         sample_counts: Per round, how many nodes had a sample.
         correct_counts: Per round, how many predictions were right; None if "right" has no meaning.

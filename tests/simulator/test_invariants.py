@@ -166,7 +166,7 @@ def test_repetition_is_bit_identical(engine):
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_graph_may_change_with_the_round(engine):
-    """Neither ring is connected by itself with shortcuts cut; taking turns, everybody is reached."""
+    """Neither graph is connected by itself; taking turns, everybody is reached."""
     first = ow.TrustGraph.from_edges([(0, 1), (2, 3)], num_nodes=4)
     second = ow.TrustGraph.from_edges([(1, 2), (3, 0)], num_nodes=4)
     stream = gaussian_stream(30, 4)

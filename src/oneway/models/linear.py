@@ -178,7 +178,7 @@ class RidgeRegression(LinearModel):
         """Return s - y."""
         return scores - labels
 
-    def curvatures(self, scores: Vector, labels: Floats) -> Vector:  # noqa: ARG002
+    def curvatures(self, scores: Vector, labels: Floats) -> Vector:
         """Return 1 for every row."""
         return np.ones_like(scores)
 
@@ -186,7 +186,7 @@ class RidgeRegression(LinearModel):
         """Return the scores."""
         return self.scores(params, features)
 
-    def correct(self, params: Vector | Matrix, batch: Batch) -> None:  # noqa: ARG002
+    def correct(self, params: Vector | Matrix, batch: Batch) -> None:
         """Return None: a number is near or far, not right or wrong."""
         return
 
@@ -219,6 +219,6 @@ class Hinge(LinearClassifier):
         """Return -y where y s < 1 and 0 elsewhere."""
         return np.where(labels * scores < 1.0, -labels, 0.0).astype(np.float64)
 
-    def curvatures(self, scores: Vector, labels: Floats) -> Vector:  # noqa: ARG002
+    def curvatures(self, scores: Vector, labels: Floats) -> Vector:
         """Return 0 for every row."""
         return np.zeros_like(scores)

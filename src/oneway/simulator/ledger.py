@@ -30,8 +30,8 @@ def divergence(round_index: int, node: int, masses: Vector, rate: float) -> Dive
     smallest = float(masses.min())
     return DivergenceError(
         f"the run diverged in round {round_index} at node {node} (the smallest mass in the network "
-        f"is {smallest:.3g}); use a learning rate below {rate:.3g}, or OnlinePushSum(cap_step=True), "
-        "which shortens the steps of nodes with little mass",
+        f"is {smallest:.3g}); use a learning rate below {rate:.3g}, or "
+        "OnlinePushSum(cap_step=True), which shortens the steps of nodes with little mass",
         round_index=round_index,
         node=node,
         smallest_mass=smallest,
