@@ -17,6 +17,7 @@ $(READY): pyproject.toml
 demo: $(READY) ## Five methods on real flights over a one-way graph; writes oneway-demo/
 	$(BIN)/oneway demo
 
+test: export OPENBLAS_NUM_THREADS := 1 # two workers share two cores
 test: $(READY) ## All tests
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
@@ -32,6 +33,7 @@ bench: $(READY) ## Speed and memory, as ratios measured in one run
 	$(BIN)/python benchmarks/engines.py
 	$(BIN)/python benchmarks/susy.py
 	$(BIN)/python benchmarks/scaling.py
+	$(BIN)/python benchmarks/occupancy.py
 
 clean: ## Remove the virtual environment and caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

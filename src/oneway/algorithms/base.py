@@ -12,7 +12,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from oneway.errors import ConfigError
-from oneway.records import Matrix, NetworkState
+from oneway.records import Matrix, NetworkState, Vector
 
 Schedule: TypeAlias = Callable[[int], float]
 """A learning rate that depends on the round: `schedule(round_index)`."""
@@ -81,6 +81,16 @@ class Algorithm(ABC):
                 "it must be a finite number, 0 or more"
             )
         return value
+
+    def rates(self, first: int, last: int) -> Vector:
+        """The learning rates of rounds `first` to `last` (excluded).
+
+        Raises:
+            ConfigError: If one is negative or not finite.
+        """
+        if callable(self.learning_rate):
+            return np.array([self.rate(round_index) for round_index in range(first, last)])
+        return np.full(last - first, self.rate(first))
 
     def start(self, num_nodes: int, dim: int) -> NetworkState:
         """Before the first round: z = x = 0 and omega = 1 at every node."""

@@ -102,6 +102,7 @@ def simulate(
                 runner.advance(begin, end, mixing)
             done = last
             bar.show(done)
+    seconds = time.perf_counter() - started
     return Run(
         record=RunRecord(
             algorithm=algorithm.name,
@@ -112,7 +113,7 @@ def simulate(
             numerators=np.array(runner.state.numerators),
             masses=np.array(runner.state.masses),
             complete=done == stream.num_rounds,
-            seconds=time.perf_counter() - started,
+            seconds=seconds,
             config=config,
             versions=_versions(),
         ),

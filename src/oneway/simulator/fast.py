@@ -22,8 +22,9 @@ _EXCHANGES = {
     "average": kernels.AVERAGE,
     "none": kernels.ALONE,
 }
-_PARALLEL_FROM = 200_000
-"""Multiplications per round from which a second core pays for its coordination."""
+_PARALLEL_FROM = 2_000_000
+"""Multiplications per round from which a second core pays for its coordination. It would pay from a
+tenth of that on an idle machine, but on a busy one the cores wait for each other in every round."""
 
 
 def supports(algorithm: Algorithm, model: Model) -> bool:
@@ -74,7 +75,7 @@ class FastEngine:
             self.features.itemsize,
             parallel=work >= _PARALLEL_FROM,
         )
-        rates = np.array([algorithm.rate(round_index) for round_index in range(first, last)])
+        rates = algorithm.rates(first, last)
         bad_round, bad_node = rounds(
             self.held,
             self.spare,

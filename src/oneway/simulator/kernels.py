@@ -15,7 +15,15 @@ from typing import Any
 import numpy as np
 from numba import njit, prange
 
-from oneway.simulator.intrinsics import LANES, mix_row, prefetch_row
+from oneway.simulator.intrinsics import (
+    LANES,
+    add_row,
+    dot_rows,
+    mix_row,
+    prefetch_row,
+    squared_distance,
+)
+from oneway.simulator.softplus import soften
 
 LOGISTIC, RIDGE, HINGE = range(3)
 """Which loss of the score a kernel is compiled for."""
@@ -24,10 +32,8 @@ ALONG_GRAPH, AVERAGE, ALONE = range(3)
 NUM_BLOCKS = 16
 """Nodes are handled in this many blocks, whatever the number of cores, so that every sum is made in
 the same order and results do not depend on the machine."""
-_AHEAD = 12
+_AHEAD = 24
 """Samples lie anywhere in the table; each is asked for this many samples before it is needed."""
-_MATH = {"contract", "reassoc", "nsz"}
-"""May fuse and reorder; must keep infinities and NaN, which show that a run diverges."""
 
 
 def row_width(dim: int) -> int:
@@ -36,17 +42,19 @@ def row_width(dim: int) -> int:
 
 
 @njit(inline="always")
-def _loss_and_slope(kind: int, score: float, label: float) -> tuple[float, float]:
-    """The loss of a score and its derivative, stable for any score."""
-    if kind == LOGISTIC:
-        margin = label * score
-        tail = math.exp(-abs(margin))
-        loss = math.log1p(tail) + max(-margin, 0.0)
-        return loss, -label * (tail if margin > 0 else 1.0) / (1.0 + tail)
+def _plain_loss(kind: int, score: float, label: float) -> tuple[float, float]:
+    """The loss of a score and its derivative, for the losses that need no exponential."""
     if kind == RIDGE:
         return 0.5 * (score - label) ** 2, score - label
     margin = label * score
     return max(1.0 - margin, 0.0), (-label if margin < 1.0 else 0.0)
+
+
+@njit(inline="always")
+def _block_start(block: int, num_nodes: int) -> int:
+    """The first node of a block; blocks are made of whole vectors of nodes."""
+    num_groups = (num_nodes + LANES - 1) // LANES
+    return min(LANES * (block * num_groups // NUM_BLOCKS), num_nodes)
 
 
 @cache
@@ -93,53 +101,58 @@ def round_kernel(
     ) -> tuple[int, int]:
         num_rounds, num_nodes = rows.shape
         upcoming = rows.reshape(-1)
-        losses = np.zeros(num_nodes)
+        padded = num_nodes + LANES
+        scores, margins, losses, slopes, distances = np.zeros((5, padded))
         right = np.zeros(num_nodes, np.int64)
-        distances = np.zeros(num_nodes)
-        partial = np.zeros((NUM_BLOCKS, width))
+        totals = np.zeros((NUM_BLOCKS, width))
         mean = np.zeros(width)
 
         for t in range(num_rounds):
             # Suffer the loss and descend: z -= step * gradient(z / omega).
             for block in prange(NUM_BLOCKS):
-                for node in range(
-                    block * num_nodes // NUM_BLOCKS, (block + 1) * num_nodes // NUM_BLOCKS
-                ):
+                first, last = _block_start(block, num_nodes), _block_start(block + 1, num_nodes)
+                for node in range(first, last):
                     later = t * num_nodes + node + _AHEAD
                     if later < upcoming.size and upcoming[later] >= 0:
                         prefetch_row(features, upcoming[later], sample_bytes)
                         prefetch_row(labels, upcoming[later], 1)
+                    row = rows[t, node]
+                    if row >= 0:
+                        score: float = dot_rows(held, node, features, row, num_features)
+                        if intercept:
+                            score += held[node, dim - 1]
+                        scores[node] = score / held[node, dim]
+                        margins[node] = scores[node] * labels[row]
+                if kind == LOGISTIC:
+                    for group in range(first, last, LANES):
+                        soften(margins, losses, slopes, group)
+                for node in range(first, last):
                     row = rows[t, node]
                     if row < 0:
                         losses[node] = 0.0
                         right[node] = 0
                         continue
                     mass = held[node, dim]
-                    score = held[node, dim - 1] if intercept else 0.0
-                    squares = 0.0
-                    for c in range(num_features):
-                        score += held[node, c] * np.float64(features[row, c])
-                    for c in range(dim):
-                        squares += held[node, c] * held[node, c]
-                    score /= mass
                     label = np.float64(labels[row])
-                    loss, slope = _loss_and_slope(kind, score, label)
-                    losses[node] = loss + 0.5 * l2 * squares / (mass * mass)
-                    right[node] = (score >= 0.0) == (label > 0.0)
+                    if kind == LOGISTIC:
+                        loss, slope = losses[node], label * slopes[node]
+                    else:
+                        loss, slope = _plain_loss(kind, scores[node], label)
+                    losses[node] = loss + 0.5 * l2 * dot_rows(held, node, held, node, dim) / mass**2
+                    right[node] = (scores[node] >= 0.0) == (label > 0.0)
                     step = rates[t] * (min(1.0, mass) if cap_step else 1.0)
                     shrink = 1.0 - step * l2 / mass
                     move = -step * slope
-                    for c in range(num_features):
-                        held[node, c] = shrink * held[node, c] + move * np.float64(features[row, c])
+                    add_row(held, node, shrink, features, row, move, num_features)
                     if intercept:
                         held[node, dim - 1] = shrink * held[node, dim - 1] + move
 
             # Push and sum; the total of each block is what the network's mean needs.
             for block in prange(NUM_BLOCKS):
                 for c in range(width):
-                    partial[block, c] = 0.0
+                    totals[block, c] = 0.0
                 for node in range(
-                    block * num_nodes // NUM_BLOCKS, (block + 1) * num_nodes // NUM_BLOCKS
+                    _block_start(block, num_nodes), _block_start(block + 1, num_nodes)
                 ):
                     if exchange == ALONG_GRAPH:
                         mix_row(
@@ -151,12 +164,11 @@ def round_kernel(
                     else:
                         for c in range(width):
                             spare[node, c] = held[node, c]
-                    for c in range(width):
-                        partial[block, c] += spare[node, c]
+                    add_row(totals, block, 1.0, spare, node, 1.0, width)
             for c in range(width):
                 mean[c] = 0.0
                 for block in range(NUM_BLOCKS):
-                    mean[c] += partial[block, c]
+                    mean[c] += totals[block, c]
             for c in range(dim):
                 mean[c] /= mean[dim]
             held, spare = spare, held
@@ -164,17 +176,12 @@ def round_kernel(
             # How far the estimates are from the mean; a server hands the mean itself to everybody.
             for block in prange(NUM_BLOCKS):
                 for node in range(
-                    block * num_nodes // NUM_BLOCKS, (block + 1) * num_nodes // NUM_BLOCKS
+                    _block_start(block, num_nodes), _block_start(block + 1, num_nodes)
                 ):
-                    distance = 0.0
                     if exchange == AVERAGE:
                         for c in range(dim):
                             held[node, c] = mean[c]
-                    inverse = 1.0 / held[node, dim]
-                    for c in range(dim):
-                        difference = held[node, c] * inverse - mean[c]
-                        distance += difference * difference
-                    distances[node] = distance
+                    distances[node] = squared_distance(held, node, 1.0 / held[node, dim], mean, dim)
 
             loss_sum, distance_sum, num_right = 0.0, 0.0, 0
             for node in range(num_nodes):
@@ -194,6 +201,6 @@ def round_kernel(
     # how they were compiled; without this, serial and parallel code would replace each other.
     rounds.__qualname__ += "_parallel" if parallel else "_serial"
     compiled: Callable[..., tuple[int, int]] = njit(
-        rounds, cache=True, fastmath=_MATH, error_model="numpy", parallel=parallel, nogil=True
+        rounds, cache=True, error_model="numpy", parallel=parallel, nogil=True
     )
     return compiled
