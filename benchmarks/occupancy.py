@@ -30,7 +30,7 @@ def main() -> None:
             losses = [result[name].run.average_loss for result in results]
             rates = sorted({result[name].learning_rate for result in results})
             print(
-                f"  {name:<10} {np.mean(losses):.4f}  (from {min(losses):.4f} to {max(losses):.4f}; "
+                f"  {name:<10} {np.mean(losses):.4f}  ({min(losses):.4f} to {max(losses):.4f}; "
                 f"best rates {', '.join(f'{rate:g}' for rate in rates)})"
             )
 
