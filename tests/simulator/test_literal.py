@@ -56,7 +56,7 @@ def algorithm_1(graph, model, stream, learning_rate, cap_step=False):
                 sample = Batch(stream.features[row : row + 1], stream.labels[row : row + 1])
                 loss += model.loss(np.array(x[i]), sample)
                 gradient = model.gradient(np.array(x[i]), sample)
-                step = learning_rate * (min(1.0, omega[i]) if cap_step else 1.0)
+                step = learning_rate * (min(cap_step, omega[i]) if cap_step else 1.0)
                 half = [value - step * slope for value, slope in zip(z[i], gradient, strict=True)]
             for j in [i, *graph.receivers_of(i)]:
                 share = mixing[i, j]
@@ -75,7 +75,7 @@ def algorithm_1(graph, model, stream, learning_rate, cap_step=False):
     num_nodes=st.integers(2, 9),
     seed=st.integers(0, 10**6),
     rate=st.floats(0.01, 0.5),
-    cap_step=st.booleans(),
+    cap_step=st.sampled_from([False, True, 0.3, math.inf]),
     holes=st.sampled_from([0.0, 0.4]),
     num_features=st.sampled_from([3, 8]),
 )

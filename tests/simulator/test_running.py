@@ -116,6 +116,11 @@ def test_a_learning_rate_is_finite_and_not_negative(rate, stream, graph):
         ow.simulate(ow.OnlinePushSum(lambda t: rate if t == 3 else 0.1), MODEL, stream, graph)
 
 
+def test_a_cap_is_not_negative():
+    with pytest.raises(ConfigError, match="cap_step is -1"):
+        ow.OnlinePushSum(0.1, cap_step=-1)
+
+
 @pytest.mark.parametrize("engine", ["reference", "fast"])
 def test_ctrl_c_returns_what_was_computed_marked_incomplete(engine):
     """A real SIGINT, sent from a learning-rate schedule in the middle of a run."""

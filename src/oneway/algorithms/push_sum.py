@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from oneway.algorithms.base import Algorithm, Mixing
+from oneway.errors import ConfigError
 from oneway.records import Matrix, NetworkState, Vector
 
 
@@ -25,15 +27,24 @@ class OnlinePushSum(Algorithm):
 
     Attributes:
         learning_rate: gamma, a number or a schedule of the round.
-        cap_step: Replace gamma by `gamma * min(1, omega)` at each node. A node of tiny mass moves
-            its estimate by gamma / omega, which blows up on skewed graphs; capped, no estimate
-            moves by more than gamma times its gradient. Off by default, as in the paper.
+        cap_step: Replace gamma by `gamma * min(cap_step, omega)` at each node; True means 1. A node
+            of tiny mass moves its estimate by gamma / omega, which blows up on skewed graphs;
+            capped, no estimate moves by more than gamma times its gradient. With infinity every
+            estimate moves by exactly gamma times its gradient: the smallest noise, but nodes then
+            count by their mass. False, the default, is the paper's step.
     """
 
-    cap_step: bool = False
+    cap_step: bool | float = False
 
     name = "ops"
     moves_mass = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.cap_step >= 0:
+            raise ConfigError(
+                f"cap_step is {self.cap_step}; it must be True, False or a number above 0"
+            )
 
     def step(
         self, state: NetworkState, gradients: Matrix, mixing: Mixing | None, round_index: int
@@ -45,9 +56,11 @@ class OnlinePushSum(Algorithm):
         return NetworkState(numerators=mixing.T @ descended, masses=mixing.T @ state.masses)
 
     def step_scale(self, masses: Vector) -> Vector:
-        """What the learning rate is multiplied with at each node: 1, or min(1, omega)."""
-        return np.minimum(1.0, masses) if self.cap_step else np.ones_like(masses)
+        """What the learning rate is multiplied with at each node: 1, or min(cap_step, omega)."""
+        return np.minimum(self.cap_step, masses) if self.cap_step else np.ones_like(masses)
 
     def describe(self) -> dict[str, Any]:
         """Name and parameters, in terms JSON can hold."""
-        return {**super().describe(), "cap_step": self.cap_step}
+        # JSON has no infinity.
+        cap = self.cap_step if math.isfinite(self.cap_step) else "infinite"
+        return {**super().describe(), "cap_step": cap}

@@ -87,7 +87,7 @@ class FastEngine:
             float(self.model.l2),
             _EXCHANGES[algorithm.exchange],
             algorithm.moves_mass,
-            isinstance(algorithm, OnlinePushSum) and algorithm.cap_step,
+            float(algorithm.cap_step) if isinstance(algorithm, OnlinePushSum) else 0.0,
             ledger.loss_sums[first:last],
             ledger.correct_counts[first:last],
             ledger.disagreement[first:last],

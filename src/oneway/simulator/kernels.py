@@ -94,7 +94,7 @@ def round_kernel(
         l2: float,
         exchange: int,
         moves_mass: bool,
-        cap_step: bool,
+        cap_step: float,
         loss_sums: Any,
         correct_counts: Any,
         disagreement: Any,
@@ -140,7 +140,7 @@ def round_kernel(
                         loss, slope = _plain_loss(kind, scores[node], label)
                     losses[node] = loss + 0.5 * l2 * dot_rows(held, node, held, node, dim) / mass**2
                     right[node] = (scores[node] >= 0.0) == (label > 0.0)
-                    step = rates[t] * (min(1.0, mass) if cap_step else 1.0)
+                    step = rates[t] * (min(cap_step, mass) if cap_step > 0.0 else 1.0)
                     shrink = 1.0 - step * l2 / mass
                     move = -step * slope
                     add_row(held, node, shrink, features, row, move, num_features)
