@@ -2,51 +2,65 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+from rich import box
+from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
-from rich.text import Text
 
-from oneway.cli.output import AsJson, note, print_facts, print_json, print_table
-from oneway.streams import Status, catalogue, data_folder, fetch
-from oneway.streams import info as describe
+from oneway.cli.output import AsJson, note, print_facts, print_json, print_table, progress_bar
 
-data = typer.Typer(help="Data sets: list, describe, download.", no_args_is_help=True)
+if TYPE_CHECKING:
+    from oneway.streams import Status
+
+Name = Annotated[
+    str, typer.Argument(metavar="NAME", help="A data set that `oneway data list` shows.")
+]
+
+data = typer.Typer(no_args_is_help=True)
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    app.add_typer(data, name="data", epilog="Example: oneway data list")
+    app.add_typer(
+        data,
+        name="data",
+        help="List, describe and download data sets.",
+        epilog="Example: oneway data list",
+    )
 
 
 @data.command("list", epilog="Example: oneway data list --json")
 def list_all(as_json: AsJson = False) -> None:
     """List the data sets and say which are here."""
+    from oneway.streams import catalogue, data_folder
+
     known = catalogue()
     if as_json:
         print_json([_as_dict(status) for status in known])
         return
-    table = Table(title=f"Data in {data_folder()} (set by ONEWAY_DATA)", title_justify="left")
-    for heading in ("name", "what it is", "rows", "here", "how to get it"):
-        table.add_column(heading, justify="right" if heading == "rows" else "left")
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("name", no_wrap=True)
+    table.add_column("here", no_wrap=True)
+    table.add_column("rows or edges", justify="right", no_wrap=True)
+    table.add_column("what it is")
     for status in known:
         item = status.data_set
-        here = "yes" if status.present else "no"
-        table.add_row(item.name, item.about, f"{item.rows:,}", here, Text(item.note))
+        table.add_row(item.name, "yes" if status.present else "no", f"{item.rows:,}", item.about)
     print_table(table)
+    note(
+        f"Data sets live in {data_folder()}; ONEWAY_DATA names another folder.\n"
+        "To get one that is not here: oneway data fetch NAME"
+    )
 
 
-@data.command(epilog="Example: oneway data info flights")
-def info(
-    name: Annotated[str, typer.Argument(help="A name that `oneway data list` shows.")],
-    as_json: AsJson = False,
-) -> None:
+@data.command("info", epilog="Example: oneway data info flights")
+def info(name: Name, as_json: AsJson = False) -> None:
     """Say what a data set is, where it belongs and whether it is here."""
+    from oneway.streams import info as describe
+
     status = describe(name)
     if as_json:
         print_json(_as_dict(status))
@@ -56,7 +70,7 @@ def info(
         item.name,
         {
             "what": item.about,
-            "rows": f"{item.rows:,}",
+            "edges" if item.kind == "graph" else "rows": f"{item.rows:,}",
             "licence": item.licence,
             "source": item.url or item.note,
             "here": ", ".join(str(path) for path in status.found) or f"no; {item.note}",
@@ -67,16 +81,22 @@ def info(
 
 @data.command("fetch", epilog="Example: oneway data fetch flights")
 def fetch_one(
-    name: Annotated[str, typer.Argument(help="A name that `oneway data list` shows.")],
+    name: Name,
     url: Annotated[str | None, typer.Option(help="A mirror to download from instead.")] = None,
-    folder: Annotated[Path | None, typer.Option(help="Data folder; default ONEWAY_DATA.")] = None,
+    folder: Annotated[
+        Path | None,
+        typer.Option(help="Data folder.", show_default="ONEWAY_DATA, or the user's cache"),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Download a data set into the data folder and check it."""
-    with Progress(
-        TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn(),
-        console=Console(file=sys.stderr), transient=True,
-    ) as progress:  # fmt: skip
+    from oneway.streams import fetch
+    from oneway.streams import info as describe
+
+    item = describe(name).data_set
+    with progress_bar(
+        TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn()
+    ) as progress:
         task = progress.add_task(name, total=None)
         paths = fetch(
             name,
@@ -87,7 +107,7 @@ def fetch_one(
     if as_json:
         print_json({"name": name, "files": [str(path) for path in paths]})
         return
-    note(describe(name).data_set.note if not describe(name).data_set.url else f"{name} is ready:")
+    note(f"{name} is ready:" if item.url else item.note)
     for path in paths:
         typer.echo(path)
 

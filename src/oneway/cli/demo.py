@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich import box
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from oneway.cli.output import AsJson, note, print_json, print_table
-from oneway.experiments import flights
-from oneway.report.page import Row, rows
+from oneway.cli.output import (
+    AsJson,
+    note,
+    print_json,
+    print_table,
+    progress_bar,
+    require_writable,
+)
+
+if TYPE_CHECKING:
+    from oneway.report.page import Row
 
 
 def register(app: typer.Typer) -> None:
@@ -27,9 +33,10 @@ def demo(
         Path, typer.Option(help="Folder for the report, the chart and the runs.")
     ] = Path("oneway-demo"),
     rounds: Annotated[
-        int | None, typer.Option(min=1, help="Only the first rounds of the year.")
+        int | None,
+        typer.Option(min=1, help="Only the first rounds of the year.", show_default="all"),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the one-way graph.")] = flights.DEFAULT_SEED,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the one-way graph.")] = 7,
     as_json: AsJson = False,
 ) -> None:
     """Airports predict late flights together over one-way trust, in under a minute.
@@ -37,15 +44,21 @@ def demo(
     About 90 airports, the real flights of 2013, a random one-way graph, five methods, each at its
     best learning rate from a small grid.
     """
-    console = Console(file=sys.stderr)
-    with Progress(
-        TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), console=console,
-        transient=True,
-    ) as progress:  # fmt: skip
-        task = progress.add_task(
-            f"five methods, {len(flights.RATES)} learning rates each", total=flights.NUM_RUNS
-        )
-        result = flights.flights_demo(seed, rounds, lambda: progress.advance(task))
+    from oneway.experiments import flights
+    from oneway.report.page import rows
+
+    require_writable(out)
+    try:
+        with progress_bar(
+            TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
+        ) as bar:
+            task = bar.add_task(
+                f"five methods, {len(flights.RATES)} learning rates each", total=flights.NUM_RUNS
+            )
+            result = flights.flights_demo(seed, rounds, lambda: bar.advance(task))
+    except KeyboardInterrupt:
+        note("Interrupted: nothing was written.")
+        raise typer.Exit(130) from None
     comparison = flights.describe(result)
     table = rows(comparison)
     written = flights.write(out, comparison)
@@ -68,12 +81,23 @@ def _numbers(row: Row) -> dict[str, object]:
         "accuracy": row.accuracy,
         "disagreement": row.disagreement,
         "learning_rate": row.learning_rate,
+        "at_edge": row.at_edge,
         "seconds": row.seconds,
     }
 
 
 def _table(table: list[Row], title: str) -> Table:
-    shown = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    at_edge = any(row.at_edge for row in table)
+    shown = Table(
+        title=title,
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        caption="* best at the edge of the grid of rates: a better one may lie beyond"
+        if at_edge
+        else None,
+        caption_justify="left",
+    )
     shown.add_column("method", no_wrap=True)
     for heading in ("loss", "accuracy", "disagreement", "rate", "seconds"):
         shown.add_column(heading, justify="right", no_wrap=True)

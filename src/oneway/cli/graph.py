@@ -7,8 +7,6 @@ from typing import Annotated
 import typer
 
 from oneway.cli.output import AsJson, print_facts, print_json
-from oneway.experiments.simulation import named_graph
-from oneway.experiments.statistics import graph_statistics
 
 
 def register(app: typer.Typer) -> None:
@@ -19,11 +17,18 @@ def register(app: typer.Typer) -> None:
 def graph(
     edges: Annotated[
         str,
-        typer.Argument(help="Edge list (SNAP, KONECT, CSV, optionally .gz), advogato or epinions."),
+        typer.Argument(
+            metavar="EDGES",
+            help="Edge list (SNAP, KONECT or CSV, optionally .gz; a line `A B` or `A,B` means: A "
+            "sends to B), or advogato or epinions.",
+        ),
     ],
     as_json: AsJson = False,
 ) -> None:
     """Statistics of a trust graph: who can learn from whom, and how little mass a node may hold."""
+    from oneway.experiments.simulation import named_graph
+    from oneway.experiments.statistics import graph_statistics
+
     statistics = graph_statistics(named_graph(edges))
     if as_json:
         print_json(statistics.as_dict())

@@ -3,52 +3,35 @@
 from __future__ import annotations
 
 import sys
-from importlib import import_module
 from typing import Annotated
 
 import typer
 
 import oneway
+from oneway.cli import data, demo, graph, simulate
 from oneway.cli.output import complain
 from oneway.errors import OnewayError
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"oneway {oneway.__version__}")
-        raise typer.Exit
-
-
-app = typer.Typer(
-    name="oneway",
-    help="Learn together over one-way trust, without a server.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-
-
-@app.callback(epilog="Example: oneway demo")
-def _oneway(
-    version: Annotated[
-        bool,
-        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
-    ] = False,
-) -> None:
-    """Learn together over one-way trust, without a server."""
-
-
-def _register() -> None:
-    for name in ("demo", "simulate", "graph", "data"):
-        import_module(f"oneway.cli.{name}").register(app)
+def command_line() -> typer.Typer:
+    """All commands. They import what they run when they run, so that --help is quick."""
+    app = typer.Typer(
+        name="oneway",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode="rich",
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback(epilog="Example: oneway demo --rounds 300")(_oneway)
+    for command in (demo, simulate, graph, data):
+        command.register(app)
+    return app
 
 
 def main() -> None:
     """Run the command line; an error raised on purpose becomes one sentence and exit code 2."""
     try:
-        _register()
-        app()
+        command_line()()
     except OnewayError as error:
         complain(str(error))
         sys.exit(2)
@@ -57,6 +40,24 @@ def main() -> None:
             raise
         complain(f"{error.name} is not installed; run: pip install 'oneway[lab]'")
         sys.exit(2)
-    except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(0)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"oneway {oneway.__version__}")
+        raise typer.Exit
+
+
+def _oneway(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            metavar="",
+            callback=_show_version,
+            is_eager=True,
+            help="Show the version and exit.",
+        ),
+    ] = False,
+) -> None:
+    """Learn together over one-way trust, without a server."""

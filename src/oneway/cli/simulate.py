@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from oneway.cli.output import AsJson, note, print_facts, print_json
-from oneway.experiments.simulation import read_settings, run_settings
-from oneway.simulator import Run
+from oneway.cli.output import (
+    AsJson,
+    note,
+    print_facts,
+    print_json,
+    require_writable,
+)
 
-_EXAMPLE = "Example: oneway simulate --data synthetic --nodes 16 --max-receivers 4 --rounds 500"
+if TYPE_CHECKING:
+    from oneway.simulator import Run
+
+_EXAMPLE = "Example: oneway simulate --data synthetic --nodes 16 --rounds 500"
 
 
 def register(app: typer.Typer) -> None:
@@ -19,60 +26,113 @@ def register(app: typer.Typer) -> None:
     app.command("simulate", epilog=_EXAMPLE)(simulate)
 
 
+def _setting(panel: str, metavar: str, default: str, text: str) -> Any:
+    """A flag for a setting; the default is shown only, it is `Settings` that has it."""
+    return typer.Option(
+        metavar=metavar, help=text, show_default=default or False, rich_help_panel=panel
+    )
+
+
+def _switch(panel: str, name: str, text: str) -> Any:
+    return typer.Option(name, metavar="", help=text, show_default=False, rich_help_panel=panel)
+
+
 def simulate(
     config: Annotated[
-        Path | None, typer.Option(help="TOML file with these settings; flags override it.")
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="TOML file with settings: the names of these flags, with _ for -. Flags win.",
+        ),
     ] = None,
     data: Annotated[
         str | None,
-        typer.Option(help="flights, occupancy, susy, synthetic, or a CSV/Parquet/LIBSVM file."),
+        _setting(
+            "Data",
+            "NAME",
+            "flights",
+            "flights, occupancy, susy, synthetic, or a file: .csv, .parquet, .libsvm.",
+        ),
     ] = None,
-    label: Annotated[str | None, typer.Option(help="Label column of a file.")] = None,
-    owner: Annotated[str | None, typer.Option(help="Column whose values are the nodes.")] = None,
-    nodes: Annotated[int | None, typer.Option(min=1, help="Number of nodes.")] = None,
+    label: Annotated[
+        str | None, _setting("Data", "COLUMN", "", "What to predict, in a CSV or Parquet file.")
+    ] = None,
+    owner: Annotated[
+        str | None,
+        _setting("Data", "COLUMN", "", "Every value of this column is a node and owns its rows."),
+    ] = None,
+    nodes: Annotated[
+        int | None,
+        _setting("Data", "N", "20, or as the graph file says", "Nodes to deal the rows to."),
+    ] = None,
     adversarial: Annotated[
-        float | None, typer.Option(help="Fraction dealt by cluster, not at random.")
+        float | None,
+        _setting("Data", "SHARE", "0", "Share of the rows dealt by cluster, not at random: 0..1."),
     ] = None,
     resample: Annotated[
-        int | None, typer.Option(min=1, help="Draw this many rows with replacement.")
+        int | None, _setting("Data", "N", "", "Draw this many rows with replacement.")
     ] = None,
-    rounds: Annotated[int | None, typer.Option(min=1, help="Only the first rounds.")] = None,
+    rounds: Annotated[int | None, _setting("Data", "N", "all", "Only the first rounds.")] = None,
     graph: Annotated[
         str | None,
-        typer.Option(
-            help="random, ring, complete, erdos-renyi, scale-free, advogato, epinions, or a file."
+        _setting(
+            "Graph",
+            "NAME",
+            "random",
+            "random, ring, complete, erdos-renyi, scale-free, advogato, epinions, or an edge list.",
         ),
     ] = None,
     max_receivers: Annotated[
-        int | None, typer.Option(min=1, help="Of the random graph: most receivers of a node.")
+        int | None,
+        _setting("Graph", "N", "10", "Random graph: every node sends to 1 up to this many."),
     ] = None,
     density: Annotated[
-        float | None, typer.Option(help="Of the Erdos-Renyi graph: probability of an edge.")
+        float | None, _setting("Graph", "P", "0.1", "Erdos-Renyi graph: probability of an edge.")
     ] = None,
     largest_component: Annotated[
-        bool | None, typer.Option("--largest-component", help="Keep the largest strong component.")
+        bool | None,
+        _switch("Graph", "--largest-component", "Keep only the largest strong component."),
     ] = None,
     algorithm: Annotated[
-        str | None, typer.Option(help="ops, dol-symm, dol-asymm, col or local.")
+        str | None, _setting("Method", "NAME", "ops", "ops, dol-symm, dol-asymm, col or local.")
     ] = None,
-    learning_rate: Annotated[float | None, typer.Option(help="gamma.")] = None,
-    schedule: Annotated[str | None, typer.Option(help="constant or inverse-sqrt.")] = None,
+    learning_rate: Annotated[
+        float | None, _setting("Method", "RATE", "0.1", "The length of a step, gamma.")
+    ] = None,
+    schedule: Annotated[
+        str | None,
+        _setting("Method", "NAME", "constant", "constant, or inverse-sqrt: RATE / sqrt(round)."),
+    ] = None,
     cap_step: Annotated[
         bool | None,
-        typer.Option("--cap-step", help="Of ops: shorten the steps of nodes with little mass."),
+        _switch("Method", "--cap-step", "ops: shorter steps where there is little mass."),
     ] = None,
-    model: Annotated[str | None, typer.Option(help="logistic, ridge, hinge or softmax.")] = None,
-    l2: Annotated[float | None, typer.Option(help="Weight of the squared norm.")] = None,
-    intercept: Annotated[bool | None, typer.Option(help="Learn a constant, too.")] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Of graph and dealing.")] = None,
-    engine: Annotated[str | None, typer.Option(help="auto, reference or fast.")] = None,
+    model: Annotated[
+        str | None, _setting("Method", "NAME", "logistic", "logistic, ridge, hinge or softmax.")
+    ] = None,
+    l2: Annotated[
+        float | None, _setting("Method", "X", "0.0001", "Weight of the squared norm in the loss.")
+    ] = None,
+    intercept: Annotated[
+        bool | None, _switch("Method", "--intercept/--no-intercept", "Learn a constant (default).")
+    ] = None,
+    seed: Annotated[int | None, _setting("Run", "N", "0", "Of the graph and the dealing.")] = None,
+    engine: Annotated[
+        str | None, _setting("Run", "NAME", "auto", "auto, reference or fast.")
+    ] = None,
     regret: Annotated[
-        bool, typer.Option("--regret", help="Compare with the best fixed model in hindsight.")
+        bool, _switch("Run", "--regret", "Compare with the best fixed model in hindsight.")
     ] = False,
-    out: Annotated[Path | None, typer.Option(help="Save the run into this folder.")] = None,
+    out: Annotated[
+        Path | None, _setting("Run", "FOLDER", "", "Save the run there; Run.load reads it.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Run one method on one stream and one graph."""
+    from oneway import store
+    from oneway.experiments.settings import read_settings
+    from oneway.experiments.simulation import run_settings
+
     given: dict[str, Any] = {
         "data": data,
         "label": label,
@@ -96,7 +156,14 @@ def simulate(
         "engine": engine,
     }
     overrides = {name: value for name, value in given.items() if value is not None}
-    run = run_settings(read_settings(config, overrides))
+    settings = read_settings(config, overrides)
+    if out is not None:
+        require_writable(out)
+        store.check(out)
+    run = run_settings(settings)
+    if not run.record.num_rounds:
+        note("Interrupted before the first round was done.")
+        raise typer.Exit(130)
     final_regret = float(run.regret()[-1]) if regret else None
     if out is not None:
         run.save(out)

@@ -100,18 +100,28 @@ def describe(demo: FlightsDemo) -> Comparison:
 
 
 def write(folder: Path, comparison: Comparison) -> Path:
-    """Write report, chart and runs into a folder; returns the report's path.
+    """Write runs, chart and report into a folder; returns the report's path.
+
+    Each appears whole or not at all, the report last; those of an earlier demo are replaced.
 
     Raises:
         StoreError: If the folder cannot be written.
     """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        report = folder / "report.html"
-        report.write_text(page(comparison))
-        (folder / "loss.png").write_bytes(as_png(loss_chart(comparison.records)))
-    except OSError as error:
-        raise StoreError(f"cannot write the report to {folder}: {error.strerror}") from error
+    report = folder / "report.html"
+    contents = {
+        folder / "loss.png": as_png(loss_chart(comparison.records)),
+        report: page(comparison).encode(),
+    }
     for name, record in comparison.records.items():
         store.save(record, folder / "runs" / name)
+    for path, content in contents.items():
+        draft = path.with_name(f".{path.name}.part")
+        try:
+            draft.write_bytes(content)
+            draft.replace(path)
+        except OSError as error:
+            draft.unlink(missing_ok=True)
+            raise StoreError(
+                f"cannot write {path}: {error.strerror}; choose another folder"
+            ) from error
     return report

@@ -37,11 +37,12 @@ class GraphStatistics:
             "reciprocity": f"{self.reciprocity:.1%} of the edges go both ways",
             "strong components": f"{self.strong_components:,}"
             + (", the graph is strongly connected" if whole else "")
-            + ("" if whole else f", the largest with {self.largest_component:,} nodes"),
+            + ("" if whole else f", the largest has {self.largest_component:,} of the nodes"),
             "most receivers": f"{self.most_receivers:,} of one node",
             "most senders": f"{self.most_senders:,} to one node",
             "stationary mass": f"{self.smallest_stationary_mass:.3g} to "
-            f"{self.largest_stationary_mass:.4g}" + ("" if whole else ", in the largest component"),
+            f"{self.largest_stationary_mass:.3g}, where 1 is an equal share"
+            + ("" if whole else " of the largest component"),
         }
 
 

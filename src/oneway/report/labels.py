@@ -32,4 +32,10 @@ LABELS = {
     ),
     "col": Label("Centralised (COL)", "a server everybody trusts", "#009e73", "dotted"),
     "local": Label("Isolated (local)", "everybody learns alone", "#7f7f7f", (0, (5, 1))),
+    "ops-capped": Label(
+        "Online Push-Sum, capped step", "step shortened below mass 1", "#56b4e9", "dashed"
+    ),
+    "ops-mass": Label(
+        "Online Push-Sum, mass step", "step in proportion to mass", "#e69f00", "solid"
+    ),
 }

@@ -78,7 +78,8 @@ def page(comparison: Comparison) -> str:
     environment = jinja2.Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
     )
-    template = environment.from_string((files("oneway.report") / "comparison.html").read_text())
+    source = (files("oneway.report") / "comparison.html").read_text(encoding="utf-8")
+    template = environment.from_string(source)
     some_record = next(iter(comparison.records.values()))
     return template.render(
         comparison=comparison,

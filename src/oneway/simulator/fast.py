@@ -97,7 +97,7 @@ class FastEngine:
             self.held, self.spare = self.spare, self.held
         if bad_round >= 0:
             masses = self.held[:, self.dim]
-            raise divergence(first + bad_round, bad_node, masses, rates[bad_round])
+            raise divergence(algorithm, first + bad_round, bad_node, masses)
 
 
 def _edges_by_receiver(

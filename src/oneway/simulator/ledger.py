@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from oneway.algorithms import Algorithm, OnlinePushSum
 from oneway.errors import DivergenceError
 from oneway.records import Vector
 
@@ -25,13 +26,21 @@ class Ledger:
         return cls(np.zeros(num_rounds), np.zeros(num_rounds, np.int64), np.zeros(num_rounds))
 
 
-def divergence(round_index: int, node: int, masses: Vector, rate: float) -> DivergenceError:
+def divergence(
+    algorithm: Algorithm, round_index: int, node: int, masses: Vector
+) -> DivergenceError:
     """The sentence for a run that left the finite numbers."""
     smallest = float(masses.min())
+    rate = algorithm.rate(round_index)
+    cappable = isinstance(algorithm, OnlinePushSum) and not algorithm.cap_step
     return DivergenceError(
         f"the run diverged in round {round_index} at node {node} (the smallest mass in the network "
-        f"is {smallest:.3g}); use a learning rate below {rate:.3g}, or "
-        "OnlinePushSum(cap_step=True), which shortens the steps of nodes with little mass",
+        f"is {smallest:.3g}); use a learning rate below {rate:.3g}"
+        + (
+            ", or OnlinePushSum(cap_step=True), which shortens the steps of nodes with little mass"
+            if cappable
+            else ""
+        ),
         round_index=round_index,
         node=node,
         smallest_mass=smallest,

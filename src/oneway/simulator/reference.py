@@ -52,4 +52,4 @@ class ReferenceEngine:
             distances = (self.state.estimates**2).sum(axis=1)
             suspects = np.flatnonzero(~np.isfinite(distances))
         node = int(suspects[0]) if len(suspects) else 0
-        raise divergence(round_index, node, self.state.masses, self.algorithm.rate(round_index))
+        raise divergence(self.algorithm, round_index, node, self.state.masses)

@@ -1,5 +1,5 @@
 """Runs on disk, with config, seed and versions beside the numbers."""
 
-from oneway.store.folder import load, save
+from oneway.store.folder import check, load, save
 
-__all__ = ["load", "save"]
+__all__ = ["check", "load", "save"]

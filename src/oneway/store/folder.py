@@ -20,17 +20,27 @@ _SUMMARY = "run.json"
 _ARRAYS = "arrays.npz"
 
 
-def save(record: RunRecord, path: Path | str) -> Path:
-    """Write a run into the folder `path`; a run that is already there is replaced.
-
-    The folder appears whole or not at all.
+def check(path: Path | str) -> None:
+    """Say whether a run may be saved into the folder `path`: a run replaces a run, nothing else.
 
     Raises:
-        StoreError: If `path` exists and is not a stored run, or cannot be written.
+        StoreError: If `path` exists and is not a stored run.
     """
     folder = Path(path)
     if folder.exists() and not (folder / _SUMMARY).is_file():
         raise StoreError(f"{folder} exists and is not a stored run; choose another name")
+
+
+def save(record: RunRecord, path: Path | str) -> Path:
+    """Write a run into the folder `path`; a run that is already there is replaced.
+
+    The folder appears whole or not at all; until then the run that was there stays.
+
+    Raises:
+        StoreError: If `path` exists and is not a stored run, or cannot be written.
+    """
+    check(path)
+    folder = Path(path).resolve()
     values = {item.name: getattr(record, item.name) for item in fields(record)}
     arrays = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
     summary = {"format": FORMAT} | {
@@ -43,14 +53,17 @@ def save(record: RunRecord, path: Path | str) -> Path:
             (draft / _SUMMARY).write_text(json.dumps(summary, indent=2, default=_plain) + "\n")
             np.savez(draft / _ARRAYS, allow_pickle=False, **arrays)
             draft.chmod(0o755)
+            old = draft.with_name(f"{draft.name}-old")
             if folder.exists():
-                shutil.rmtree(folder)
+                folder.rename(old)
             draft.rename(folder)
+            shutil.rmtree(old, ignore_errors=True)
         finally:
             shutil.rmtree(draft, ignore_errors=True)
     except OSError as error:
-        raise StoreError(f"cannot write the run to {folder}: {error.strerror}") from error
-    return folder
+        reason = error.strerror or error
+        raise StoreError(f"cannot write the run to {folder}: {reason}") from error
+    return Path(path)
 
 
 def load(path: Path | str) -> RunRecord:
@@ -75,7 +88,7 @@ def load(path: Path | str) -> RunRecord:
         raise StoreError(
             f"there is no stored run in {folder}: {Path(error.filename).name} is missing"
         ) from error
-    except (OSError, ValueError, TypeError, EOFError, zipfile.BadZipFile) as error:
+    except (OSError, ValueError, TypeError, AttributeError, EOFError, zipfile.BadZipFile) as error:
         raise StoreError(f"the run in {folder} is damaged ({error}); run it again") from error
 
 

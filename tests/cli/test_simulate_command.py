@@ -1,0 +1,208 @@
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+from pathlib import Path
+
+import numpy as np
+import pytest
+import typer
+
+import oneway as ow
+from oneway.algorithms import InverseSqrt
+from oneway.cli.main import command_line
+from oneway.experiments import simulation
+from oneway.experiments.settings import Settings
+
+SMALL = ("simulate", "--data", "synthetic", "--rounds", 60)
+ROWS = [f"{x},{x % 7},{'no' if x % 3 else 'yes'},{'abc'[x % 3]}" for x in range(1, 61)]
+
+
+def test_json_holds_the_numbers_and_everything_that_determines_them(oneway):
+    result = oneway(*SMALL, "--seed", 4, "--json")
+    assert result.code == 0
+    assert result.err == ""
+    answer = result.json
+    assert set(answer) == {
+        "average_loss",
+        "accuracy",
+        "disagreement",
+        "smallest_mass",
+        "regret",
+        "seconds",
+        "complete",
+        "config",
+        "versions",
+    }
+    assert answer["complete"] is True
+    assert answer["regret"] is None
+    assert 0.2 < answer["average_loss"] < 0.7
+    assert 0 < answer["smallest_mass"] < 1
+    config = answer["config"]
+    assert (config["algorithm"], config["learning_rate"]) == ("ops", 0.1)
+    assert (config["num_nodes"], config["num_rounds"]) == (20, 60)
+    assert config["graph"]["seed"] == config["stream"]["seed"] == 4
+    assert answer["versions"]["oneway"] == ow.__version__
+
+
+def test_the_command_computes_what_the_library_computes(oneway):
+    shown = oneway(*SMALL, "--nodes", 8, "--max-receivers", 3, "--learning-rate", 0.3, "--json")
+    stream = ow.streams.synthetic(20_000, 10, seed=0).table.deal(8, seed=0).head(60)
+    run = ow.simulate(
+        ow.OnlinePushSum(0.3),
+        ow.models.LogisticRegression(l2=1e-4),
+        stream,
+        ow.TrustGraph.random(8, max_receivers=3, seed=0),
+    )
+    assert shown.json["average_loss"] == run.average_loss
+    assert shown.json["smallest_mass"] == run.masses.min()
+
+
+def test_people_get_facts_one_a_line(oneway):
+    shown = oneway(*SMALL, "--regret")
+    names = [line[:12].strip() for line in shown.out.splitlines()]
+    assert names == [
+        "ops, 60 roun",
+        "average loss",
+        "accuracy",
+        "disagreement",
+        "masses",
+        "regret",
+        "nodes",
+        "engine",
+    ]
+    assert "against the best fixed model in hindsight" in shown.out
+
+
+def test_a_regression_has_no_accuracy(oneway):
+    shown = oneway(*SMALL, "--model", "ridge", "--algorithm", "col", "--engine", "reference")
+    assert "accuracy" not in shown.out
+    assert oneway(*SMALL, "--model", "ridge", "--json").json["accuracy"] is None
+
+
+def test_regret_is_the_final_one(oneway):
+    assert oneway(*SMALL, "--regret", "--json").json["regret"] > 0
+
+
+@pytest.mark.parametrize("algorithm", ["ops", "dol-symm", "dol-asymm", "col", "local"])
+def test_every_method_runs_by_its_short_name(oneway, algorithm):
+    answer = oneway(*SMALL, "--algorithm", algorithm, "--json").json
+    assert answer["config"]["algorithm"] == algorithm
+
+
+@pytest.mark.parametrize("graph", ["random", "ring", "complete", "erdos-renyi"])
+def test_every_kind_of_graph_is_made(oneway, graph):
+    assert oneway(*SMALL, "--graph", graph, "--density", 0.5).code == 0
+
+
+def test_the_largest_component_says_how_many_nodes_there_are(oneway):
+    answer = oneway(
+        *SMALL, "--graph", "scale-free", "--nodes", 50, "--largest-component", "--json"
+    ).json
+    component = ow.TrustGraph.scale_free(50, seed=0).largest_strong_component()
+    assert answer["config"]["num_nodes"] == component.num_nodes < 50
+
+
+def test_a_graph_file_says_how_many_nodes_there_are(oneway):
+    Path("edges.csv").write_text("a,b\nb,c\nc,a\n")
+    assert oneway(*SMALL, "--graph", "edges.csv", "--json").json["config"]["num_nodes"] == 3
+
+
+def test_owners_are_the_nodes(oneway):
+    Path("mine.csv").write_text("\n".join(["x,y,late,who", *ROWS]))
+    answer = oneway(
+        "simulate", "--data", "mine.csv", "--label", "late", "--owner", "who", "--json",
+        "--engine", "reference",
+    ).json  # fmt: skip
+    assert answer["config"]["num_nodes"] == 3
+    assert answer["config"]["stream"]["deal"] == "by owner"
+
+
+def test_softmax_learns_the_classes_of_a_file(oneway):
+    Path("mine.csv").write_text("\n".join(["x,y,late,who", *ROWS]))
+    answer = oneway(
+        "simulate", "--data", "mine.csv", "--label", "who", "--model", "softmax", "--nodes", 4,
+        "--json",
+    ).json  # fmt: skip
+    assert answer["config"]["engine"] == "reference"
+    assert answer["config"]["model"]["num_classes"] == 3
+
+
+def test_a_saved_run_is_read_back_and_replaced_by_the_next(oneway):
+    for seed in (1, 2):
+        saved = oneway(*SMALL, "--out", "runs/mine", "--seed", seed, "--json")
+        run = ow.Run.load("runs/mine")
+        assert run.average_loss == saved.json["average_loss"]
+        assert run.record.config["graph"]["seed"] == seed
+    assert [path.name for path in Path("runs").iterdir()] == ["mine"]
+
+
+def test_a_toml_file_holds_settings_and_flags_win(oneway):
+    Path("run.toml").write_text(
+        'data = "synthetic"\nnodes = 6\nrounds = 40\ngraph = "ring"\nlearning_rate = 1\n'
+        'schedule = "inverse-sqrt"\ncap_step = true\nintercept = false\nengine = "reference"\n'
+    )
+    config = oneway("simulate", "--config", "run.toml", "--json").json["config"]
+    assert (config["num_nodes"], config["num_rounds"]) == (6, 40)
+    assert config["learning_rate"] == "InverseSqrt(scale=1.0)"
+    assert config["cap_step"] is True
+    assert config["model"]["intercept"] is False
+    config = oneway(
+        "simulate", "--config", "run.toml", "--nodes", 7, "--learning-rate", 0.5, "--intercept",
+        "--schedule", "constant", "--json",
+    ).json["config"]  # fmt: skip
+    assert (config["num_nodes"], config["num_rounds"]) == (7, 40)
+    assert config["learning_rate"] == 0.5
+    assert config["model"]["intercept"] is True
+
+
+def test_every_setting_has_a_flag_and_its_help_shows_the_default():
+    """The defaults in the help are only shown; `Settings` has the real ones."""
+    command = typer.main.get_command(command_line()).commands["simulate"]
+    options = {option.name: option for option in command.params}
+    shown_elsewhere = {"label", "owner", "nodes", "resample", "rounds", "intercept"}
+    for name in Settings.__struct_fields__:
+        assert f"--{name.replace('_', '-')}" in options[name].opts
+        default = getattr(Settings(), name)
+        if name not in shown_elsewhere and default is not False:
+            stated = options[name].show_default
+            assert type(default)(stated) == default
+
+
+def test_ctrl_c_prints_the_rounds_that_were_done_and_exits_130(oneway, monkeypatch):
+    """A real SIGINT, sent in round 100 by a schedule that otherwise does nothing."""
+
+    class Interrupting(InverseSqrt):
+        def __call__(self, round_index: int) -> float:
+            if round_index == 100:
+                os.kill(os.getpid(), signal.SIGINT)
+            return super().__call__(round_index)
+
+    monkeypatch.setattr(simulation, "InverseSqrt", Interrupting)
+    result = oneway(
+        "simulate", "--data", "synthetic", "--resample", 2_000_000, "--schedule", "inverse-sqrt",
+        "--out", "partial", "--json",
+    )  # fmt: skip
+    assert result.code == 130
+    assert result.err == "Interrupted: these are the rounds that were done.\n"
+    assert result.json["complete"] is False
+    assert result.json["average_loss"] > 0
+    run = ow.Run.load("partial")
+    assert not run.complete
+    assert 100 < run.record.num_rounds < 100_000
+
+
+def test_ctrl_c_before_the_first_round_prints_nothing(oneway, monkeypatch):
+    run_all = simulation.run_settings
+
+    def interrupted_at_once(settings: Settings) -> ow.Run:
+        run = run_all(settings)
+        nothing = {"loss_sums": np.zeros(0), "disagreement": np.zeros(0)}
+        return ow.Run(dataclasses.replace(run.record, **nothing, complete=False))
+
+    monkeypatch.setattr(simulation, "run_settings", interrupted_at_once)
+    result = oneway(*SMALL, "--out", "partial")
+    assert (result.code, result.out) == (130, "")
+    assert result.err == "Interrupted before the first round was done.\n"
+    assert not Path("partial").exists()

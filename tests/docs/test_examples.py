@@ -1,0 +1,110 @@
+"""Whatever the README, a docstring or a --help shows as an example runs."""
+
+from __future__ import annotations
+
+import doctest
+import io
+import pkgutil
+import re
+import shlex
+import sys
+from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+import oneway as ow
+from oneway.cli.main import command_line, main
+
+README = Path(__file__).parents[2] / "README.md"
+FENCE = re.compile(r"^```(?P<language>\w*)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCKS = [(match["language"], match["code"]) for match in FENCE.finditer(README.read_text("utf-8"))]
+PYTHON = [code for language, code in BLOCKS if language == "python"]
+COMMANDS = [
+    line
+    for language, code in BLOCKS
+    for line in code.splitlines()
+    if language == "" and line.startswith("oneway ")
+]
+MODULES = ["oneway", *(found.name for found in pkgutil.walk_packages(ow.__path__, "oneway."))]
+
+
+def all_commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Every command and group of commands, as it is typed after `oneway`."""
+    yield path
+    for name, inner in getattr(command, "commands", {}).items():
+        yield from all_commands(inner, (*path, name))
+
+
+PATHS = list(all_commands(typer.main.get_command(command_line())))
+
+
+@pytest.fixture(autouse=True)
+def newcomer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fresh folder with the one file that examples name, and no data but what is installed."""
+    here = tmp_path / "here"
+    here.mkdir()
+    (here / "edges.csv").write_text("clinic,hospital\nhospital,lab\nlab,clinic\n")
+    monkeypatch.chdir(here)
+    monkeypatch.setenv("ONEWAY_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("ONEWAY_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+def call(arguments: list[str]) -> tuple[int, str, str]:
+    """Run `oneway` in this process: exit code, stdout, stderr."""
+    out, err = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+        patch.delenv("FORCE_COLOR", raising=False)
+        patch.setattr(sys, "argv", ["oneway", *arguments])
+        with pytest.raises(SystemExit) as left:
+            main()
+    return int(left.value.code or 0), out.getvalue(), err.getvalue()
+
+
+def test_there_is_something_to_test():
+    assert len(PYTHON) >= 3
+    assert COMMANDS
+    assert len(MODULES) > 50
+    assert {(), ("demo",), ("simulate",), ("graph",), ("data", "fetch")} <= set(PATHS)
+
+
+@pytest.mark.parametrize("code", PYTHON, ids=lambda code: code.split("\n")[2][:40])
+def test_python_in_the_readme_runs(code):
+    exec(compile(code, str(README), "exec"), {"__name__": "readme"})
+
+
+def test_the_readme_opens_with_code_that_shows_that_together_is_better(capsys):
+    exec(PYTHON[0], {"__name__": "readme"})
+    shown = re.fullmatch(r"together (0\.\d+), alone (0\.\d+)\n", capsys.readouterr().out)
+    assert shown is not None
+    assert float(shown[1]) < float(shown[2])
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_commands_in_the_readme_run(command):
+    code, _, err = call([*shlex.split(command)[1:], "--rounds", "200"])
+    assert code == 0, err
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_doctests_hold(module):
+    result = doctest.testmod(import_module(module))
+    assert result.failed == 0
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: " ".join(("oneway", *path)))
+def test_help_ends_with_an_example_that_runs(path):
+    code, help_text, err = call([*path, "--help"])
+    assert (code, err) == (0, "")
+    last_line = help_text.strip().splitlines()[-1].strip()
+    assert last_line.startswith("Example: oneway "), f"{path}: --help ends with {last_line!r}"
+    example = shlex.split(last_line.removeprefix("Example: oneway "))
+    assert tuple(example[: len(path)]) == path
+    code, out, err = call(example)
+    assert code == 0, err
+    assert out

@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from oneway.algorithms import BY_NAME
+from oneway.records import RunRecord
+from oneway.report.figures import as_png, as_svg, loss_chart
+from oneway.report.labels import LABELS
+from oneway.report.page import Comparison, page, rows
+
+LOADING = {"script", "link", "img", "iframe", "object", "embed", "video", "audio", "base", "form"}
+
+
+def record(name: str, loss: float, accuracy: float | None = 0.75) -> RunRecord:
+    """Forty rounds of four nodes whose loss approaches `loss` from above."""
+    rounds = np.arange(1, 41)
+    return RunRecord(
+        algorithm=name,
+        loss_sums=4 * (loss + 0.2 / rounds),
+        sample_counts=np.full(40, 4),
+        correct_counts=None if accuracy is None else np.full(40, round(4 * accuracy)),
+        disagreement=0.5 / rounds,
+        numerators=np.zeros((4, 2)),
+        masses=np.ones(4),
+        complete=True,
+        seconds=1.25,
+        versions={"oneway": "0.0", "numpy": "<2>"},
+    )
+
+
+@pytest.fixture
+def comparison() -> Comparison:
+    return Comparison(
+        title="Clinics & <friends>",
+        story=["Once upon a <time>.", "Twice."],
+        records={name: record(name, 0.5 + 0.01 * place) for place, name in enumerate(BY_NAME)},
+        rates=dict.fromkeys(BY_NAME, 0.1) | {"local": 1.0},
+        tried={name: {0.01: 123456.0, 0.1: 0.5, 1.0: math.inf} for name in BY_NAME}
+        | {"local": {0.01: 0.8, 0.1: 0.7, 1.0: 0.6}},
+        facts={"graph": "3 < 4 & so on"},
+        command="oneway demo --rounds 40",
+    )
+
+
+class Reader(HTMLParser):
+    """Collects the tags, where they point to, and the text of a page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.targets: list[str] = []
+        self.open: list[str] = []
+        self.text = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.targets += [
+            value or ""
+            for name, value in attrs
+            if name in ("src", "srcset", "href", "xlink:href", "data", "action", "background")
+        ]
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def test_a_page_loads_nothing_from_elsewhere(comparison):
+    text = page(comparison)
+    reader = Reader(text)
+    assert not reader.tags & LOADING
+    assert all(target.startswith("#") for target in reader.targets)
+    assert "src=" not in text
+    assert "@import" not in text
+    assert all(target.startswith("#") for target in re.findall(r"url\(([^)]*)\)", text))
+    assert "javascript:" not in text
+    assert not re.search(r"\son\w+=", text)
+
+
+def test_a_page_shows_every_method_with_its_numbers(comparison):
+    text = Reader(page(comparison)).text
+    for row in rows(comparison):
+        assert row.title in text
+        assert row.meaning in text
+        assert f"{row.average_loss:.4f}" in text
+    assert "75.00 %" in text
+    assert "0.013" in text  # disagreement after the last round: 0.5 / 40
+    assert "oneway demo --rounds 40" in text
+
+
+def test_a_page_escapes_what_it_shows(comparison):
+    text = page(comparison)
+    for shown in ("Clinics & <friends>", "Once upon a <time>.", "3 < 4 & so on", "numpy <2>"):
+        assert shown not in text
+        assert shown in Reader(text).text
+    assert "<friends>" not in text
+
+
+def test_a_rate_that_diverged_is_shown_as_such_and_a_huge_loss_in_few_digits(comparison):
+    text = Reader(page(comparison)).text
+    assert text.count("diverged") == 4
+    assert "1.2e+05" in text
+    assert "inf" not in text.replace("infinite", "")
+
+
+def test_a_best_rate_at_the_edge_of_the_grid_is_starred_and_explained(comparison):
+    text = Reader(page(comparison)).text
+    assert "1*" in text
+    assert "* best at the edge of the grid" in text
+    inside = dataclasses.replace(comparison, rates=dict.fromkeys(BY_NAME, 0.1))
+    assert "edge of the grid" not in page(inside)
+
+
+def test_rows_come_smallest_loss_first_with_the_numbers_of_the_records(comparison):
+    backwards = dict(reversed(comparison.records.items()))
+    table = rows(dataclasses.replace(comparison, records=backwards))
+    assert [row.name for row in table] == list(BY_NAME)
+    first = table[0]
+    assert (first.name, first.title) == ("ops", "Online Push-Sum")
+    assert first.average_loss == pytest.approx(0.5 + 0.2 * (1 / np.arange(1, 41)).mean())
+    assert (first.accuracy, first.seconds, first.learning_rate) == (0.75, 1.25, 0.1)
+    assert first.disagreement == 0.5 / 40
+    assert [row.at_edge for row in table] == [False, False, False, False, True]
+
+
+def test_a_model_without_accuracy_gets_a_dash(comparison):
+    records = {name: record(name, 0.5, accuracy=None) for name in BY_NAME}
+    text = Reader(page(dataclasses.replace(comparison, records=records))).text
+    assert "\N{EN DASH}" in text
+    assert "75.00 %" not in text
+
+
+def test_the_same_comparison_gives_the_same_page(comparison):
+    assert page(comparison) == page(comparison)
+
+
+def test_the_same_records_give_the_same_chart_with_a_curve_for_each(comparison):
+    first, second = (as_svg(loss_chart(comparison.records)) for _ in range(2))
+    assert first == second
+    assert first.startswith("<svg")
+    assert first.rstrip().endswith("</svg>")
+    for name in BY_NAME:
+        assert LABELS[name].title in first
+        assert LABELS[name].color in first
+
+
+def test_a_chart_can_be_a_png(comparison):
+    image = as_png(loss_chart(comparison.records))
+    assert image.startswith(b"\x89PNG\r\n\x1a\n")
+    assert image == as_png(loss_chart(comparison.records))
+
+
+def test_the_first_rounds_set_no_scale(comparison):
+    """A curve starts high; what matters happens later."""
+    wild = dataclasses.replace(
+        comparison.records["ops"], loss_sums=np.r_[1000.0, np.full(399, 2.0)],
+        sample_counts=np.full(400, 4), disagreement=np.zeros(400),
+    )  # fmt: skip
+    (axes,) = loss_chart({"ops": wild}).axes
+    low, high = axes.get_ylim()
+    assert low < wild.loss_sums.sum() / 1600 < high < 20
+
+
+def test_a_chart_of_a_stream_that_starts_without_samples_has_a_scale(comparison):
+    some = comparison.records["ops"]
+    late = dataclasses.replace(
+        some,
+        loss_sums=np.r_[np.zeros(5), some.loss_sums[5:]],
+        sample_counts=np.r_[np.zeros(5, int), some.sample_counts[5:]],
+    )
+    (axes,) = loss_chart({"ops": late}).axes
+    assert np.isfinite(axes.get_ylim()).all()
+
+
+def test_every_method_has_a_label_and_is_told_apart_without_colour():
+    dashes = {str(LABELS[name].dashes) for name in BY_NAME}
+    assert len(dashes) == len(BY_NAME)
