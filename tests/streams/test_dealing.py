@@ -204,3 +204,20 @@ def test_a_large_table_is_dealt_from_one_permutation() -> None:
     assert stream.num_rounds == 7812
     assert stream.rows.dtype == np.int32
     assert len(np.unique(stream.rows)) == 7812 * 128
+
+
+def test_without_shuffling_a_node_sees_its_cluster_first() -> None:
+    rng = np.random.default_rng(0)
+    blob = np.repeat([0, 1], 100)
+    table = Table.from_arrays(
+        np.where(blob, 50.0, -50.0)[:, None] + rng.standard_normal((200, 1)),
+        rng.choice([-1, 1], 200),
+        standardise=False,
+    )
+    mixed, sorted_ = (
+        table.deal(2, adversarial=0.5, seed=3, shuffle=shuffle) for shuffle in (True, False)
+    )
+    for node in range(2):
+        assert sorted(mixed.rows[:, node]) == sorted(sorted_.rows[:, node])
+        assert len(set(blob[sorted_.rows[:40, node]])) == 1
+        assert len(set(blob[mixed.rows[:40, node]])) == 2

@@ -11,7 +11,12 @@ from oneway.streams.stream import index_type
 
 
 def deal_rows(
-    features: Floats, num_nodes: int, adversarial: float, seed: int, resample: int | None
+    features: Floats,
+    num_nodes: int,
+    adversarial: float,
+    seed: int,
+    resample: int | None,
+    shuffle: bool,
 ) -> tuple[Ints, float]:
     """Deal the rows of `features` as `Table.deal` says.
 
@@ -35,13 +40,20 @@ def deal_rows(
     num_clustered = round(adversarial * count)
     if num_clustered == 0:
         return pool.reshape(num_rounds, num_nodes), 0.0
-    return _deal_clusters(features, pool, num_clustered, num_nodes, rng)
+    of_node, share = _deal_clusters(features, pool, num_clustered, num_nodes, rng)
+    if shuffle:
+        rng.permuted(of_node, axis=1, out=of_node)
+    return np.ascontiguousarray(of_node.T), share
 
 
 def _deal_clusters(
     features: Floats, pool: Ints, num_clustered: int, num_nodes: int, rng: np.random.Generator
 ) -> tuple[Ints, float]:
-    """Deal the first `num_clustered` rows of a shuffled pool by cluster, the others at random."""
+    """Deal the first `num_clustered` rows of a shuffled pool by cluster, the others at random.
+
+    Returns:
+        `of_node[node, round_index]`, the rows of its cluster first, and the share of those.
+    """
     num_rounds = len(pool) // num_nodes
     clustered, at_random = pool[:num_clustered], pool[num_clustered:]
     quotas = np.full(num_nodes, num_clustered // num_nodes)
@@ -61,8 +73,7 @@ def _deal_clusters(
     of_node = np.empty((num_nodes, num_rounds), dtype=pool.dtype)
     of_node[from_cluster] = clustered[within_quota]
     of_node[~from_cluster] = at_random
-    rng.permuted(of_node, axis=1, out=of_node)
-    return np.ascontiguousarray(of_node.T), float(taken.sum() / len(pool))
+    return of_node, float(taken.sum() / len(pool))
 
 
 def deal_in_order(owners: Ints, rows: Ints, num_nodes: int) -> Ints:

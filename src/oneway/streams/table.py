@@ -131,6 +131,7 @@ class Table:
         adversarial: float = 0.0,
         seed: int = 0,
         resample: int | None = None,
+        shuffle: bool = True,
     ) -> Stream:
         """Deal the rows to nodes as in the paper's experiments, at random and by cluster.
 
@@ -150,7 +151,8 @@ class Table:
             cluster, goes back to the random pool.
         4.  The pool, shuffled, fills every node up to `num_rounds` rows: the nodes with too small
             a cluster get more of it.
-        5.  The rows of each node are shuffled.
+        5.  The rows of each node are shuffled; without `shuffle`, every node sees the rows of its
+            cluster first (in random order), then the others.
 
         So without `resample` no row is dealt twice, and the share that really is adversarial, in
         `stream.adversarial_share`, is `adversarial` or less: less the more the clusters differ in
@@ -162,13 +164,14 @@ class Table:
             seed: What the shuffles and k-means start from.
             resample: How many rows to draw with replacement, so that a long run is possible on a
                 small table.
+            shuffle: Whether the cluster's rows are spread over the node's stream.
 
         Raises:
             DataError: If an argument is out of range, there are more nodes than samples, or more
                 nodes than distinct samples to cluster.
             MissingExtraError: If `adversarial` is not 0 and scikit-learn is not installed.
         """
-        rows, share = deal_rows(self.features, num_nodes, adversarial, seed, resample)
+        rows, share = deal_rows(self.features, num_nodes, adversarial, seed, resample, shuffle)
         return Stream(
             features=self.features,
             labels=self.labels,
@@ -182,6 +185,7 @@ class Table:
                 "adversarial_share": share,
                 "seed": seed,
                 "resample": resample,
+                "shuffle": shuffle,
             },
             adversarial_share=share,
         )
