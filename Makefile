@@ -2,26 +2,33 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-READY := $(VENV)/.ready
+LAB := $(VENV)/.lab
+DEV := $(VENV)/.dev
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable
 
 .PHONY: demo test check lint bench clean help
 
 help: ## Say what there is to make
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
-$(READY): pyproject.toml
+$(LAB): pyproject.toml
+	@echo "Setting up $(VENV): the first time takes a minute or two."
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[lab,dev]'
+	$(INSTALL) '.[lab]'
 	@touch $@
 
-demo: $(READY) ## Five methods on real flights over a one-way graph; writes oneway-demo/
+$(DEV): $(LAB)
+	$(INSTALL) '.[lab,dev]'
+	@touch $@
+
+demo: $(LAB) ## Five methods on real flights over a one-way graph; writes oneway-demo/
 	$(BIN)/oneway demo
 
 test: export OPENBLAS_NUM_THREADS := 1 # two workers share two cores
-test: $(READY) ## All tests
+test: $(DEV) ## All tests
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
-lint: $(READY) ## Formatting, types and the layer contracts
+lint: $(DEV) ## Formatting, types and the layer contracts
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -29,7 +36,7 @@ lint: $(READY) ## Formatting, types and the layer contracts
 
 check: lint test ## What CI runs
 
-bench: $(READY) ## Speed and memory, as ratios measured in one run
+bench: $(LAB) ## Speed and memory, as ratios measured in one run
 	$(BIN)/python benchmarks/engines.py
 	$(BIN)/python benchmarks/susy.py
 	$(BIN)/python benchmarks/scaling.py

@@ -127,7 +127,8 @@ BAD_INPUT = {
     "a diverging run": (
         (*MADE, "--model", "ridge", "--learning-rate", 50, "--out", "new"),
         r"diverged in round \d+ at node \d+ \(the smallest mass in the network is 0\.\d+\); use a "
-        r"learning rate below 50, or --cap-step \(in Python: OnlinePushSum\(cap_step=True\)\)",
+        r"smaller learning rate than 50, for example a tenth of it, or --cap-step \(in "
+        r"Python: OnlinePushSum\(cap_step=True\)\)",
     ),
     "malformed TOML": (
         ("simulate", "--config", "malformed.toml"),

@@ -45,7 +45,7 @@ def test_a_rate_that_diverges_counts_as_infinite(tuned):
 
 
 def test_a_method_that_diverges_at_every_rate_has_no_best_one(stream, graph):
-    with pytest.raises(DivergenceError, match="use a learning rate below 50"):
+    with pytest.raises(DivergenceError, match="use a smaller learning rate than 50"):
         compare({"ops": ow.OnlinePushSum}, (50.0, 100.0), MODEL, stream, graph)
 
 

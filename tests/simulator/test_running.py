@@ -52,7 +52,7 @@ def test_divergence_names_round_node_mass_and_remedy(engine):
     rng = np.random.default_rng(0)
     stream = ow.Stream.from_arrays(10 * rng.standard_normal((400, 6, 4)), rng.random((400, 6)))
     graph = ow.TrustGraph.random(6, max_receivers=3, seed=1)
-    with pytest.raises(DivergenceError, match="a learning rate below 5") as caught:
+    with pytest.raises(DivergenceError, match="a smaller learning rate than 5") as caught:
         ow.simulate(
             ow.OnlinePushSum(5.0), ow.models.RidgeRegression(), stream, graph, engine=engine
         )
@@ -114,6 +114,24 @@ def test_a_learning_rate_is_finite_and_not_negative(rate, stream, graph):
         ow.OnlinePushSum(rate)
     with pytest.raises(ConfigError, match="in round 3"):
         ow.simulate(ow.OnlinePushSum(lambda t: rate if t == 3 else 0.1), MODEL, stream, graph)
+
+
+def test_mixed_up_arguments_are_named(stream, graph):
+    table = ow.streams.synthetic(num_samples=10, num_features=2).table
+    method = ow.OnlinePushSum(0.1)
+    with pytest.raises(ConfigError, match=r"stream is <Table: .*table\.deal\(num_nodes\)"):
+        ow.simulate(method, MODEL, table, graph)
+    with pytest.raises(ConfigError, match="model is <Stream: 6 nodes, 100 rounds"):
+        ow.simulate(method, stream, MODEL, graph)
+    with pytest.raises(ConfigError, match="algorithm is 'ops'"):
+        ow.simulate("ops", MODEL, stream, graph)
+    with pytest.raises(ConfigError, match=r"OnlinePushSum'>; it must be a method with its"):
+        ow.simulate(ow.OnlinePushSum, MODEL, stream, graph)
+
+
+def test_a_run_says_what_it_is_in_one_line(stream, graph):
+    run = ow.simulate(ow.OnlinePushSum(0.1), MODEL, stream, graph)
+    assert repr(run) == f"<Run: ops, 6 nodes, 100 rounds, average loss {run.average_loss:.4f}>"
 
 
 def test_a_cap_is_not_negative():

@@ -87,7 +87,8 @@ def describe(demo: FlightsDemo) -> Comparison:
             "participants": f"{stream.num_nodes} destination airports with at least {MIN_FLIGHTS} "
             "flights",
             "rounds": f"{stream.num_rounds:,}, in order of time; an airport without a flight in a "
-            "round only mixes",
+            "round only mixes. The outcome is revealed right after the prediction, as in all "
+            "online learning; a real airport would learn it hours later",
             "graph": f"{graph.num_edges} one-way edges, seed {demo.seed}; "
             f"{graph.reciprocity:.0%} of them go both ways; smallest stationary mass "
             f"{smallest:.2g}",

@@ -81,6 +81,7 @@ def simulate(
         GraphError: If the graph does not fit the stream, or is not strongly connected.
         DivergenceError: If the numbers leave the finite range.
     """
+    _check_kinds(algorithm, model, stream)
     model.check_labels(stream.labels)
     network = Network(algorithm, graph, stream.num_nodes)
     ledger = Ledger.blank(stream.num_rounds)
@@ -120,6 +121,24 @@ def simulate(
         model=model,
         stream=stream,
     )
+
+
+def _check_kinds(algorithm: object, model: object, stream: object) -> None:
+    """Name a mixed-up argument, instead of failing deep inside."""
+    if not isinstance(algorithm, Algorithm):
+        raise ConfigError(
+            f"algorithm is {algorithm!r}; it must be a method with its learning rate, for example "
+            "OnlinePushSum(0.1)"
+        )
+    if not isinstance(model, Model):
+        raise ConfigError(
+            f"model is {model!r}; it must be a model, for example LogisticRegression()"
+        )
+    if not isinstance(stream, Stream):
+        raise ConfigError(
+            f"stream is {stream!r}; it must be a Stream: deal a table with "
+            "table.deal(num_nodes) or table.deal_by(column)"
+        )
 
 
 def _choose(engine: EngineName, algorithm: Algorithm, model: Model) -> Any:

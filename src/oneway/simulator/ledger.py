@@ -35,7 +35,8 @@ def divergence(
     cappable = isinstance(algorithm, OnlinePushSum) and not algorithm.cap_step
     return DivergenceError(
         f"the run diverged in round {round_index} at node {node} (the smallest mass in the network "
-        f"is {smallest:.3g}); use a learning rate below {rate:.3g}"
+        f"is {smallest:.3g}); use a smaller learning rate than {rate:.3g}, for example a "
+        "tenth of it"
         + (
             ", or OnlinePushSum(cap_step=True), which shortens the steps of nodes with little mass"
             if cappable

@@ -13,7 +13,7 @@ from oneway.records import Matrix, RunRecord, Vector
 from oneway.streams import Stream
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False, eq=False)
 class Run:
     """A finished (or interrupted) simulation.
 
@@ -26,6 +26,14 @@ class Run:
     record: RunRecord
     model: Model | None = None
     stream: Stream | None = None
+
+    def __repr__(self) -> str:
+        record = self.record
+        state = "" if record.complete else ", interrupted"
+        return (
+            f"<Run: {record.algorithm}, {len(record.masses):,} nodes, {record.num_rounds:,} "
+            f"rounds, average loss {self.average_loss:.4f}{state}>"
+        )
 
     @property
     def complete(self) -> bool:

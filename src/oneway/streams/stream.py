@@ -12,7 +12,7 @@ from oneway.errors import DataError
 from oneway.records import Batch, Floats, Ints, Origin
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Stream:
     """Samples dealt to nodes, round by round: index arrays into one table, never a copy per node.
 
@@ -56,6 +56,12 @@ class Stream:
             raise DataError(
                 f"{len(self.node_names)} node names for {self.num_nodes} nodes; give one per node"
             )
+
+    def __repr__(self) -> str:
+        return (
+            f"<Stream: {self.num_nodes:,} nodes, {self.num_rounds:,} rounds, "
+            f"{self.num_samples:,} samples of {self.dim} features>"
+        )
 
     @classmethod
     def from_arrays(cls, features: ArrayLike, labels: ArrayLike) -> Stream:

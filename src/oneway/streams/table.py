@@ -19,7 +19,7 @@ from oneway.streams.scaling import standardise as standardise_features
 from oneway.streams.stream import Stream, index_type
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Table:
     """Samples with their labels, one row each.
 
@@ -45,6 +45,9 @@ class Table:
     scales: Vector
     label_values: tuple[LabelValue, ...]
     origin: Origin = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"<Table: {self.name}, {len(self):,} rows of {self.num_features} features>"
 
     @classmethod
     def from_arrays(
