@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from oneway.errors import MissingExtraError, OnewayError
 
 if TYPE_CHECKING:
-    from oneway import algorithms, metrics, models, streams, topology
+    from oneway import algorithms, metrics, models, streams, theory, topology
     from oneway.algorithms import (
         Centralised,
         InverseSqrt,
@@ -51,6 +51,7 @@ __all__ = [
     "models",
     "simulate",
     "streams",
+    "theory",
     "topology",
 ]
 

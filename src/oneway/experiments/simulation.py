@@ -82,14 +82,14 @@ def assemble(settings: Settings) -> Simulation:
     table = _table(settings)
     if settings.owner is not None:
         stream = table.deal_by(settings.owner)
-        graph = _graph(settings, stream.num_nodes)
+        graph = chosen_graph(settings, stream.num_nodes)
         if graph.num_nodes != stream.num_nodes:
             raise GraphError(
                 f"the graph has {graph.num_nodes} nodes and column {settings.owner!r} has "
                 f"{stream.num_nodes} owners; use a graph with one node for each owner"
             )
     else:
-        graph = _graph(settings, settings.nodes or DEFAULT_NODES)
+        graph = chosen_graph(settings, settings.nodes or DEFAULT_NODES)
         stream = table.deal(
             graph.num_nodes,
             adversarial=settings.adversarial,
@@ -147,7 +147,12 @@ def _table(settings: Settings) -> Table:
     return load(settings.data, label=settings.label, task=_TASKS[settings.model])
 
 
-def _graph(settings: Settings, num_nodes: int) -> TrustGraph:
+def chosen_graph(settings: Settings, num_nodes: int) -> TrustGraph:
+    """The graph that settings name: generated for so many nodes, or read from a file.
+
+    Raises:
+        OnewayError: If there is no such graph, or it cannot be made.
+    """
     name = settings.graph
     if name in _GENERATED:
         graph = _GENERATED[name](settings, num_nodes)

@@ -19,7 +19,7 @@ def network_mean(state: NetworkState) -> Vector:
 
 
 def disagreement(state: NetworkState) -> float:
-    """Return the mean over the nodes of ||x_i - z-bar||^2, the paper's Theorem 2 without its sums.
+    """Return the mean over the nodes of ||x_i - z-bar||^2, the paper's Theorem 3 without its sums.
 
     >>> import numpy as np
     >>> disagreement(NetworkState(numerators=np.array([[1.0], [3.0]]), masses=np.ones(2)))
