@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import oneway
-from oneway.cli import data, demo, graph, simulate
+from oneway.cli import data, demo, graph, reproduce, simulate, theory
 from oneway.cli.output import complain
 from oneway.errors import OnewayError
 
@@ -19,11 +19,12 @@ def command_line() -> typer.Typer:
         name="oneway",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
+        add_completion=False,
         rich_markup_mode="rich",
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback(epilog="Example: oneway demo --rounds 300")(_oneway)
-    for command in (demo, simulate, graph, data):
+    for command in (demo, simulate, graph, data, reproduce, theory):
         command.register(app)
     return app
 
