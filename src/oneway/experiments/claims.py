@@ -41,7 +41,7 @@ def claims(evidence: Evidence) -> list[Claim]:
         _doubly_stochastic(evidence),
         _models_agree(evidence),
     ]
-    return [claim for claim in found if claim is not None and claim.findings]
+    return [claim for claim in found if claim.findings]
 
 
 def _tuned(evidence: Evidence, world: World, method: str) -> Vector:
@@ -71,7 +71,7 @@ def _ops_beats(evidence: Evidence, other: str) -> Claim:
         f"OPS has a smaller loss than {label}.",
         "comparison",
         tuple(findings),
-        everywhere(findings) if findings else "mixed",
+        everywhere(findings),
     )
 
 
@@ -88,7 +88,7 @@ def _naive_sometimes_worse(evidence: Evidence) -> Claim:
         "DOL-Asymm is in some cases even worse than DOL-Symm, for example on SUSY, all stochastic.",
         "comparison",
         tuple(findings),
-        somewhere(findings) if findings else "mixed",
+        somewhere(findings),
         "A claim about some cases: it holds if it holds in one.",
     )
 
@@ -105,7 +105,7 @@ def _slightly_worse_than_col(evidence: Evidence) -> Claim:
         "OPS is slightly worse than COL.",
         "comparison",
         tuple(findings),
-        everywhere(findings) if findings else "mixed",
+        everywhere(findings),
         f"Slightly is read as: by less than {SLIGHTLY:.0%}.",
     )
 
@@ -126,7 +126,7 @@ def _stochastic_helps(evidence: Evidence) -> Claim:
         "With more stochastic data the loss is smaller.",
         "comparison",
         tuple(findings),
-        everywhere(findings) if findings else "mixed",
+        everywhere(findings),
         "Loss at 50 % minus loss at 100 % stochastic. The paper shows it for Room Occupancy, and "
         "does not say in which order a node sees its samples: shuffled, or its cluster first.",
     )
@@ -158,7 +158,7 @@ def _sizes_close(evidence: Evidence) -> Claim:
         "The losses of networks of different sizes are close together.",
         "size",
         tuple(findings),
-        everywhere(findings) if findings else "mixed",
+        everywhere(findings),
         f"Close is read as: within {CLOSE:.0%}.",
     )
 
@@ -172,7 +172,7 @@ def _larger_is_lower(evidence: Evidence) -> Claim:
         "The loss is smaller in a larger network.",
         "size",
         tuple(findings),
-        everywhere(findings) if findings else "mixed",
+        everywhere(findings),
         "The paper does not say whether rounds or samples are held fixed as the network grows, so "
         "both are shown.",
     )
@@ -182,26 +182,24 @@ def _denser_is_lower(evidence: Evidence) -> Claim:
     findings = []
     for data, stochastic in SETTINGS:
         title = names(data, stochastic)[1]
-        worlds = list(figure_density.worlds(data, stochastic, evidence.scale).values())
-        if not all(evidence.has(world, "ops") for world in worlds):
+        worlds = figure_density.worlds(data, stochastic, evidence.scale)
+        if not all(evidence.has(world, "ops") for world in worlds.values()):
             continue
-        losses = [_tuned(evidence, world, "ops") for world in worlds]
-        findings.append(
-            paired(title, losses[0] - losses[-1], "loss at the lowest minus at the highest density")
-        )
-        half = len(worlds) - 2
-        findings.append(
-            paired(
-                f"{title}, up to density 0.5",
-                losses[0] - losses[half if data == "susy" else 2],
-                "loss at the lowest minus at density 0.5",
+        losses = {density: _tuned(evidence, world, "ops") for density, world in worlds.items()}
+        lowest = min(losses)
+        for dense in (max(losses), 0.5):
+            findings.append(
+                paired(
+                    f"{title}, from density {lowest:g} to {dense:g}",
+                    losses[lowest] - losses[dense],
+                    _DIFFERENCE,
+                )
             )
-        )
     return Claim(
         "The loss is smaller in a denser network.",
         "density",
         tuple(findings),
-        everywhere(findings) if findings else "mixed",
+        everywhere(findings),
     )
 
 
@@ -214,7 +212,7 @@ def _communication_helps(evidence: Evidence) -> Claim:
         "Communication reduces the loss: OPS beats local online gradient descent.",
         "local",
         tuple(findings),
-        everywhere(findings) if findings else "mixed",
+        everywhere(findings),
     )
 
 
@@ -233,7 +231,7 @@ def _more_so_with_stochastic_data(evidence: Evidence) -> Claim:
         "Communication helps more where more of the data is stochastic.",
         "local",
         tuple(findings),
-        everywhere(findings) if findings else "mixed",
+        everywhere(findings),
     )
 
 
