@@ -187,14 +187,14 @@ def _denser_is_lower(evidence: Evidence) -> Claim:
             continue
         losses = {density: _tuned(evidence, world, "ops") for density, world in worlds.items()}
         lowest = min(losses)
-        for dense in (max(losses), 0.5):
-            findings.append(
-                paired(
-                    f"{title}, from density {lowest:g} to {dense:g}",
-                    losses[lowest] - losses[dense],
-                    _DIFFERENCE,
-                )
+        findings += [
+            paired(
+                f"{title}, from density {lowest:g} to {dense:g}",
+                losses[lowest] - losses[dense],
+                _DIFFERENCE,
             )
+            for dense in (max(losses), 0.5)
+        ]
     return Claim(
         "The loss is smaller in a denser network.",
         "density",
