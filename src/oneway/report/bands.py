@@ -14,6 +14,9 @@ from matplotlib.figure import Figure
 from oneway.records import Matrix, Vector
 from oneway.report.labels import LABELS
 
+_MOST_INSIDE = 5
+"""A legend of more curves than this goes below the panel, where it hides none of them."""
+
 
 @dataclass(frozen=True)
 class Band:
@@ -49,7 +52,8 @@ class Band:
 
 def band_chart(bands: Sequence[Band], title: str) -> Figure:
     """Running average loss against iterations: mean over seeds, band of one standard deviation."""
-    figure = Figure(figsize=(5.2, 3.7), layout="constrained")
+    height = 3.7 if len(bands) <= _MOST_INSIDE else 4.4
+    figure = Figure(figsize=(5.2, height), layout="constrained")
     axes = figure.add_subplot()
     shades = colormaps["viridis"](np.linspace(0.0, 0.85, max(2, len(bands))))
     lows, highs = [], []
@@ -76,7 +80,10 @@ def band_chart(bands: Sequence[Band], title: str) -> Figure:
     axes.set(xlabel="iteration", ylabel="average loss", title=title)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(alpha=0.25)
-    axes.legend(frameon=False, fontsize="small")
+    if len(bands) > _MOST_INSIDE:
+        figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize="small")
+    else:
+        axes.legend(frameon=False, fontsize="small")
     return figure
 
 
