@@ -1,7 +1,8 @@
 """Frozen values that cross package borders.
 
 A run, simulated or real, ends as a `RunRecord`; metrics, reports and pages read records and
-cannot tell where one came from.
+cannot tell where one came from. Values that hold arrays are equal only to themselves: compare their
+arrays.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ Origin: TypeAlias = Mapping[str, Any]
 """How a value was made (generator, file, seed), in terms JSON can hold: provenance for a run."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Sample:
     """One observation: its features and the label that is revealed after the prediction."""
 
@@ -37,7 +38,7 @@ class Sample:
     label: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Batch:
     """Several observations: `features[row, feature]` and `labels[row]`.
 
@@ -51,7 +52,7 @@ class Batch:
         return len(self.labels)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class NetworkState:
     """What all nodes hold: z as `numerators[node, dim]` and omega as `masses[node]`."""
 
@@ -64,7 +65,7 @@ class NetworkState:
         return self.numerators / self.masses[:, None]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RunRecord:
     """What a run leaves behind, whoever produced it.
 

@@ -36,6 +36,9 @@ def main() -> None:
     except OnewayError as error:
         complain(str(error))
         sys.exit(2)
+    except (OSError, MemoryError) as error:
+        complain(f"the machine refuses: {error}; give it a shorter name, room, or a smaller task")
+        sys.exit(2)
     except ModuleNotFoundError as error:
         if (error.name or "oneway").startswith("oneway"):
             raise

@@ -83,7 +83,7 @@ def simulate(
     """
     _check_kinds(algorithm, model, stream)
     model.check_labels(stream.labels)
-    network = Network(algorithm, graph, stream.num_nodes)
+    network = Network(algorithm, graph, stream)
     ledger = Ledger.blank(stream.num_rounds)
     runner = _choose(engine, algorithm, model)(algorithm, model, stream, ledger)
     config = {

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import threading
+from collections.abc import Callable
+from contextlib import nullcontext
+
 import numpy as np
 
 from oneway.algorithms import BY_NAME, Algorithm, OnlinePushSum
 from oneway.algorithms.base import Mixing
 from oneway.models import Hinge, LinearModel, LogisticRegression, Model, RidgeRegression
-from oneway.records import NetworkState
+from oneway.records import NetworkState, Vector
 from oneway.simulator import kernels
 from oneway.simulator.ledger import Ledger, divergence
 from oneway.streams import Stream
@@ -25,6 +30,19 @@ _EXCHANGES = {
 _PARALLEL_FROM = 2_000_000
 """Multiplications per round from which a second core pays for its coordination. It would pay from a
 tenth of that on an idle machine, but on a busy one the cores wait for each other in every round."""
+
+_ONE_AT_A_TIME = threading.Lock()
+"""Not every threading layer of Numba allows two parallel kernels at the same time."""
+_forked = False
+"""OpenMP does not survive a fork, so a child process runs the serial kernel: the same bits."""
+
+
+def _remember_fork() -> None:
+    global _forked
+    _forked = True
+
+
+os.register_at_fork(after_in_child=_remember_fork)
 
 
 def supports(algorithm: Algorithm, model: Model) -> bool:
@@ -46,7 +64,7 @@ class FastEngine:
         self.spare = self.held.copy()
         # Read-only plain arrays, so that one compiled kernel serves memory maps and arrays alike.
         self.features = _read_only(np.ascontiguousarray(stream.features))
-        self.labels = _read_only(stream.labels.astype(stream.features.dtype, copy=False))
+        self.labels = _read_only(np.ascontiguousarray(stream.labels, np.float64))
         self.rows = _read_only(np.ascontiguousarray(stream.rows))
         self._mixing: Mixing | None = None
         self._edges = _edges_by_receiver(None)
@@ -66,17 +84,31 @@ class FastEngine:
         """
         if mixing is not self._mixing:
             self._mixing, self._edges = mixing, _edges_by_receiver(mixing)
-        algorithm, ledger = self.algorithm, self.ledger
+        algorithm = self.algorithm
         work = (len(self._edges[1]) + 2 * len(self.held)) * self.held.shape[1]
+        parallel = work >= _PARALLEL_FROM and not _forked
         rounds = kernels.round_kernel(
             self.features.shape[1],
             self.model.intercept,
             _KINDS[type(self.model)],
             self.features.itemsize,
-            parallel=work >= _PARALLEL_FROM,
+            parallel,
         )
         rates = algorithm.rates(first, last)
-        bad_round, bad_node = rounds(
+        with _ONE_AT_A_TIME if parallel else nullcontext():
+            bad_round, bad_node = self._run(rounds, first, last, rates)
+        num_rounds = last - first if bad_round < 0 else bad_round + 1
+        if num_rounds % 2:
+            self.held, self.spare = self.spare, self.held
+        if bad_round >= 0:
+            masses = self.held[:, self.dim]
+            raise divergence(algorithm, first + bad_round, bad_node, masses)
+
+    def _run(
+        self, rounds: Callable[..., tuple[int, int]], first: int, last: int, rates: Vector
+    ) -> tuple[int, int]:
+        algorithm, ledger = self.algorithm, self.ledger
+        return rounds(
             self.held,
             self.spare,
             self.features,
@@ -92,12 +124,6 @@ class FastEngine:
             ledger.correct_counts[first:last],
             ledger.disagreement[first:last],
         )
-        num_rounds = last - first if bad_round < 0 else bad_round + 1
-        if num_rounds % 2:
-            self.held, self.spare = self.spare, self.held
-        if bad_round >= 0:
-            masses = self.held[:, self.dim]
-            raise divergence(algorithm, first + bad_round, bad_node, masses)
 
 
 def _edges_by_receiver(

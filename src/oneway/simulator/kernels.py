@@ -7,14 +7,18 @@ the machine code on disk, so a shape is compiled once per machine.
 
 from __future__ import annotations
 
+import hashlib
+import inspect
 import math
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numba import njit, prange
 
+from oneway.simulator import intrinsics, softplus
 from oneway.simulator.intrinsics import (
     LANES,
     add_row,
@@ -55,6 +59,13 @@ def _block_start(block: int, num_nodes: int) -> int:
     """The first node of a block; blocks are made of whole vectors of nodes."""
     num_groups = (num_nodes + LANES - 1) // LANES
     return min(LANES * (block * num_groups // NUM_BLOCKS), num_nodes)
+
+
+@cache
+def _ingredients() -> str:
+    """A name for the source code that kernels are compiled from besides this file."""
+    sources = (Path(inspect.getfile(module)).read_bytes() for module in (intrinsics, softplus))
+    return hashlib.sha256(b"".join(sources)).hexdigest()[:12]
 
 
 @cache
@@ -105,7 +116,7 @@ def round_kernel(
         scores, margins, losses, slopes, distances = np.zeros((5, padded))
         right = np.zeros(num_nodes, np.int64)
         totals = np.zeros((NUM_BLOCKS, width))
-        mean = np.zeros(width)
+        mean, origin = np.zeros(width), np.zeros(width)
 
         for t in range(num_rounds):
             # Suffer the loss and descend: z -= step * gradient(z / omega).
@@ -193,13 +204,19 @@ def round_kernel(
             disagreement[t] = distance_sum / num_nodes
             if not (math.isfinite(loss_sum) and math.isfinite(distance_sum)):
                 for node in range(num_nodes):
-                    if not (math.isfinite(losses[node]) and math.isfinite(distances[node])):
+                    if not math.isfinite(losses[node]):
                         return t, node
+                # One infinite row makes the mean and so every distance infinite: ask the rows.
+                for node in range(num_nodes):
+                    inverse = 1.0 / held[node, dim]
+                    if not math.isfinite(squared_distance(held, node, inverse, origin, dim)):
+                        return t, node
+                return t, 0
         return -1, -1
 
-    # Numba's disk cache tells kernels apart by their name and by what the closure holds, but not by
-    # how they were compiled; without this, serial and parallel code would replace each other.
-    rounds.__qualname__ += "_parallel" if parallel else "_serial"
+    # Numba's disk cache tells kernels apart by their name, this file's date and what the closure
+    # holds, but neither by how they were compiled nor by the other files they are made of.
+    rounds.__qualname__ += f"_{'parallel' if parallel else 'serial'}_{_ingredients()}"
     compiled: Callable[..., tuple[int, int]] = njit(
         rounds, cache=True, error_model="numpy", parallel=parallel, nogil=True
     )

@@ -31,6 +31,15 @@ def divergence(
 ) -> DivergenceError:
     """The sentence for a run that left the finite numbers."""
     smallest = float(masses.min())
+    if smallest == 0:
+        empty = int(masses.argmin())
+        return DivergenceError(
+            f"node {empty} has no mass left after round {round_index}: it keeps nothing and nobody "
+            "sends to it; let it keep a share, or give it a sender in every round",
+            round_index=round_index,
+            node=empty,
+            smallest_mass=0.0,
+        )
     rate = algorithm.rate(round_index)
     cappable = isinstance(algorithm, OnlinePushSum) and not algorithm.cap_step
     return DivergenceError(

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from oneway.algorithms import Algorithm
 from oneway.algorithms.base import Mixing
 from oneway.errors import ConfigError, GraphError
+from oneway.streams import Stream
 from oneway.topology import TrustGraph
 
 Graphs: TypeAlias = TrustGraph | Sequence[TrustGraph] | Callable[[int], TrustGraph]
@@ -17,9 +20,10 @@ Graphs: TypeAlias = TrustGraph | Sequence[TrustGraph] | Callable[[int], TrustGra
 class Network:
     """The shares an algorithm uses in each round of a run."""
 
-    def __init__(self, algorithm: Algorithm, graphs: Graphs | None, num_nodes: int) -> None:
+    def __init__(self, algorithm: Algorithm, graphs: Graphs | None, stream: Stream) -> None:
         self._algorithm = algorithm
-        self._num_nodes = num_nodes
+        self._num_nodes = stream.num_nodes
+        self._node_names = stream.node_names
         self._latest: tuple[TrustGraph, Mixing | None] | None = None
         self._at: Callable[[int], TrustGraph] | None = None
         self.constant = True
@@ -40,7 +44,7 @@ class Network:
             self._at, self.origin = graphs, {"graph": "a function of the round"}
         else:
             self.constant = False
-            turns = list(graphs)
+            turns = list(graphs) if isinstance(graphs, Sequence) else [graphs]
             if not turns:
                 raise GraphError("the sequence of graphs is empty; give at least one graph")
             for graph in turns:
@@ -49,7 +53,12 @@ class Network:
             self._at = lambda round_index: turns[round_index % len(turns)]
             self.origin = {"graph": "in turns", "graphs": [dict(graph.origin) for graph in turns]}
 
-    def _check(self, graph: TrustGraph) -> None:
+    def _check(self, graph: object) -> None:
+        if not isinstance(graph, TrustGraph):
+            raise GraphError(
+                f"a graph is a TrustGraph and not {type(graph).__name__}; make one with "
+                "TrustGraph.from_networkx, from_mixing or from_edges"
+            )
         if graph.num_nodes != self._num_nodes:
             raise GraphError(
                 f"the graph has {graph.num_nodes} nodes and the stream has {self._num_nodes}; "
@@ -59,8 +68,26 @@ class Network:
     def _shares(self, graph: TrustGraph) -> Mixing | None:
         if self._latest is None or self._latest[0] is not graph:
             self._check(graph)
-            self._latest = (graph, self._algorithm.shares(graph))
+            self._latest = (graph, self._algorithm.shares(self._in_order(graph)))
         return self._latest[1]
+
+    def _in_order(self, graph: TrustGraph) -> TrustGraph:
+        """The graph with its nodes in the stream's order, if both know their nodes by name."""
+        wanted = self._node_names
+        names = graph.names or tuple(map(str, range(graph.num_nodes)))
+        if wanted is None or names == wanted:
+            return graph
+        if set(names) != set(wanted):
+            if graph.names is None:
+                return graph
+            stranger = min(set(wanted) - set(names))
+            raise GraphError(
+                f"the stream has a node {stranger!r} and the graph has none of that name; name the "
+                "graph's nodes as the stream's, or give a graph without names"
+            )
+        place = {name: index for index, name in enumerate(names)}
+        order = np.array([place[name] for name in wanted])
+        return TrustGraph.from_mixing(graph.mixing()[order][:, order])
 
     def segments(self, first: int, last: int) -> Iterator[tuple[int, int, Mixing | None]]:
         """Split rounds `first` to `last` (excluded) into stretches of equal shares."""

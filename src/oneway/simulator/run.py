@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
 from oneway import metrics, store
-from oneway.errors import ComparatorError
+from oneway.errors import ComparatorError, StoreError
 from oneway.models import Model
 from oneway.records import Matrix, RunRecord, Vector
 from oneway.streams import Stream
@@ -127,8 +128,24 @@ class Run:
     def load(
         cls, path: Path | str, *, model: Model | None = None, stream: Stream | None = None
     ) -> Run:
-        """Read a run back; give model and stream if you want to ask for its regret afterwards."""
-        return cls(store.load(path), model, stream)
+        """Read a run back; give model and stream if you want to ask for its regret afterwards.
+
+        Raises:
+            StoreError: If there is no run, or it was made with another model or stream.
+        """
+        record = store.load(path)
+        given = {
+            "model": model and model.describe(),
+            "num_nodes": stream and stream.num_nodes,
+            "stream": stream and dict(stream.origin),
+        }
+        for name, value in given.items():
+            if value is not None and json.loads(json.dumps(value)) != record.config.get(name):
+                raise StoreError(
+                    f"the run in {path} was made with {name} = {record.config.get(name)} and not "
+                    f"with {value}; give the one it was made with"
+                )
+        return cls(record, model, stream)
 
     def _source(self) -> tuple[Model, Stream]:
         if self.model is None or self.stream is None:

@@ -56,12 +56,17 @@ def save(record: RunRecord, path: Path | str) -> Path:
             old = draft.with_name(f"{draft.name}-old")
             if folder.exists():
                 folder.rename(old)
-            draft.rename(folder)
+            try:
+                draft.rename(folder)
+            except OSError:
+                if old.exists():
+                    old.rename(folder)
+                raise
             shutil.rmtree(old, ignore_errors=True)
         finally:
             shutil.rmtree(draft, ignore_errors=True)
-    except OSError as error:
-        reason = error.strerror or error
+    except (OSError, TypeError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
         raise StoreError(f"cannot write the run to {folder}: {reason}") from error
     return Path(path)
 
