@@ -206,3 +206,32 @@ def test_ctrl_c_before_the_first_round_prints_nothing(oneway, monkeypatch):
     assert (result.code, result.out) == (130, "")
     assert result.err == "Interrupted before the first round was done.\n"
     assert not Path("partial").exists()
+
+
+def test_owners_and_an_edge_list_are_matched_by_name(oneway, here):
+    """The edge list names nodes in another order than the table's owners are sorted in."""
+    rng = np.random.default_rng(0)
+    lines = [
+        f"{x:.4f},{y},{owner}"
+        for x, y, owner in zip(
+            rng.standard_normal(90), rng.choice(["no", "yes"], 90), "cba" * 30, strict=True
+        )
+    ]
+    (here / "my.csv").write_text("x,late,airport\n" + "\n".join(lines))
+    edges = ["sender,receiver", "c,a", "a,b", "b,c", "a,c"]
+    losses = []
+    for order in (edges, [edges[0], *reversed(edges[1:])]):
+        (here / "edges.csv").write_text("\n".join(order))
+        result = oneway(
+            "simulate", "--data", "my.csv", "--label", "late", "--owner", "airport",
+            "--graph", "edges.csv", "--learning-rate", 0.5, "--json",
+        )  # fmt: skip
+        assert result.code == 0, result.err
+        losses.append(result.json["average_loss"])
+    assert losses[0] == pytest.approx(losses[1], rel=1e-12)
+    table = ow.streams.load(here / "my.csv", label="late")
+    graph = ow.TrustGraph.from_edges([(2, 0), (0, 1), (1, 2), (0, 2)], num_nodes=3)
+    stream = table.deal_by("airport")
+    assert stream.node_names == ("a", "b", "c")
+    run = ow.simulate(ow.OnlinePushSum(0.5), ow.models.LogisticRegression(), stream, graph)
+    assert losses[0] == pytest.approx(run.average_loss, rel=1e-12)
