@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from oneway.cli import flags
+from oneway.cli.flags import setting, switch
 from oneway.cli.output import (
     AsJson,
     note,
@@ -26,17 +28,6 @@ def register(app: typer.Typer) -> None:
     app.command("simulate", epilog=_EXAMPLE)(simulate)
 
 
-def _setting(panel: str, metavar: str, default: str, text: str) -> Any:
-    """A flag for a setting; the default is shown only, it is `Settings` that has it."""
-    return typer.Option(
-        metavar=metavar, help=text, show_default=default or False, rich_help_panel=panel
-    )
-
-
-def _switch(panel: str, name: str, text: str) -> Any:
-    return typer.Option(name, metavar="", help=text, show_default=False, rich_help_panel=panel)
-
-
 def simulate(
     config: Annotated[
         Path | None,
@@ -47,84 +38,53 @@ def simulate(
     ] = None,
     data: Annotated[
         str | None,
-        _setting(
+        setting(
             "Data",
             "NAME",
             "flights",
             "flights, occupancy, susy, synthetic, or a file: .csv, .parquet, .libsvm.",
         ),
     ] = None,
-    label: Annotated[
-        str | None, _setting("Data", "COLUMN", "", "What to predict, in a CSV or Parquet file.")
-    ] = None,
-    owner: Annotated[
-        str | None,
-        _setting("Data", "COLUMN", "", "Every value of this column is a node and owns its rows."),
-    ] = None,
-    nodes: Annotated[
-        int | None,
-        _setting("Data", "N", "20, or as the graph file says", "Nodes to deal the rows to."),
-    ] = None,
-    adversarial: Annotated[
-        float | None,
-        _setting("Data", "SHARE", "0", "Share of the rows dealt by cluster, not at random: 0..1."),
-    ] = None,
+    label: flags.Label = None,
+    owner: flags.Owner = None,
+    nodes: flags.Nodes = None,
+    adversarial: flags.Adversarial = None,
     resample: Annotated[
-        int | None, _setting("Data", "N", "", "Draw this many rows with replacement.")
+        int | None, setting("Data", "N", "", "Draw this many rows with replacement.")
     ] = None,
-    rounds: Annotated[int | None, _setting("Data", "N", "all", "Only the first rounds.")] = None,
-    graph: Annotated[
-        str | None,
-        _setting(
-            "Graph",
-            "NAME",
-            "random",
-            "random, ring, complete, erdos-renyi, scale-free, advogato, epinions, or an edge list.",
-        ),
-    ] = None,
-    max_receivers: Annotated[
-        int | None,
-        _setting("Graph", "N", "10", "Random graph: every node sends to 1 up to this many."),
-    ] = None,
-    density: Annotated[
-        float | None, _setting("Graph", "P", "0.1", "Erdos-Renyi graph: probability of an edge.")
-    ] = None,
-    largest_component: Annotated[
-        bool | None,
-        _switch("Graph", "--largest-component", "Keep only the largest strong component."),
-    ] = None,
+    rounds: Annotated[int | None, setting("Data", "N", "all", "Only the first rounds.")] = None,
+    graph: flags.Graph = None,
+    max_receivers: flags.MaxReceivers = None,
+    density: flags.Density = None,
+    largest_component: flags.LargestComponent = None,
     algorithm: Annotated[
-        str | None, _setting("Method", "NAME", "ops", "ops, dol-symm, dol-asymm, col or local.")
+        str | None, setting("Method", "NAME", "ops", "ops, dol-symm, dol-asymm, col or local.")
     ] = None,
     learning_rate: Annotated[
-        float | None, _setting("Method", "RATE", "0.1", "The length of a step, gamma.")
+        float | None, setting("Method", "RATE", "0.1", "The length of a step, gamma.")
     ] = None,
     schedule: Annotated[
         str | None,
-        _setting("Method", "NAME", "constant", "constant, or inverse-sqrt: RATE / sqrt(round)."),
+        setting("Method", "NAME", "constant", "constant, or inverse-sqrt: RATE / sqrt(round)."),
     ] = None,
     cap_step: Annotated[
         bool | None,
-        _switch("Method", "--cap-step", "ops: shorter steps where there is little mass."),
+        switch("Method", "--cap-step", "ops: shorter steps where there is little mass."),
     ] = None,
-    model: Annotated[
-        str | None, _setting("Method", "NAME", "logistic", "logistic, ridge, hinge or softmax.")
-    ] = None,
-    l2: Annotated[
-        float | None, _setting("Method", "X", "0.0001", "Weight of the squared norm in the loss.")
-    ] = None,
+    model: flags.Model = None,
+    l2: flags.L2 = None,
     intercept: Annotated[
-        bool | None, _switch("Method", "--intercept/--no-intercept", "Learn a constant (default).")
+        bool | None, switch("Method", "--intercept/--no-intercept", "Learn a constant (default).")
     ] = None,
-    seed: Annotated[int | None, _setting("Run", "N", "0", "Of the graph and the dealing.")] = None,
+    seed: flags.Seed = None,
     engine: Annotated[
-        str | None, _setting("Run", "NAME", "auto", "auto, reference or fast.")
+        str | None, setting("Run", "NAME", "auto", "auto, reference or fast.")
     ] = None,
     regret: Annotated[
-        bool, _switch("Run", "--regret", "Compare with the best fixed model in hindsight.")
+        bool, switch("Run", "--regret", "Compare with the best fixed model in hindsight.")
     ] = False,
     out: Annotated[
-        Path | None, _setting("Run", "FOLDER", "", "Save the run there; Run.load reads it.")
+        Path | None, setting("Run", "FOLDER", "", "Save the run there; Run.load reads it.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -10,12 +10,14 @@ import typer
 from rich import box
 from rich.table import Table
 
+from oneway.cli import flags
+from oneway.cli.flags import setting
 from oneway.cli.output import AsJson, note, print_facts, print_json, print_table
 
 if TYPE_CHECKING:
     from oneway.experiments.theorem import Evaluation
 
-_EXAMPLE = "Example: oneway theory --graph random --nodes 16 --rounds 1000 --data synthetic"
+_EXAMPLE = "Example: oneway theory --nodes 16 --rounds 1000 --data synthetic"
 _DEFAULT_ROUNDS = 1000
 
 
@@ -24,89 +26,44 @@ def register(app: typer.Typer) -> None:
     app.command("theory", epilog=_EXAMPLE)(theory)
 
 
-def _setting(panel: str, metavar: str, default: str, text: str) -> Any:
-    """A flag for a setting; the default is shown only, it is `Settings` that has it."""
-    return typer.Option(
-        metavar=metavar, help=text, show_default=default or False, rich_help_panel=panel
-    )
-
-
 def theory(
-    graph: Annotated[
-        str | None,
-        _setting(
-            "Graph",
-            "NAME",
-            "random",
-            "random, ring, complete, erdos-renyi, scale-free, advogato, epinions, or an edge list.",
-        ),
-    ] = None,
-    nodes: Annotated[
-        int | None, _setting("Graph", "N", "20, or as the graph file says", "Number of nodes.")
-    ] = None,
-    max_receivers: Annotated[
-        int | None,
-        _setting("Graph", "N", "10", "Random graph: every node sends to 1 up to this many."),
-    ] = None,
-    density: Annotated[
-        float | None, _setting("Graph", "P", "0.1", "Erdos-Renyi graph: probability of an edge.")
-    ] = None,
-    largest_component: Annotated[
-        bool | None,
-        typer.Option(
-            "--largest-component",
-            metavar="",
-            help="Keep only the largest strong component.",
-            show_default=False,
-            rich_help_panel="Graph",
-        ),
-    ] = None,
-    seed: Annotated[
-        int | None, _setting("Graph", "N", "0", "Of the graph and the dealing.")
-    ] = None,
+    graph: flags.Graph = None,
+    nodes: flags.Nodes = None,
+    max_receivers: flags.MaxReceivers = None,
+    density: flags.Density = None,
+    largest_component: flags.LargestComponent = None,
+    seed: flags.Seed = None,
     rounds: Annotated[
         int | None,
-        _setting("Losses", "N", f"{_DEFAULT_ROUNDS}; with data, all", "T, the number of rounds."),
+        setting("Losses", "N", f"{_DEFAULT_ROUNDS}; with data, all", "T, the number of rounds."),
     ] = None,
     gradient_bound: Annotated[
-        float | None, _setting("Losses", "G", "1", "Largest norm of an expected gradient.")
+        float | None, setting("Losses", "G", "1", "Largest norm of an expected gradient.")
     ] = None,
     noise: Annotated[
         float | None,
-        _setting("Losses", "SIGMA", "1", "Root mean square distance of a gradient from that."),
+        setting("Losses", "SIGMA", "1", "Root mean square distance of a gradient from that."),
     ] = None,
     radius: Annotated[
-        float | None, _setting("Losses", "R", "1", "Distance of the best model from the start.")
+        float | None, setting("Losses", "R", "1", "Distance of the best model from the start.")
     ] = None,
     learning_rate: Annotated[
-        float | None, _setting("Losses", "RATE", "", "Evaluate this step size as well.")
+        float | None, setting("Losses", "RATE", "", "Evaluate this step size as well.")
     ] = None,
     data: Annotated[
         str | None,
-        _setting(
+        setting(
             "Data",
             "NAME",
             "",
             "Measure G, sigma, R and the regret on flights, occupancy, susy, synthetic or a file.",
         ),
     ] = None,
-    label: Annotated[
-        str | None, _setting("Data", "COLUMN", "", "What to predict, in a CSV or Parquet file.")
-    ] = None,
-    owner: Annotated[
-        str | None,
-        _setting("Data", "COLUMN", "", "Every value of this column is a node and owns its rows."),
-    ] = None,
-    adversarial: Annotated[
-        float | None,
-        _setting("Data", "SHARE", "0", "Share of the rows dealt by cluster, not at random: 0..1."),
-    ] = None,
-    model: Annotated[
-        str | None, _setting("Data", "NAME", "logistic", "logistic, ridge, hinge or softmax.")
-    ] = None,
-    l2: Annotated[
-        float | None, _setting("Data", "X", "0.0001", "Weight of the squared norm in the loss.")
-    ] = None,
+    label: flags.Label = None,
+    owner: flags.Owner = None,
+    adversarial: flags.Adversarial = None,
+    model: flags.Model = None,
+    l2: flags.L2 = None,
     as_json: AsJson = False,
 ) -> None:
     """What the paper's theorems promise for a graph and, with --data, what is measured.
