@@ -262,3 +262,13 @@ def test_unknown_kinds_of_files_are_refused(tmp_path: Path) -> None:
 def test_known_tables_have_their_own_label() -> None:
     with pytest.raises(DataError, match="'flights' has its own label"):
         load("flights", label="late")
+
+
+@pytest.mark.parametrize(
+    "path", ["x" * 300, "x" * 300 + ".csv", "a\0b", "a\0b.csv", "~nobody_/x", 7]
+)
+def test_what_can_be_no_path_is_refused_with_a_sentence(path: str) -> None:
+    with pytest.raises(DataError):
+        load(path, label="y")
+    with pytest.raises(DataError):
+        load(Path(str(path)), label="y")

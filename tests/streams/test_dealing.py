@@ -221,3 +221,36 @@ def test_without_shuffling_a_node_sees_its_cluster_first() -> None:
         assert sorted(mixed.rows[:, node]) == sorted(sorted_.rows[:, node])
         assert len(set(blob[sorted_.rows[:40, node]])) == 1
         assert len(set(blob[mixed.rows[:40, node]])) == 2
+
+
+def test_whole_floats_count_as_integers() -> None:
+    table = some_table(60)
+    plain = table.deal(6, seed=1, resample=100)
+    stream = table.deal(6.0, seed=np.int64(1), resample=100.0)  # type: ignore[arg-type]
+    np.testing.assert_array_equal(stream.rows, plain.rows)
+    assert json.dumps(stream.origin) == json.dumps(plain.origin)
+    assert len(synthetic(10.0, 3.0).table) == 10  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"num_nodes": 6.5}, "num_nodes is 6.5; it must be a whole number"),
+        ({"num_nodes": "6"}, "num_nodes is '6'; it must be a whole number"),
+        ({"seed": None}, "seed is None; it must be a whole number"),
+        ({"seed": 1.5}, "seed is 1.5; it must be a whole number"),
+        ({"resample": 99.5}, "resample is 99.5; it must be a whole number"),
+        ({"adversarial": None}, "adversarial is None; it is a share"),
+    ],
+)
+def test_what_is_no_number_is_refused_with_a_sentence(
+    options: dict[str, object], message: str
+) -> None:
+    with pytest.raises(DataError, match=message):
+        some_table(60).deal(**{"num_nodes": 6, **options})  # type: ignore[arg-type]
+
+
+def test_owners_need_a_whole_number_of_samples() -> None:
+    table = Table.from_arrays(np.eye(2), [0, 1], columns={"who": ["a", "b"]})
+    with pytest.raises(DataError, match=r"min_samples is 1\.5; it must be a whole number"):
+        table.deal_by("who", min_samples=1.5)  # type: ignore[arg-type]

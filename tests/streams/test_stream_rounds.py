@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from oneway.errors import DataError
-from oneway.streams import Stream
+from oneway.streams import Stream, synthetic
 
 
 def test_from_arrays_deals_each_node_its_own_samples() -> None:
@@ -100,3 +102,98 @@ def test_rounds_that_do_not_exist_are_refused() -> None:
             stream.batch(round_index)
     with pytest.raises(DataError, match=r"head\(0\) leaves no rounds"):
         stream.head(0)
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        (">f4", np.float32),
+        (">f8", np.float64),
+        ("f2", np.float32),
+        ("i8", np.float64),
+        ("u1", np.float64),
+        ("?", np.float64),
+        ("g", np.float64),
+        ("O", np.float64),
+    ],
+)
+def test_other_numbers_become_native_floats(given: str, kept: type) -> None:
+    features = np.array([[0, 1], [1, 1], [1, 0]]).astype(given)
+    stream = Stream(features, features[:, 0], rows=np.zeros((1, 1), int))
+    for array in (stream.features, stream.labels):
+        assert array.dtype == kept
+        assert array.dtype.isnative
+        assert array.flags.c_contiguous
+    assert stream.features.tolist() == [[0, 1], [1, 1], [1, 0]]
+
+
+@pytest.mark.parametrize("dtype", [">i4", "i1", "u8", "i4", "i8"])
+def test_rows_become_native_integers(dtype: str) -> None:
+    stream = Stream([[1.0], [2.0]], [1, -1], rows=np.array([[0, 1]], dtype))
+    assert stream.rows.dtype in (np.int32, np.int64)
+    assert stream.rows.dtype.isnative
+    assert stream.rows.tolist() == [[0, 1]]
+
+
+def test_floats_in_order_are_not_copied(tmp_path: Path) -> None:
+    features, labels = np.zeros((4, 2), np.float32), np.zeros(4)
+    stream = Stream(features, labels, rows=np.zeros((1, 1), int))
+    assert stream.features is features
+    assert stream.labels is labels
+    features.tofile(tmp_path / "x")
+    mapped = np.memmap(tmp_path / "x", np.float32, "r", shape=(4, 2))
+    assert np.shares_memory(Stream(mapped, labels, rows=stream.rows).features, mapped)
+    turned = np.asfortranarray(np.arange(8.0).reshape(4, 2))
+    assert Stream(turned, labels, rows=stream.rows).features.flags.c_contiguous
+
+
+@pytest.mark.parametrize(
+    ("features", "labels", "rows", "message"),
+    [
+        ([[1.0], [np.nan]], [1, 1], [[0]], r"features\[1, 0\] is nan; features must be finite"),
+        ([[1.0], [2.0]], [1, np.inf], [[0]], r"labels\[1\] is inf"),
+        ([[1j], [2.0]], [1, 1], [[0]], "features have the type complex128.*real numbers"),
+        (np.ma.masked_equal([[1.0], [2.0]], 2), [1, 1], [[0]], "features have masked entries"),
+        ([[1.0], [2.0]], np.ma.masked_equal([1, 2], 2), [[0]], "labels have masked entries"),
+        ([[1.0], [None]], [1, 1], [[0]], r"features\[1, 0\] is nan"),
+        ([[1.0], ["b"]], [1, 1], [[0]], "features are not an array of numbers"),
+        ([[1.0], [2.0]], [1, 1], [[0], [0, 1]], "rows are not an array of integers"),
+        ([[1.0], [2.0]], [1, 1], [[True]], "type bool"),
+        ([[1.0], [2.0]], [1, 1], np.array([[2**64 - 1]], np.uint64), "one of the 2 rows"),
+    ],
+)
+def test_what_is_no_finite_number_makes_no_stream(
+    features: object, labels: object, rows: object, message: str
+) -> None:
+    with pytest.raises(DataError, match=message):
+        Stream(features, labels, rows=rows)
+
+
+def test_a_broken_number_is_named_wherever_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("oneway.streams.arguments.NUMBERS_AT_A_TIME", 7)
+    features = np.zeros((50, 2))
+    features[33, 1] = -np.inf
+    with pytest.raises(DataError, match=r"features\[33, 1\] is -inf"):
+        Stream(features, np.zeros(50), rows=np.zeros((1, 1), int))
+
+
+def test_rows_cannot_be_changed_by_accident() -> None:
+    mine = np.zeros((3, 2), np.int32)
+    table = synthetic(12, 2).table
+    for stream in (
+        Stream(np.zeros((3, 1)), np.zeros(3), rows=mine),
+        Stream.from_arrays(np.zeros((3, 2, 1)), np.zeros((3, 2))),
+        table.deal(3),
+        table.deal(3).head(2),
+    ):
+        with pytest.raises(ValueError, match="read-only"):
+            stream.rows[0, 0] = 1
+    mine[0, 0] = 1
+
+
+def test_head_takes_whole_numbers_only() -> None:
+    stream = Stream.from_arrays(np.zeros((5, 2, 1)), np.zeros((5, 2)))
+    assert stream.head(2.0).origin["head"] == 2  # type: ignore[arg-type]
+    for wrong in (2.5, None, "2", np.nan):
+        with pytest.raises(DataError, match=r"num_rounds is .*; it must be a whole number"):
+            stream.head(wrong)  # type: ignore[arg-type]

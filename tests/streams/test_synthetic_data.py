@@ -59,3 +59,17 @@ def test_the_seed_decides() -> None:
 def test_bad_arguments_are_refused(arguments: dict[str, object], message: str) -> None:
     with pytest.raises(DataError, match=message):
         synthetic(**{"num_samples": 10, "num_features": 2, **arguments})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"num_samples": 10.5}, "num_samples is 10.5; it must be a whole number"),
+        ({"num_features": None}, "num_features is None; it must be a whole number"),
+        ({"seed": None}, "seed is None; it must be a whole number"),
+        ({"noise": None}, "noise is None; it must be a finite number"),
+    ],
+)
+def test_what_is_no_number_makes_no_data(options: dict[str, object], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        synthetic(**{"num_samples": 10, "num_features": 3, **options})  # type: ignore[arg-type]

@@ -1,13 +1,19 @@
 from __future__ import annotations
 
+import json
 import os
+import shutil
+from contextlib import suppress
+from multiprocessing import get_context
+from multiprocessing.queues import Queue
+from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from oneway.errors import DataError
-from oneway.streams import Table, cache_folder, load
+from oneway.streams import Table, cache, cache_folder, load
 
 
 @pytest.fixture
@@ -160,3 +166,50 @@ def test_the_cache_follows_the_users_cache_folder(
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path))
     assert cache_folder() == tmp_path / ".cache" / "oneway" / "tables"
+
+
+def load_at_the_barrier(path: Path, barrier: Barrier, answers: Queue[str]) -> None:
+    cache.CACHE_ABOVE_BYTES = 0
+    for _ in range(8):
+        barrier.wait(timeout=60)
+        try:
+            answers.put(f"{len(load(path, label='y'))} rows")
+        except BaseException as error:
+            answers.put(repr(error))
+        barrier.wait(timeout=60)  # nobody is reading any more
+        with suppress(FileNotFoundError):
+            table = next(cache_folder().glob("*/table.json"), None)
+            if table is not None:
+                table.write_text("{}")  # a damaged entry, which all of them replace
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_processes_that_load_the_same_new_file_at_once_all_get_it(
+    csv: Path, cache_everything: Path, damaged: bool
+) -> None:
+    if damaged:
+        load(csv, label="y")
+        (entry_of(cache_everything) / "table.json").write_text("{}")
+    context = get_context("spawn")
+    barrier, answers = context.Barrier(4), context.Queue()
+    processes = [
+        context.Process(target=load_at_the_barrier, args=(csv, barrier, answers)) for _ in range(4)
+    ]
+    for process in processes:
+        process.start()
+    collected = {answers.get(timeout=60) for _ in range(4 * 8)}
+    for process in processes:
+        process.join(timeout=60)
+    assert collected == {"500 rows"}
+    entry_of(cache_everything)
+
+
+def test_a_valid_entry_of_another_process_stays(csv: Path, cache_everything: Path) -> None:
+    load(csv, label="y")
+    entry = entry_of(cache_everything)
+    origin = json.loads((entry / "table.json").read_text())["origin"]
+    before = entry.stat().st_ino
+    work = cache_everything / "slower.part"
+    shutil.copytree(entry, work)
+    cache._put_in_place(work, entry, origin)
+    assert entry.stat().st_ino == before

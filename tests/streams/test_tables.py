@@ -143,3 +143,32 @@ def test_bad_arrays_are_refused_with_a_reason(
 ) -> None:
     with pytest.raises(DataError, match=message):
         Table.from_arrays(features, labels, **options)
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, float("nan")])
+@pytest.mark.parametrize("task", ["binary", "classes", "number"])
+def test_a_missing_label_is_no_class(missing: object, task: str) -> None:
+    for labels in (["a", "b", missing], np.array([1, 0, missing], dtype=object)):
+        with pytest.raises(DataError, match=r"row 2, label column 'label' is (None|nan)"):
+            Table.from_arrays(np.eye(3), labels, task=task)
+
+
+@pytest.mark.parametrize(
+    ("features", "labels", "message"),
+    [
+        (np.ma.masked_equal(np.eye(2), 1), [0, 1], "features have masked entries"),
+        (np.eye(2), np.ma.masked_equal([0, 1], 1), "labels have masked entries"),
+        (np.eye(2) * 1j, [0, 1], "features have the type complex128"),
+        (np.eye(2), [[0], [1, 2]], "labels are not an array"),
+    ],
+)
+def test_masked_and_complex_arrays_are_refused(
+    features: object, labels: object, message: str
+) -> None:
+    with pytest.raises(DataError, match=message):
+        Table.from_arrays(features, labels)
+
+
+def test_a_mask_without_masked_entries_does_no_harm() -> None:
+    table = Table.from_arrays(np.ma.array(np.eye(2)), np.ma.array([0, 1]))
+    assert type(table.features) is np.ndarray

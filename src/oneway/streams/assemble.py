@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from oneway.errors import DataError
-from oneway.streams.column import Column
+from oneway.streams.column import MAX_DISTINCT_NAMES, Column
 from oneway.streams.labels import (
     MAX_CLASSES,
     LabelValue,
@@ -22,8 +22,7 @@ from oneway.streams.labels import (
 )
 from oneway.streams.scaling import Moments, Scaling, check_finite, rescale_file, to_float32
 from oneway.streams.source import Source
-
-MAX_DISTINCT_NAMES = 250_000
+from oneway.streams.whole_numbers import WholeNumbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +30,9 @@ class Assembled:
     """All of a table but its features, which are in a file.
 
     Attributes:
+        columns: Those that are not features, and the features that `deal_by` needs as well.
         columns_left_out: Columns with too many distinct values to be owners.
+        recoverable: See `Table`.
     """
 
     labels: NDArray[np.float32]
@@ -39,6 +40,7 @@ class Assembled:
     columns: Mapping[str, Column]
     columns_left_out: tuple[str, ...]
     scaling: Scaling
+    recoverable: tuple[str, ...]
 
 
 class Coder:
@@ -91,10 +93,12 @@ def assemble(source: Source, file: BinaryIO, *, task: Task, standardise: bool) -
     names = source.feature_names
     moments, labels = Moments(names), _Labels(source, task)
     coders = {name: Coder() for name in source.column_names}
+    whole = WholeNumbers(names, standardise=standardise)
     provisional = Scaling.identity(len(names))
     row = 0
     for block in source.blocks():
         check_finite(block.features, names, first_row=row, where=where)
+        whole.add(block.features)
         if standardise:
             moments.add(block.features)
             provisional = provisional if row else moments.scaling()
@@ -117,9 +121,11 @@ def assemble(source: Source, file: BinaryIO, *, task: Task, standardise: bool) -
         label_values=meaning,
         columns={
             name: Column.from_codes(coder.codes, coder.distinct) for name, coder in coders.items()
-        },
+        }
+        | whole.coded,
         columns_left_out=tuple(name for name in source.column_names if name not in coders),
         scaling=scaling,
+        recoverable=whole.recoverable,
     )
 
 

@@ -2,11 +2,13 @@
 
 A cache entry is a folder named after the path and the options, with the raw float32 rows, the
 labels, the codes of the other columns, and a JSON file that says what they are and how they are
-checked. It is written under another name and renamed when complete.
+checked. It is written under another name and renamed when complete. Processes that read the same
+new file at once each write it, and the first one's entry stays.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -32,9 +34,10 @@ from oneway.streams.scaling import Scaling
 from oneway.streams.source import Source
 from oneway.streams.table import Table
 
-FORMAT = 1
+FORMAT = 2
 CACHE_ABOVE_BYTES = 64 * 2**20
 ABANDONED_AFTER_SECONDS = 24 * 3600.0
+ATTEMPTS = 10
 
 
 def read_table(
@@ -77,12 +80,16 @@ def read_table(
     identity = {key: value for key, value in origin.items() if key not in ("bytes", "modified_ns")}
     digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
     entry = cache_folder() / digest[:32]
-    table = _read_entry(entry, name, origin)
-    if table is None:
-        _build_entry(entry, make_source(), origin, task, standardise)
+    for _ in range(ATTEMPTS):
         table = _read_entry(entry, name, origin)
-        assert table is not None, "a cache entry that was just written must be readable"
-    return table
+        if table is not None:
+            return table
+        # Another process may replace what is written here before it is read: then once more.
+        _build_entry(entry, make_source(), origin, task, standardise)
+    raise DataError(
+        f"the cache entry {entry} of {path} was damaged or replaced {ATTEMPTS} times while it was "
+        "read; leave the file and the cache alone meanwhile, or set ONEWAY_CACHE to another folder"
+    )
 
 
 def _table(
@@ -101,6 +108,7 @@ def _table(
         means=parts.scaling.means,
         scales=parts.scaling.scales,
         label_values=parts.label_values,
+        recoverable=parts.recoverable,
         origin={
             **origin,
             "rows": len(parts.labels),
@@ -122,7 +130,7 @@ def _build_entry(
             with (work / "features.f32").open("w+b") as file:
                 parts = assemble(source, file, task=task, standardise=standardise)
             _write_rest(work, source, origin, parts)
-            _put_in_place(work, entry)
+            _put_in_place(work, entry, origin)
         finally:
             shutil.rmtree(work, ignore_errors=True)
     except OSError as error:
@@ -150,6 +158,7 @@ def _write_rest(work: Path, source: Source, origin: Mapping[str, Any], parts: As
         "label_values": parts.label_values,
         "columns": {name: column.names for name, column in parts.columns.items()},
         "columns_left_out": parts.columns_left_out,
+        "recoverable": parts.recoverable,
         "files": checks,
     }
     with (work / "table.json").open("w", encoding="utf-8") as text:
@@ -158,18 +167,19 @@ def _write_rest(work: Path, source: Source, origin: Mapping[str, Any], parts: As
         os.fsync(text.fileno())
 
 
-def _put_in_place(work: Path, entry: Path) -> None:
-    """Rename a complete entry to its place; what was there before makes way."""
-    if entry.exists():
+def _put_in_place(work: Path, entry: Path, origin: Mapping[str, Any]) -> None:
+    """Rename a complete entry to its place; a valid one that is there already stays."""
+    if entry.exists() and _read_entry(entry, "", origin) is None:
         old = Path(tempfile.mkdtemp(prefix=f"{entry.name}.", suffix=".part", dir=entry.parent))
         try:
-            entry.rename(old / "old")
+            with suppress(FileNotFoundError):  # another process has just moved it away
+                entry.rename(old / "old")
         finally:
             shutil.rmtree(old, ignore_errors=True)
     try:
         work.rename(entry)
-    except OSError:
-        if not entry.exists():  # if it does, another process has just written the same
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):  # another process was faster
             raise
 
 
@@ -195,6 +205,7 @@ def _read_entry(entry: Path, name: str, origin: Mapping[str, Any]) -> Table | No
             columns=columns,
             columns_left_out=tuple(about["columns_left_out"]),
             scaling=Scaling(np.array(about["means"]), np.array(about["scales"])),
+            recoverable=tuple(about["recoverable"]),
         )
         # A plain view of the map: a read-only array like any other to NumPy and Numba.
         mapped = np.memmap(entry / "features.f32", dtype=np.float32, mode="r")

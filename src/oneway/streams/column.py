@@ -11,6 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from oneway.records import Ints
+from oneway.streams.arguments import with_missing
+
+MAX_DISTINCT_NAMES = 250_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,8 +34,15 @@ class Column:
 
     @classmethod
     def of(cls, values: ArrayLike) -> Column:
-        """Code an array of strings or numbers."""
-        distinct, codes = np.unique(np.asarray(values).astype(str), return_inverse=True)
+        """Code an array of strings or numbers; None and nan are empty cells.
+
+        Raises:
+            DataError: If some of the values are masked.
+        """
+        array, missing = with_missing(values, "owners")
+        distinct, codes_of_filled = np.unique(array[~missing].astype(str), return_inverse=True)
+        codes = np.full(array.shape, -1, dtype=np.int32)
+        codes[~missing] = codes_of_filled
         return cls.from_codes(codes, distinct.tolist())
 
     @classmethod

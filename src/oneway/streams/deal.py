@@ -108,8 +108,8 @@ def _check(
 ) -> None:
     if num_nodes < 1:
         raise DataError(f"num_nodes is {num_nodes}; there must be at least 1 node")
-    if not 0 <= adversarial <= 1:
-        raise DataError(f"adversarial is {adversarial}; it is a share between 0 and 1")
+    if not (isinstance(adversarial, int | float | np.number) and 0 <= adversarial <= 1):
+        raise DataError(f"adversarial is {adversarial!r}; it is a share between 0 and 1")
     if seed < 0:
         raise DataError(f"seed is {seed}; it must be 0 or a positive integer")
     if resample is not None and resample < 1:

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from oneway.errors import DataError
 from oneway.records import Ints
+from oneway.streams.arguments import with_missing
 from oneway.streams.nearest import listed
 
 Task: TypeAlias = Literal["binary", "classes", "number"]
@@ -43,9 +44,15 @@ def encode_labels(
     Raises:
         DataError: If a label is missing, or the labels do not suit the task.
     """
-    array = np.asarray(values)
+    array, missing = with_missing(values, "labels")
     if array.dtype.kind == "f":
         check_labels_finite(array, column)
+    elif missing.any():
+        row = int(np.argwhere(missing)[0, 0])
+        raise DataError(
+            f"row {row}, label column {column!r} is {array[row]}; every row needs a label; "
+            "drop the row or fill it"
+        )
     if task == "number":
         if array.dtype.kind not in "fiub":
             raise DataError(f"label column {column!r} is not numeric, as task='number' needs")

@@ -36,7 +36,8 @@ def load(
     For a file, the features are all numeric columns (booleans count) other than the label, unless
     `features` names them. Columns that are not features, text or numbers, are kept in
     `table.columns` for `deal_by`; they never become features by themselves. A column with
-    more than 250,000 distinct values is left out (`table.origin["columns_left_out"]`).
+    more than 250,000 distinct values is left out (`table.origin["columns_left_out"]`). A feature
+    of whole numbers too far apart for float32, such as large ids, is in `table.columns` as well.
 
     A file above 64 MB is read in a stream, once, and cached as a memory-mapped float32 array in
     the folder `ONEWAY_CACHE` (default: `oneway/tables` in the user's cache folder). The cache
@@ -150,9 +151,14 @@ def file_kind(path: Path) -> Literal["csv", "parquet", "libsvm"]:
 
 
 def _existing(name_or_path: str | Path) -> Path:
-    path = Path(name_or_path).expanduser()
-    if path.is_file():
-        return path
+    try:
+        path = Path(name_or_path).expanduser()
+        if path.is_file():
+            return path
+    except (OSError, RuntimeError, TypeError, ValueError) as error:
+        raise DataError(
+            f"{name_or_path!r} cannot be the path of a file ({error}); check the path"
+        ) from None
     if isinstance(name_or_path, Path) or path.suffix or len(path.parts) > 1:
         raise MissingDataError(f"{path} is not there; a file to load must exist, check the path")
     raise DataError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import InitVar, dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from oneway.errors import DataError
 from oneway.records import Batch, Floats, Ints, Origin
+from oneway.streams.arguments import as_floats, check_all_finite, refuse_masked, whole_number
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -17,16 +18,18 @@ class Stream:
     """Samples dealt to nodes, round by round: index arrays into one table, never a copy per node.
 
     Attributes:
-        features: `features[row, feature]`, shared by all nodes.
-        labels: `labels[row]`.
+        features: `features[row, feature]`, finite, shared by all nodes; float32 or float64 in C
+            order (other numbers are converted, arrays that are that already are not copied).
+        labels: `labels[row]`, finite, likewise.
         rows: `rows[round_index, node]`, the row a node sees in a round; -1 if it sees none.
+            Read-only.
         node_names: One per node, if the nodes have names.
         origin: How the stream was made.
         adversarial_share: The share of the samples that a node got because they are in its
             cluster: the adversarial component as it turned out, not as it was asked for.
 
     Raises:
-        DataError: If the arrays do not fit together.
+        DataError: If the arrays do not fit together, are not numbers, or a number is not finite.
     """
 
     features: Floats
@@ -35,14 +38,19 @@ class Stream:
     node_names: tuple[str, ...] | None = None
     origin: Origin = field(default_factory=dict)
     adversarial_share: float = 0.0
+    # For features and labels that were looked through before, such as those of a table.
+    _known_finite: InitVar[bool] = False
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, _known_finite: bool) -> None:
+        object.__setattr__(self, "features", _in_c_order(self.features, "features"))
+        object.__setattr__(self, "labels", _in_c_order(self.labels, "labels"))
+        object.__setattr__(self, "rows", _as_rows(self.rows))
         if self.features.ndim != 2 or self.labels.shape != self.features.shape[:1]:
             raise DataError(
                 f"features have the shape {self.features.shape} and labels {self.labels.shape}; "
                 "a stream needs features[row, feature] and labels[row]"
             )
-        if self.rows.ndim != 2 or 0 in self.rows.shape or self.rows.dtype.kind != "i":
+        if self.rows.ndim != 2 or 0 in self.rows.shape or self.rows.dtype.kind not in "iu":
             raise DataError(
                 f"rows have the shape {self.rows.shape} and the type {self.rows.dtype}; a stream "
                 "needs integers rows[round, node] with at least one round and one node"
@@ -52,6 +60,12 @@ class Stream:
                 f"rows reach from {self.rows.min()} to {self.rows.max()}; they must be -1 (no "
                 f"sample) or one of the {len(self.labels):,} rows, counted from 0"
             )
+        if self.rows.dtype not in (np.int32, np.int64):
+            narrow: Ints = self.rows.astype(index_type(len(self.labels)))
+            object.__setattr__(self, "rows", _read_only(narrow))
+        if not _known_finite:
+            check_all_finite(self.features, "features")
+            check_all_finite(self.labels, "labels")
         if self.node_names is not None and len(self.node_names) != self.num_nodes:
             raise DataError(
                 f"{len(self.node_names)} node names for {self.num_nodes} nodes; give one per node"
@@ -80,14 +94,14 @@ class Stream:
         >>> stream.num_rounds, stream.num_nodes, stream.dim
         (5, 3, 2)
         """
-        samples, answers = _as_floats(features, "features"), _as_floats(labels, "labels")
+        samples, answers = _in_c_order(features, "features"), _in_c_order(labels, "labels")
         if samples.ndim != 3 or answers.shape != samples.shape[:2] or samples.size == 0:
             raise DataError(
                 f"features have the shape {samples.shape} and labels {answers.shape}; a stream "
                 "needs features[round, node, feature] and labels[round, node], none of them empty"
             )
-        _check_finite(samples, "features")
-        _check_finite(answers, "labels")
+        check_all_finite(samples, "features")
+        check_all_finite(answers, "labels")
         num_rounds, num_nodes, dim = samples.shape
         count = num_rounds * num_nodes
         return cls(
@@ -95,6 +109,7 @@ class Stream:
             labels=answers.reshape(count),
             rows=np.arange(count, dtype=index_type(count)).reshape(num_rounds, num_nodes),
             origin={"kind": "arrays", "rounds": num_rounds, "nodes": num_nodes, "features": dim},
+            _known_finite=True,
         )
 
     @property
@@ -137,12 +152,14 @@ class Stream:
         """Return the first rounds only (all of them if there are fewer).
 
         Raises:
-            DataError: If `num_rounds` is not positive.
+            DataError: If `num_rounds` is not a positive whole number.
         """
+        num_rounds = whole_number("num_rounds", num_rounds)
         if num_rounds < 1:
             raise DataError(f"head({num_rounds}) leaves no rounds; ask for at least 1")
         kept = min(num_rounds, self.num_rounds)
-        return replace(self, rows=self.rows[:kept], origin={**self.origin, "head": kept})
+        origin = {**self.origin, "head": kept}
+        return replace(self, rows=self.rows[:kept], origin=origin, _known_finite=True)
 
 
 def index_type(num_rows: int) -> type[np.int32] | type[np.int64]:
@@ -150,21 +167,20 @@ def index_type(num_rows: int) -> type[np.int32] | type[np.int64]:
     return np.int32 if num_rows < 2**31 else np.int64
 
 
-def _as_floats(values: ArrayLike, what: str) -> Floats:
+def _in_c_order(values: ArrayLike, what: str) -> Floats:
+    return np.ascontiguousarray(as_floats(values, what))
+
+
+def _as_rows(rows: ArrayLike) -> Ints:
+    refuse_masked(rows, "rows")
     try:
-        array = np.asarray(values)
-        kept = array.dtype in (np.float32, np.float64)
-        return np.ascontiguousarray(array if kept else array.astype(np.float64))
-    except (TypeError, ValueError) as error:
-        raise DataError(f"{what} are not an array of numbers ({error})") from None
+        array = np.asarray(rows)
+    except ValueError as error:
+        raise DataError(f"rows are not an array of integers ({error})") from None
+    return _read_only(np.asarray(array, dtype=array.dtype.newbyteorder("=")))
 
 
-def _check_finite(values: Floats, what: str) -> None:
-    for round_index, of_round in enumerate(values):
-        if not np.isfinite(of_round).all():
-            place = np.argwhere(~np.isfinite(of_round))[0]
-            indices = ", ".join(str(index) for index in (round_index, *place))
-            raise DataError(
-                f"{what}[{indices}] is {of_round[tuple(place)]}; {what} must be finite; "
-                "drop or fill it"
-            )
+def _read_only(rows: Ints) -> Ints:
+    view = rows.view()
+    view.flags.writeable = False
+    return view

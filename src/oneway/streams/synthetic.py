@@ -10,6 +10,7 @@ import numpy as np
 
 from oneway.errors import DataError
 from oneway.records import Vector
+from oneway.streams.arguments import whole_number
 from oneway.streams.table import Table
 
 
@@ -56,6 +57,9 @@ def synthetic(
     >>> made.table.features.shape, float(np.linalg.norm(made.params).round(6))
     ((1000, 3), 2.0)
     """
+    num_samples = whole_number("num_samples", num_samples)
+    num_features = whole_number("num_features", num_features)
+    seed = whole_number("seed", seed)
     _check(num_samples, num_features, seed, noise, task)
     rng = np.random.default_rng(seed)
     direction = rng.standard_normal(num_features)
@@ -86,7 +90,10 @@ def _check(num_samples: int, num_features: int, seed: int, noise: float, task: s
             raise DataError(f"{name} is {value}; it must be at least 1")
     if seed < 0:
         raise DataError(f"seed is {seed}; it must be 0 or a positive integer")
-    if not (math.isfinite(noise) and (noise > 0 or (noise == 0 and task == "number"))):
+    is_number = isinstance(noise, int | float | np.number)
+    if not (
+        is_number and math.isfinite(noise) and (noise > 0 or (noise == 0 and task == "number"))
+    ):
         raise DataError(
             f"noise is {noise}; it must be a finite number, and above 0 for task='binary' "
             "(without noise no model is best)"

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from oneway.errors import DataError
 from oneway.records import Floats, Ints, Origin, Vector
+from oneway.streams.arguments import as_floats, whole_number
 from oneway.streams.column import Column
 from oneway.streams.deal import deal_in_order, deal_rows
 from oneway.streams.labels import LabelValue, Task, check_task, encode_labels
@@ -17,6 +18,7 @@ from oneway.streams.nearest import listed, nearest
 from oneway.streams.scaling import Scaling, check_finite, to_float32
 from oneway.streams.scaling import standardise as standardise_features
 from oneway.streams.stream import Stream, index_type
+from oneway.streams.whole_numbers import WholeNumbers, recover
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -29,11 +31,13 @@ class Table:
         labels: `labels[row]`, float32: -1/+1, class codes 0 to K-1, or numbers.
         feature_names: One per feature.
         name: What to call the table.
-        columns: What is known about the rows and is not a feature, for `deal_by`.
+        columns: What is known about the rows and is not a feature, for `deal_by`; and features of
+            whole numbers so far apart that float32 cannot hold them, such as large ids.
         means: Per feature, what was subtracted (0 if not standardised).
         scales: Per feature, what it was divided by (1 if not standardised or constant).
         label_values: What -1 and +1, or the class codes, stand for; empty for numbers.
         origin: How the table was made, in terms JSON can hold.
+        recoverable: The features of whole numbers that `deal_by` can have back from float32.
     """
 
     features: NDArray[np.float32]
@@ -45,6 +49,7 @@ class Table:
     scales: Vector
     label_values: tuple[LabelValue, ...]
     origin: Origin = field(default_factory=dict)
+    recoverable: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"<Table: {self.name}, {len(self):,} rows of {self.num_features} features>"
@@ -66,11 +71,12 @@ class Table:
         """Make a table from arrays in memory.
 
         Args:
-            features: `features[row, feature]`, finite.
+            features: `features[row, feature]`, finite. Contiguous float32 that is not to be
+                standardised is not copied: do not change it afterwards.
             labels: `labels[row]`; numbers, or strings for "binary" and "classes".
             feature_names: One per feature; "feature 1" and so on if not given.
             name: What to call the table.
-            columns: Further columns, for `deal_by`.
+            columns: Further columns, for `deal_by`; None and nan are empty cells.
             task: "binary" for two values (the smaller becomes -1), "classes" for several,
                 "number" for regression.
             label_name: What to call the labels in errors.
@@ -78,15 +84,16 @@ class Table:
             origin: How the arrays were made.
 
         Raises:
-            DataError: If the shapes do not fit together, a number is not finite (names the row,
-                counted from 0, and the column), or the labels do not suit the task.
+            DataError: If the shapes do not fit together, a number is not finite or a label is
+                missing (names the row, counted from 0, and the column), the labels do not suit
+                the task, or an array has masked entries.
 
         >>> table = Table.from_arrays([[1.0], [3.0]], [0, 1])
         >>> table.features.tolist(), table.labels.tolist(), table.label_values
         ([[-1.0], [1.0]], [-1.0, 1.0], (0, 1))
         """
         check_task(task)
-        matrix = _as_matrix(features)
+        matrix = as_floats(features, "features")
         encoded, meaning = encode_labels(labels, task, label_name)
         _check_shapes(matrix, encoded)
         names = tuple(feature_names or (f"feature {i + 1}" for i in range(matrix.shape[1])))
@@ -96,6 +103,8 @@ class Table:
         }
         _check_names(matrix, names, further)
         check_finite(matrix, names)
+        whole = WholeNumbers(names, standardise=standardise)
+        whole.add(matrix)
         if standardise:
             stored, scaling = standardise_features(matrix, names)
         else:
@@ -107,10 +116,11 @@ class Table:
             labels=encoded,
             feature_names=names,
             name=name,
-            columns=further,
+            columns={**whole.coded, **further},
             means=scaling.means,
             scales=scaling.scales,
             label_values=meaning,
+            recoverable=whole.recoverable,
             origin={
                 **(origin or {"kind": "arrays"}),
                 "rows": len(encoded),
@@ -174,6 +184,9 @@ class Table:
                 nodes than distinct samples to cluster.
             MissingExtraError: If `adversarial` is not 0 and scikit-learn is not installed.
         """
+        num_nodes = whole_number("num_nodes", num_nodes)
+        seed = whole_number("seed", seed)
+        resample = None if resample is None else whole_number("resample", resample)
         rows, share = deal_rows(self.features, num_nodes, adversarial, seed, resample, shuffle)
         return Stream(
             features=self.features,
@@ -191,6 +204,7 @@ class Table:
                 "shuffle": shuffle,
             },
             adversarial_share=share,
+            _known_finite=True,
         )
 
     def deal_by(self, column: str, min_samples: int = 1) -> Stream:
@@ -201,17 +215,19 @@ class Table:
         kept exactly, and the stream is ragged: a node without a sample in a round only mixes.
 
         Args:
-            column: The column that names the owner, one of `columns` or of the features. Rows
-                with an empty cell belong to nobody and are left out.
+            column: The column that names the owner, one of `columns`, or a feature of whole
+                numbers. Rows with an empty cell belong to nobody and are left out.
             min_samples: Owners with fewer rows are left out, with their rows.
 
         Returns:
             A stream whose nodes are the owners, in the order of their names.
 
         Raises:
-            DataError: If there is no such column, or no owner has so many samples.
+            DataError: If there is no such column, it is a feature whose values float32 does not
+                keep apart, or no owner has so many samples.
         """
         owners = self._owners(column)
+        min_samples = whole_number("min_samples", min_samples)
         if min_samples < 1:
             raise DataError(f"min_samples is {min_samples}; it must be at least 1")
         counts = np.bincount(owners.codes[owners.codes >= 0], minlength=len(owners.names))
@@ -240,32 +256,27 @@ class Table:
                 "nodes": len(kept),
                 "rows_left_out": len(self) - len(rows),
             },
+            _known_finite=True,
         )
 
     def _owners(self, column: str) -> Column:
         if column in self.columns:
             return self.columns[column]
         if column not in self.feature_names:
-            known = [*self.columns, *self.feature_names]
+            known = list(dict.fromkeys([*self.columns, *self.feature_names]))
             raise DataError(
                 f"{self.name} has no column {column!r}{nearest(column, known) or ';'} "
                 f"it has: {listed(known)}"
             )
+        if column not in self.recoverable:
+            raise DataError(
+                f"column {column!r} of {self.name} cannot name owners: it is a feature, rounded to "
+                "float32, and its values are not whole numbers or too many or too far apart to be "
+                "had back; keep it as it is, by leaving it out of features=[...] in load or giving "
+                "it in columns={...} to from_arrays"
+            )
         feature = self.feature_names.index(column)
-        distinct, codes = np.unique(self.features[:, feature], return_inverse=True)
-        # Six digits undo the rounding to float32, so that owners are named as in the data.
-        original = distinct * self.scales[feature] + self.means[feature]
-        return Column(codes.astype(np.int32), tuple(f"{value:.6g}" for value in original))
-
-
-def _as_matrix(features: ArrayLike) -> Floats:
-    try:
-        array = np.asarray(features)
-        if array.dtype == np.float32:
-            return array
-        return array.astype(np.float64, copy=False)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"features are not an array of numbers ({error})") from None
+        return recover(self.features[:, feature], self.means[feature], self.scales[feature])
 
 
 def _check_shapes(features: Floats, labels: NDArray[np.float32]) -> None:
