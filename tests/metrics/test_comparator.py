@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog, minimize
 from sklearn.linear_model import LogisticRegression as SklearnLogisticRegression
 from sklearn.svm import LinearSVC
+from threadpoolctl import threadpool_limits
 
 from oneway.errors import ComparatorError, DataError
 from oneway.metrics import best_fixed_model, comparator_sums
@@ -274,6 +275,19 @@ def test_the_comparator_is_bit_identical_on_repetition() -> None:
     features, labels = table(13, 200, 5)
     first, second = (solve(Hinge(), features, labels) for _ in range(2))
     assert first.tobytes() == second.tobytes()
+
+
+@pytest.mark.parametrize("model", [LogisticRegression(), Hinge(l2=1e-2)])
+def test_the_comparator_does_not_depend_on_the_number_of_threads(model: Model) -> None:
+    features, labels = table(5, 40_000, 33)
+    rows = np.arange(len(labels)).reshape(-1, 4)
+    found = []
+    for num_threads in (1, 2):
+        with threadpool_limits(num_threads, user_api="blas"):
+            params = best_fixed_model(model, features, labels, rows)
+            sums = comparator_sums(model, params, features, labels, rows)
+        found.append((params.tobytes(), sums.tobytes()))
+    assert found[0] == found[1]
 
 
 @pytest.mark.skipif("ONEWAY_DATA" not in os.environ, reason="ONEWAY_DATA is not set")

@@ -174,6 +174,16 @@ def test_an_l2_that_is_not_a_finite_number_from_0_is_named(kind: type[Model], l2
         make(kind, l2=l2)
 
 
+@pytest.mark.parametrize("kind", [*SMOOTH, Hinge])
+@pytest.mark.parametrize("intercept", ["no", 0, None, 1.0])
+def test_an_intercept_that_is_neither_true_nor_false_is_named(
+    kind: type[Model], intercept: Any
+) -> None:
+    with pytest.raises(ConfigError, match=rf"{kind.__name__} got intercept=.*True or False"):
+        make(kind, intercept=intercept)
+    assert make(kind, intercept=np.False_).describe()["intercept"] is False
+
+
 @pytest.mark.parametrize("kind", [LogisticRegression, RidgeRegression, Hinge, SoftmaxRegression])
 def test_a_model_is_frozen_comparable_and_describes_itself_in_json(kind: type[Model]) -> None:
     model = make(kind, l2=np.float32(0.5), intercept=False)

@@ -114,6 +114,67 @@ def test_a_truncated_gz_says_how_far_it_went(tmp_path: Path) -> None:
         TrustGraph.read(file)
 
 
+def test_a_truncated_small_gz_counts_the_edges_before_the_break(tmp_path: Path) -> None:
+    lines = "".join(f"{node} {node + 1}\n" for node in range(5_000))
+    file = tmp_path / "edges.txt.gz"
+    file.write_bytes(gzip.compress(lines.encode())[:-8])  # all the data, but no checksum
+    with pytest.raises(DataError, match=r"damaged: 5,000 edges could be read"):
+        TrustGraph.read(file)
+
+
+@pytest.mark.parametrize(
+    ("text", "edges"),
+    [
+        ("7 alice\n1 2\n2 1\n", {("7", "alice"), ("1", "2"), ("2", "1")}),
+        ("alice 7\n1 2\n", {("alice", "7"), ("1", "2")}),
+        ("0 99999999999999999999\n1 0\n", {("0", "99999999999999999999"), ("1", "0")}),
+        ("0.5 1\n1 2\n", {("0.5", "1"), ("1", "2")}),
+        ("who whom\n1 2\n", {("1", "2")}),
+        ("who whom\n", {("who", "whom")}),
+    ],
+)
+def test_a_first_line_with_a_number_is_an_edge_and_no_header(
+    tmp_path: Path, text: str, edges: set
+) -> None:
+    assert set(edges_by_name(read(tmp_path, text))) == edges
+
+
+@pytest.mark.parametrize(
+    "comment",
+    [
+        "% sym unweighted\n% 2 3 3\n",
+        "% SYM\n",
+        "\n# a comment first\n# Undirected graph: ../../data/output/amazon.ungraph.txt\n",
+    ],
+)
+def test_edges_of_an_undirected_network_go_both_ways(tmp_path: Path, comment: str) -> None:
+    graph = read(tmp_path, comment + "1 2\n2 3\n2 1\n")
+    assert set(edges_by_name(graph)) == {("1", "2"), ("2", "1"), ("2", "3"), ("3", "2")}
+
+
+def test_the_last_weight_counts_both_ways_in_an_undirected_network(tmp_path: Path) -> None:
+    graph = read(tmp_path, "% sym positive\n1 2 0.5\n2 3 0.25\n2 1 0.75\n")
+    assert edges_by_name(graph) == {
+        ("1", "2"): 0.75,
+        ("2", "1"): 0.75,
+        ("2", "3"): 0.25,
+        ("3", "2"): 0.25,
+    }
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "% asym positive\n1 2\n",
+        "% symbols\n1 2\n",
+        "# Directed graph (each unordered pair of nodes is saved once)\n1 2\n",
+        "1 2\n% sym\n",
+    ],
+)
+def test_edges_of_other_networks_go_one_way(tmp_path: Path, text: str) -> None:
+    assert set(edges_by_name(read(tmp_path, text))) == {("1", "2")}
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -124,6 +185,8 @@ def test_a_truncated_gz_says_how_far_it_went(tmp_path: Path) -> None:
         ("1 2\n3 4 5\n", r"line 2 of .* is '3 4 5': it has 3 columns where the first line has 2"),
         ("1 2 1\n3 4\n", "line 2 of .* it has 2 columns where the first line has 3"),
         ("1 2\n\n3 x\n", r"line 3 of .* is '3 x': node ids must be integers"),
+        ("1 2\n2 99999999999999999999\n", r"line 2 of .* node ids must be integers \(of 64 bits"),
+        ("3\n1 2\n", "line 1 of .* is '3': an edge needs a sender and a receiver"),
         ("1 2 0.5\n2 3 much\n", "line 2 of .* the weight 'much' is not a number"),
         ("a,b,1\nb,,1\n", "line 2 of .* is 'b,,1': a node is missing"),
         ("1\n2\n", "line 1 of .* is '1': an edge needs a sender and a receiver"),

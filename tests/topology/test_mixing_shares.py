@@ -151,6 +151,7 @@ def test_a_mixing_that_is_none_is_refused(mixing: list, message: str) -> None:
         (1.2, "node 0 is to keep 1.2 of its mass; a kept share must be from 0 to 1"),
         ([0.1, -0.1, 0.5], "node 1 is to keep -0.1"),
         ([0.1, 0.2, float("nan")], "node 2 is to keep nan"),
+        ("a", "kept_share is 'a'; give one number from 0 to 1"),
         ([0.1, 0.2], r"kept_share has shape \(2,\); .* each of the 3 nodes"),
     ],
 )

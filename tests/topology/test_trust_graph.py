@@ -82,12 +82,70 @@ def test_a_single_node_without_edges_is_strongly_connected() -> None:
         ([("a", "b"), (0, 1)], {}, "the edges use numbers and names such as 'a'; use one kind"),
         ([("alice", "bob")], {"names": ["alice", "rob"]}, "named 'bob'; did you mean 'rob'"),
         ([("a", "b")], {"num_nodes": 3}, "num_nodes is 3 but there are 2 names"),
+        ([(0, 10**20)], {}, "edge 0 is .* give other ids as names"),
+        ([(-(10**20), 0)], {}, "edge 0 is .* give other ids as names"),
+        ([(0, 1)], {"num_nodes": 10**20}, "a graph can have at most 2147483647"),
+        ([(0, 1, 10**400)], {}, "edge 0 is .* an edge must be"),
+        (None, {}, r"the edges are None; give a list of \(sender, receiver\)"),
+        (7, {}, "the edges are 7; give a list"),
         ([(0, 1)], {"names": ["a", "a"]}, "two nodes are named 'a'; names must differ"),
     ],
 )
 def test_a_bad_edge_is_named(edges: list, options: dict, message: str) -> None:
     with pytest.raises(GraphError, match=message):
         TrustGraph.from_edges(edges, **options)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        (([0, 1, 2], [1, 7]), "edge 1 -> 7 names node 7; nodes are 0 to 1"),
+        (([0, 1, 2], [-1, 0]), "edge 0 -> -1 names node -1"),
+        (([0, 2, 1], [1]), "start with 0 and never fall"),
+        (([1, 1, 2], [1, 0]), "start with 0 and never fall"),
+        (([], []), "indptr must be a 1-D array of integers"),
+        (([0], []), "receivers must be a 1-D array of integers"),
+        (([0, 1, 3], [1, 0]), "indptr ends with 3 but there are 2 receivers"),
+        (([0, 1, 2], [1.0, 0.0]), "receivers must be a 1-D array of integers"),
+        (([0, 2, 3, 3], [2, 1, 0]), "the receivers of a node must ascend"),
+        (([0, 1, 2], [1, 1]), "not include the node itself"),
+        (([0, 1, 2], [1, 0], [1.0]), r"weights have shape \(1,\) for 2 edges"),
+        (([0, 1, 2], [1, 0], [1.0, 0.0]), "one for each, above 0"),
+        (([0, 1, 2], [1, 0], [1.0, np.inf]), "edge 1 -> 0 has weight inf"),
+    ],
+)
+def test_arrays_that_are_no_graph_are_refused(arrays: tuple, message: str) -> None:
+    with pytest.raises(GraphError, match=message):
+        TrustGraph(*map(np.array, arrays))
+
+
+def test_a_node_that_keeps_everything_has_no_receivers() -> None:
+    network = networkx.DiGraph([(0, 1), (1, 0)])
+    networkx.set_node_attributes(network, {0: 1.0, 1: 0.5}, "kept_share")
+    with pytest.raises(GraphError, match=r"node 0 keeps all of its mass but has edges to 1; give"):
+        TrustGraph.from_networkx(network)
+    graph = TrustGraph.from_mixing([[1.0, 0.0], [0.5, 0.5]])
+    assert graph.receivers_of(0).size == 0
+    assert not graph.is_strongly_connected
+    assert graph.strong_components()[0] == 2
+    assert graph.largest_strong_component().num_nodes == 1
+
+
+@pytest.mark.parametrize("node", [1.5, 1.0, None, np.float64(0)])
+def test_a_node_is_a_whole_number(node: object) -> None:
+    with pytest.raises(GraphError, match=f"there is no node {node}; nodes are 0 to 2"):
+        TrustGraph.ring(3).receivers_of(node)
+
+
+def test_networkx_attributes_that_are_no_numbers_are_named() -> None:
+    network = networkx.DiGraph()
+    network.add_edge("a", "b", weight="much")
+    with pytest.raises(GraphError, match="the weight of edge a -> b is 'much'; it must be a numb"):
+        TrustGraph.from_networkx(network)
+    network = networkx.DiGraph([("a", "b")])
+    networkx.set_node_attributes(network, "most", "kept_share")
+    with pytest.raises(GraphError, match="the kept_share of node a is 'most'; it must be a number"):
+        TrustGraph.from_networkx(network)
 
 
 def test_arrays_cannot_be_written_and_the_callers_stay_writable() -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from oneway.errors import ComparatorError, DataError
 from oneway.metrics.rounded_hinge import RoundedHinge
@@ -36,7 +37,8 @@ _SHARPENING = 5.0
 
 _MAX_STEPS = 200
 _MAX_HALVINGS = 40
-_BLOCK_ENTRIES = 2**20
+# A megabyte as float64, which a core's own cache can hold.
+_BLOCK_ENTRIES = 2**17
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,10 @@ class _Samples:
             hessian += share * model.hessian(params, batch, counts)
         return _Point(params, loss, gradient, hessian)
 
+    def loss(self, model: Model, params: Vector) -> float:
+        """Return the mean loss alone, the same bits as in `evaluate` for a fraction of the work."""
+        return sum(share * model.loss(params, batch, n) for share, batch, n in self.batches())
+
     def batches(self) -> Iterator[tuple[float, Batch, Vector]]:
         """Give the samples in batches: a batch's share of all samples, its rows, their counts."""
         total = float(self.counts.sum())
@@ -102,9 +108,10 @@ def best_fixed_model(model: Model, features: Floats, labels: Floats, rows: Ints)
     """
     samples = _Samples(features, labels, _count_rows(rows, len(labels)))
     params = np.zeros(model.dim(features.shape[1]))
-    if isinstance(model, Hinge):
-        return _minimise_hinge(model, samples, params)
-    return _minimise(model, samples, params)
+    with _one_thread():
+        if isinstance(model, Hinge):
+            return _minimise_hinge(model, samples, params)
+        return _minimise(model, samples, params)
 
 
 def comparator_sums(
@@ -121,9 +128,10 @@ def comparator_sums(
     """
     # One element more than the table has rows: index -1, no sample, finds a loss of zero there.
     loss_of_row = np.zeros(len(labels) + 1)
-    for block in _blocks(features):
-        batch = _float64_batch(features[block], labels[block])
-        loss_of_row[:-1][block] = model.losses(params, batch)
+    with _one_thread():
+        for block in _blocks(features):
+            batch = _float64_batch(features[block], labels[block])
+            loss_of_row[:-1][block] = model.losses(params, batch)
     sums = np.empty(len(rows))
     for block in _blocks(rows):
         sums[block] = loss_of_row[rows[block]].sum(axis=1)
@@ -133,11 +141,14 @@ def comparator_sums(
 def _minimise_hinge(model: Hinge, samples: _Samples, params: Vector) -> Vector:
     """Minimise through rounded hinges; see `RoundedHinge` for why the result is near the best."""
     rounded = RoundedHinge(model.l2, model.intercept, width=1.0)
+    last = params
     while True:
         # Without l2 a rounded hinge may fall forever: stop it before the parameters get so large
         # that rounding errors disturb the sharper ones.
         good_enough = max(AIMED_NORM, REQUIRED_NORM * rounded.width)
-        params = _minimise(rounded, samples, params, good_enough)
+        # Minimisers move about in proportion to the width: start where the next one should be.
+        start = params + (params - last) / _SHARPENING
+        last, params = params, _minimise(rounded, samples, start, good_enough)
         excess = sum(
             share * rounded.excess(params, batch, counts)
             for share, batch, counts in samples.batches()
@@ -191,11 +202,17 @@ def _descend(model: Model, samples: _Samples, point: _Point) -> _Point | None:
     step = np.linalg.solve(hessian + damping * np.eye(len(units)), -gradient) / units
     slope = float(point.gradient @ step)
     noise = 1e-14 * abs(point.loss)
-    for halvings in range(_MAX_HALVINGS):
-        length = 0.5**halvings
-        trial = samples.evaluate(model, point.params + length * step)
-        if trial.loss <= point.loss + 1e-4 * length * slope + noise:
-            return trial
+
+    def is_low_enough(loss: float, length: float) -> bool:
+        return loss <= point.loss + 1e-4 * length * slope + noise
+
+    trial = samples.evaluate(model, point.params + step)  # most often it will do
+    if is_low_enough(trial.loss, 1.0):
+        return trial
+    for halvings in range(1, _MAX_HALVINGS):
+        params = point.params + 0.5**halvings * step
+        if is_low_enough(samples.loss(model, params), 0.5**halvings):
+            return samples.evaluate(model, params)
     return None
 
 
@@ -225,6 +242,11 @@ def _blocks(table: Floats | Ints) -> Iterator[slice]:
     height = max(1, _BLOCK_ENTRIES // max(1, num_columns))
     for start in range(0, num_rows, height):
         yield slice(start, min(start + height, num_rows))
+
+
+def _one_thread() -> threadpool_limits:
+    """Sums over several threads depend, in the last digits, on how many there are."""
+    return threadpool_limits(1, user_api="blas")
 
 
 def _float64_batch(features: Floats, labels: Floats) -> Batch:

@@ -91,3 +91,17 @@ def check_l2(model: str, l2: float) -> float:
             f"{model} got l2={l2!r}, but l2 must be a finite number >= 0; the paper uses 1e-4"
         )
     return float(l2)
+
+
+def check_intercept(model: str, intercept: bool) -> bool:
+    """Return `intercept` as a plain bool.
+
+    Raises:
+        ConfigError: It is neither True nor False.
+    """
+    if not isinstance(intercept, bool | np.bool_):
+        raise ConfigError(
+            f"{model} got intercept={intercept!r}, but intercept must be True or False; "
+            "True adds a constant feature"
+        )
+    return bool(intercept)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from oneway.errors import DataError
-from oneway.models.base import Model, check_l2, row_shares
+from oneway.models.base import Model, check_intercept, check_l2, row_shares
 from oneway.records import Batch, Bools, Floats, Matrix, Vector
 
 
@@ -30,14 +30,16 @@ class LinearModel(Model):
         intercept: Whether the constant feature is added.
 
     Raises:
-        ConfigError: `l2` is negative or not finite.
+        ConfigError: `l2` is negative or not finite, or `intercept` is not a bool.
     """
 
     l2: float = 1e-4
     intercept: bool = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "l2", check_l2(type(self).__name__, self.l2))
+        name = type(self).__name__
+        object.__setattr__(self, "l2", check_l2(name, self.l2))
+        object.__setattr__(self, "intercept", check_intercept(name, self.intercept))
 
     @abstractmethod
     def sample_losses(self, scores: Vector, labels: Floats) -> Vector:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from oneway.errors import ConfigError, DataError
-from oneway.models.base import Model, check_l2, row_shares
+from oneway.models.base import Model, check_intercept, check_l2, row_shares
 from oneway.records import Batch, Bools, Floats, Ints, Matrix, Vector
 
 
@@ -21,8 +21,8 @@ class SoftmaxRegression(Model):
     predicted.
 
     Raises:
-        ConfigError: `num_classes` is not a whole number of at least 2, or `l2` is negative or not
-            finite.
+        ConfigError: `num_classes` is not a whole number of at least 2, `l2` is negative or not
+            finite, or `intercept` is not a bool.
 
     >>> SoftmaxRegression(num_classes=3).dim(num_features=4)
     15
@@ -41,6 +41,8 @@ class SoftmaxRegression(Model):
             )
         object.__setattr__(self, "num_classes", int(classes))
         object.__setattr__(self, "l2", check_l2("SoftmaxRegression", self.l2))
+        intercept = check_intercept("SoftmaxRegression", self.intercept)
+        object.__setattr__(self, "intercept", intercept)
 
     def dim(self, num_features: int) -> int:
         """Return the number of classes times the features, plus one each with an intercept."""

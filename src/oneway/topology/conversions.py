@@ -10,7 +10,7 @@ import numpy as np
 
 from oneway.errors import GraphError
 from oneway.records import Ints, Vector
-from oneway.topology.edge_list import EdgeList, require_whole, unknown_name
+from oneway.topology.edge_list import MAX_NODES, EdgeList, require_whole, unknown_name
 from oneway.topology.mixing import MixingLike, check_mixing
 
 if TYPE_CHECKING:
@@ -34,8 +34,8 @@ def listed_edges(
     it is 1 for those that have none.
 
     Raises:
-        GraphError: If an edge is not such a tuple, numbers and names are mixed, a name is unknown,
-            or the number of nodes is not determined or contradictory.
+        GraphError: If this is no list of edges, an edge is not such a tuple, numbers and names are
+            mixed, a name is unknown, or the number of nodes is not determined or contradictory.
     """
     if isinstance(edges, np.ndarray) and edges.shape[1:] == (2,) and edges.dtype.kind in "iu":
         pairs: Ints = edges.astype(np.int64)
@@ -69,7 +69,8 @@ def networkx_edges(network: Any) -> EdgeList:
     "kept_share" says if every node has one. Labels become names unless they are 0 to n - 1.
 
     Raises:
-        GraphError: If there are no nodes, or two labels look the same as text.
+        GraphError: If there are no nodes, two labels look the same as text, or a weight or kept
+            share is not a number.
     """
     labels = list(network.nodes)
     if not labels:
@@ -79,12 +80,18 @@ def networkx_edges(network: Any) -> EdgeList:
         labels.sort()
     index = {label: node for node, label in enumerate(labels)}
     # As text, labels such as 1 and "1" collide; TrustGraph then says that names must differ.
-    links = [(index[a], index[b], data.get("weight")) for a, b, data in network.edges(data=True)]
+    links = [
+        (index[a], index[b], _number(f"the weight of edge {a} -> {b}", data.get("weight")))
+        for a, b, data in network.edges(data=True)
+    ]
     if not network.is_directed():
         links += [(b, a, weight) for a, b, weight in links]
     pairs = np.array([link[:2] for link in links], dtype=np.int64).reshape(-1, 2)
     weighted = bool(links) and all(weight is not None for *_, weight in links)
-    kept = [network.nodes[label].get("kept_share") for label in labels]
+    kept = [
+        _number(f"the kept_share of node {label}", network.nodes[label].get("kept_share"))
+        for label in labels
+    ]
     return EdgeList(
         len(labels),
         senders=pairs[:, 0],
@@ -148,6 +155,10 @@ def _numbered(
     pairs: list[tuple[int, int]] = []
     weights: list[float | None] = []
     by_number = False
+    if not isinstance(edges, Iterable):
+        raise GraphError(
+            f"the edges are {edges!r}; give a list of (sender, receiver) or an array [m, 2]"
+        )
     for position, edge in enumerate(edges):
         sender, receiver, weight = _parts(edge, position)
         for node in (sender, receiver):
@@ -172,12 +183,20 @@ def _numbered(
     return array, None if filled is None else np.array(filled), names
 
 
+def _number(what: str, value: Any) -> float | None:
+    """An attribute as a float, or None if there is none."""
+    try:
+        return None if value is None else float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise GraphError(f"{what} is {value!r}; it must be a number, correct it") from None
+
+
 def _parts(edge: Any, position: int) -> tuple[Any, Any, float | None]:
     """Sender, receiver, and weight or None."""
     try:
         sender, receiver, *rest = edge
         (weight,) = (float(value) for value in rest) if rest else (None,)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise GraphError(
             f"edge {position} is {edge!r}; an edge must be (sender, receiver) or "
             "(sender, receiver, weight)"
@@ -187,5 +206,10 @@ def _parts(edge: Any, position: int) -> tuple[Any, Any, float | None]:
             raise GraphError(
                 f"edge {position} is {edge!r}; a node must be a whole number or a name, "
                 f"not {node!r}"
+            )
+        if isinstance(node, Integral) and abs(int(node)) >= MAX_NODES:
+            raise GraphError(
+                f"edge {position} is {edge!r}; nodes are numbered 0, 1, 2, ... up to "
+                f"{MAX_NODES - 1} at most, give other ids as names (str)"
             )
     return sender, receiver, weight

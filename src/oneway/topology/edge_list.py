@@ -16,6 +16,11 @@ import numpy as np
 from oneway.errors import GraphError
 from oneway.records import Ints, Origin, Vector
 
+MAX_NODES = 2**31 - 1
+"""Receivers are stored as int32."""
+
+_INSTEAD = "TrustGraph.from_edges makes such arrays"
+
 
 @dataclass(frozen=True)
 class EdgeList:
@@ -94,6 +99,44 @@ def compress(edges: EdgeList) -> tuple[Ints, Ints, Vector | None]:
     return indptr, receivers.astype(np.int32), weights
 
 
+def check_compressed(indptr: Ints, receivers: Ints, weights: Vector | None) -> None:
+    """Check that arrays are as `compress` makes them; code that walks them trusts in that.
+
+    Raises:
+        GraphError: If not; it says what is wrong.
+    """
+    for what, array in (("indptr", indptr), ("receivers", receivers)):
+        if not isinstance(array, np.ndarray) or array.ndim != 1 or array.dtype.kind not in "iu":
+            raise GraphError(f"{what} must be a 1-D array of integers; {_INSTEAD}")
+    num_nodes = len(indptr) - 1
+    if num_nodes < 1 or indptr[0] != 0 or np.any(indptr[1:] < indptr[:-1]):
+        raise GraphError(
+            f"indptr has {len(indptr)} entries; it must have one more than there are nodes, start "
+            f"with 0 and never fall; {_INSTEAD}"
+        )
+    if indptr[-1] != len(receivers):
+        raise GraphError(
+            f"indptr ends with {indptr[-1]} but there are {len(receivers)} receivers; it must end "
+            f"with their number; {_INSTEAD}"
+        )
+    senders = np.repeat(np.arange(num_nodes), np.diff(indptr))
+    _check_nodes(EdgeList(num_nodes, senders, receivers))
+    keys = senders * num_nodes + receivers
+    if np.any(keys[1:] <= keys[:-1]) or np.any(senders == receivers):
+        raise GraphError(
+            "the receivers of a node must ascend, come once each and not include the node itself; "
+            f"{_INSTEAD}"
+        )
+    if weights is None:
+        return
+    if np.shape(weights) != receivers.shape or not np.all(np.asarray(weights) > 0):
+        raise GraphError(
+            f"weights have shape {np.shape(weights)} for {len(receivers)} edges; there must be one "
+            f"for each, above 0; {_INSTEAD}"
+        )
+    _check_weights(EdgeList(num_nodes, senders, receivers, weights))
+
+
 def sorted_distinct(keys: Ints) -> Ints:
     """Each value once, ascending; np.unique's hash table takes ten times as long on such keys."""
     ordered = np.sort(keys)
@@ -123,6 +166,11 @@ def _pair_keys(edges: EdgeList) -> Ints:
 
 
 def _check_nodes(edges: EdgeList) -> None:
+    if edges.num_nodes > MAX_NODES:
+        raise GraphError(
+            f"there are {edges.num_nodes} nodes; a graph can have at most {MAX_NODES}, number them "
+            "without gaps"
+        )
     for nodes in (edges.senders, edges.receivers):
         bad = np.flatnonzero((nodes < 0) | (nodes >= edges.num_nodes))
         if bad.size:

@@ -1,13 +1,18 @@
 """Edge lists on disk: SNAP, KONECT and CSV, plain or gzipped.
 
 One line is one edge, `sender receiver [weight [time]]`, separated by blanks or tabs, or by commas
-or semicolons. Lines that start with `#` or `%` are comments. The first line may be a header; if it
-has a sender and a receiver column, its names say which columns count. Times are ignored.
+or semicolons. Times are ignored. Lines that start with `#` or `%` are comments; if those at the top
+say that the network is undirected (`% sym` in KONECT, `# Undirected graph` in SNAP), every line is
+an edge each way.
+
+The first line is a header if it has a sender and a receiver column, and its names then say which
+columns count; or if neither of its first two columns is a number and the next line's are integers.
 
 A file may say something twice or about a node itself: of repeated edges the last weight counts (a
 later statement replaces an earlier one), self-loops are dropped without a word (Advogato's users
 certify themselves), though their node counts. Integer ids are numbered in ascending order, names
-in order of appearance; the first line decides which of the two a file uses.
+in order of appearance; the first edge decides which of the two a file uses, and ids that are not
+both 64-bit integers are names.
 """
 
 from __future__ import annotations
@@ -35,6 +40,10 @@ RECEIVER_HEADERS = {"receiver", "target", "to", "dst", "tonodeid", "trustee"}
 WEIGHT_HEADERS = {"weight", "trust", "rating", "value"}
 
 _COMMENT_LINES = re.compile(rb"^[#%].*\n?", re.MULTILINE)
+# Looks at comments and empty lines only, from the start of the file.
+_UNDIRECTED = re.compile(
+    rb"(?:[#%].*\n|\n)*?(?:%[ \t]*sym\b|#[ \t]*undirected graph\b)", re.IGNORECASE
+)
 _INT64 = np.iinfo(np.int64)
 
 
@@ -70,11 +79,18 @@ def read_edges(path: FilePath) -> EdgeList:
         )
     table = _parse(file, text, lines, layout)
     names, senders, receivers = _number_nodes(table, layout)
+    weights = table["weight"].to_numpy() if layout.weight is not None else None
+    if _UNDIRECTED.match(text):
+        # Line by line both ways, so that the last weight still counts, whichever way it is given.
+        senders, receivers = np.stack([[senders, receivers], [receivers, senders]], -1).reshape(
+            2, -1
+        )
+        weights = None if weights is None else np.repeat(weights, 2)
     edges = EdgeList(
         num_nodes=len(names),
         senders=senders,
         receivers=receivers,
-        weights=table["weight"].to_numpy() if layout.weight is not None else None,
+        weights=weights,
         names=None if names == tuple(map(str, range(len(names)))) else names,
         origin={"graph": "file", "file": str(path), "sha256": hashlib.sha256(raw).hexdigest()},
     )
@@ -98,7 +114,8 @@ def _unpack(file: Path, raw: bytes) -> bytes:
         chunks: list[bytes] = []
         try:
             with gzip.open(io.BytesIO(raw)) as stream:
-                while chunk := stream.read(1 << 16):
+                # read1 gives what there is before it complains; read would drop it.
+                while chunk := stream.read1(1 << 16):
                     chunks.append(chunk)
         except (EOFError, zlib.error, gzip.BadGzipFile):
             whole_lines = b"".join(chunks).rpartition(b"\n")[0]
@@ -136,7 +153,9 @@ def _layout(lines: bytes) -> _Layout:
     senders = [column for column, word in enumerate(words) if word in SENDER_HEADERS]
     receivers = [column for column, word in enumerate(words) if word in RECEIVER_HEADERS]
     by_name = bool(senders and receivers)
-    has_header = by_name or (_are_integers(following[:2]) and not _are_integers(cells[:2]))
+    has_header = by_name or (
+        _are_integers(following[:2]) and not any(_is_number(cell) for cell in cells[:2])
+    )
     if by_name:
         weights = [column for column, word in enumerate(words) if word in WEIGHT_HEADERS]
         columns = (senders[0], receivers[0], weights[0] if weights else None)
@@ -221,12 +240,9 @@ def _complaint(cells: list[str], layout: _Layout) -> str | None:
     if not all(ids):
         return "a node is missing"
     if layout.integer_ids and not _are_integers(ids):
-        return "node ids must be integers as in the first line"
-    if layout.weight is not None:
-        try:
-            float(cells[layout.weight])
-        except ValueError:
-            return f"the weight {cells[layout.weight]!r} is not a number"
+        return "node ids must be integers (of 64 bits) as in the first line"
+    if layout.weight is not None and not _is_number(cells[layout.weight]):
+        return f"the weight {cells[layout.weight]!r} is not a number"
     return None
 
 
@@ -235,6 +251,14 @@ def _cells(line: bytes, separator: str) -> list[str]:
     text = line.decode(errors="replace")
     parts = text.split() if separator == " " else text.split(separator)
     return [part.strip().strip('"') for part in parts]
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
 
 
 def _are_integers(cells: list[str]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from numbers import Integral
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,7 +15,7 @@ from oneway.errors import GraphError
 from oneway.records import Bools, Ints, Origin, Vector
 from oneway.topology import connectivity, conversions, files, generators
 from oneway.topology.conversions import Edge, Node
-from oneway.topology.edge_list import EdgeList, compress, node_label, unknown_name
+from oneway.topology.edge_list import EdgeList, check_compressed, compress, node_label, unknown_name
 from oneway.topology.mixing import (
     Mixing,
     MixingLike,
@@ -46,6 +47,10 @@ class TrustGraph:
         kept_shares: The share of its mass each node keeps, or None for the default of `mixing`.
         names: One name per node, or None.
         origin: How the graph was made.
+
+    Raises:
+        GraphError: If arrays or names do not fit together, or a node with receivers is to keep
+            everything: an edge is something that is sent along.
     """
 
     indptr: Ints
@@ -56,8 +61,7 @@ class TrustGraph:
     origin: Origin = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.kept_shares is not None:
-            check_kept_share(self.kept_shares, self.num_nodes)
+        check_compressed(self.indptr, self.receivers, self.weights)
         if self.names is not None:
             if len(self.names) != self.num_nodes:
                 raise GraphError(
@@ -66,6 +70,10 @@ class TrustGraph:
             if len(self._index) != self.num_nodes:
                 twice = next(n for i, n in enumerate(self.names) if self._index[n] != i)
                 raise GraphError(f"two nodes are named {twice!r}; names must differ, rename one")
+        if self.kept_shares is not None:
+            kept_shares = check_kept_share(self.kept_shares, self.num_nodes)
+            object.__setattr__(self, "kept_shares", kept_shares)
+            self._check_that_senders_send(kept_shares)
         for attribute in ("indptr", "receivers", "weights", "kept_shares"):
             array = getattr(self, attribute)
             if array is not None:
@@ -307,7 +315,7 @@ class TrustGraph:
             weighted: False ignores the graph's own weights and kept shares.
 
         Raises:
-            MixingError: If a kept share is not in 0..1.
+            MixingError: If a kept share is not a number in 0..1.
         """
         kept = self.kept_shares if weighted else None
         if kept_share is not None:
@@ -356,6 +364,15 @@ class TrustGraph:
         indptr, receivers, weights = compress(edges)
         return cls(indptr, receivers, weights, edges.kept_shares, edges.names, edges.origin)
 
+    def _check_that_senders_send(self, kept_shares: Vector) -> None:
+        hoarders = np.flatnonzero((kept_shares == 1) & (np.diff(self.indptr) > 0))
+        if hoarders.size:
+            node = int(hoarders[0])
+            raise GraphError(
+                f"node {node_label(node, self.names)} keeps all of its mass but has edges to "
+                f"{self._few(self.receivers_of(node))}; give it a kept share below 1, or no edges"
+            )
+
     def _keep_edges(self, mask: Bools, origin: Origin) -> TrustGraph:
         """The same nodes with fewer edges."""
         kept_before = np.concatenate([[0], np.cumsum(mask)])
@@ -371,7 +388,7 @@ class TrustGraph:
         """A node's number, from its number or name."""
         if isinstance(node, str):
             return self.index_of(node)
-        if not 0 <= node < self.num_nodes:
+        if not isinstance(node, Integral) or not 0 <= node < self.num_nodes:
             raise GraphError(f"there is no node {node}; nodes are 0 to {self.num_nodes - 1}")
         return int(node)
 

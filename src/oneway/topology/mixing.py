@@ -73,9 +73,14 @@ def check_kept_share(kept_share: ArrayLike, num_nodes: int) -> Vector:
     """One kept share per node, from one for all or one each.
 
     Raises:
-        MixingError: If there are not as many as nodes, or one is not in 0..1.
+        MixingError: If there are not as many as nodes, or one is not a number in 0..1.
     """
-    given = np.asarray(kept_share, dtype=np.float64)
+    try:
+        given = np.asarray(kept_share, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise MixingError(
+            f"kept_share is {kept_share!r}; give one number from 0 to 1, or one for each node"
+        ) from None
     if given.shape not in ((), (num_nodes,)):
         raise MixingError(
             f"kept_share has shape {given.shape}; give one number, or one for each of the "
