@@ -127,7 +127,7 @@ def test_nothing_but_a_run_is_ever_replaced(tmp_path, record, what):
 def test_a_run_that_cannot_be_written_leaves_the_old_one_intact(tmp_path, record):
     store.save(record, tmp_path / "run")
     before = everything_in(tmp_path)
-    with pytest.raises(TypeError, match="cannot be stored as JSON"):
+    with pytest.raises(StoreError, match="cannot be stored as JSON"):
         store.save(replace(record, config={"graph": object()}), tmp_path / "run")
     assert everything_in(tmp_path) == before
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
@@ -228,3 +228,19 @@ def test_a_place_without_a_run_is_named(tmp_path):
     (tmp_path / "file").write_text("mine")
     with pytest.raises(StoreError, match="file"):
         store.load(tmp_path / "file")
+
+
+def test_if_the_new_run_cannot_take_its_place_the_old_one_comes_back(tmp_path, record, monkeypatch):
+    store.save(record, tmp_path / "run")
+    before = everything_in(tmp_path)
+    rename = Path.rename
+
+    def refuse_the_draft(self, target):
+        if not self.name.endswith("-old") and target == tmp_path / "run":
+            raise OSError(5, "Input/output error")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", refuse_the_draft)
+    with pytest.raises(StoreError, match="Input/output error"):
+        store.save(replace(record, seconds=9.0), tmp_path / "run")
+    assert everything_in(tmp_path) == before
