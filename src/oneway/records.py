@@ -7,6 +7,7 @@ arrays.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -25,6 +26,20 @@ Floats: TypeAlias = NDArray[np.floating[Any]]
 
 Ints: TypeAlias = NDArray[np.integer[Any]]
 Bools: TypeAlias = NDArray[np.bool_]
+
+
+def checksum(*arrays: NDArray[Any] | None) -> str:
+    """A CRC-32 over arrays, to tell whether two values hold the same numbers.
+
+    >>> checksum(np.arange(3)) == checksum(np.arange(3)), checksum(np.arange(3)) == checksum(None)
+    (True, False)
+    """
+    total = 0
+    for array in arrays:
+        if array is not None:
+            total = zlib.crc32(np.ascontiguousarray(array).view(np.uint8).data, total)
+    return f"{total:08x}"
+
 
 Origin: TypeAlias = Mapping[str, Any]
 """How a value was made (generator, file, seed), in terms JSON can hold: provenance for a run."""
@@ -80,7 +95,8 @@ class RunRecord:
         masses: omega at the end, `[node]`.
         complete: False if the run was interrupted; the arrays then hold the rounds that were done.
         seconds: Wall-clock time of the rounds, for information.
-        config: Everything that determines the numbers: algorithm, model, stream, graph, seeds.
+        config: What determines the numbers: algorithm, model, stream and graph, the latter two with
+            how they were made, seeds included, and a checksum.
         versions: Of this package and of what it computes with.
         comparator_sums: Per round, the summed loss of the best fixed model, once it was asked for.
     """

@@ -161,7 +161,15 @@ def test_every_setting_has_a_flag_and_its_help_shows_the_default():
     """The defaults in the help are only shown; `Settings` has the real ones."""
     command = typer.main.get_command(command_line()).commands["simulate"]
     options = {option.name: option for option in command.params}
-    shown_elsewhere = {"label", "owner", "nodes", "resample", "rounds", "intercept"}
+    shown_elsewhere = {
+        "label",
+        "owner",
+        "nodes",
+        "resample",
+        "rounds",
+        "max_receivers",
+        "intercept",
+    }
     for name in Settings.__struct_fields__:
         assert f"--{name.replace('_', '-')}" in options[name].opts
         default = getattr(Settings(), name)

@@ -53,16 +53,22 @@ def test_every_figure_is_described():
     assert list(CONTENTS) == list(FIGURES)
 
 
+def test_a_quick_run_is_not_also_long():
+    with pytest.raises(ConfigError, match="leave out --seeds and --rounds, or --quick"):
+        plan(["local"], 5, None, True)
+
+
 def test_an_unknown_figure_is_refused():
     with pytest.raises(ConfigError, match="there is no figure 'sizes'; there are comparison"):
         plan(["sizes"], 10, None, False)
 
 
-def test_equal_samples_means_equal_samples():
-    for data, stochastic in SETTINGS[:2]:
+@needs_data
+def test_equal_samples_means_equal_samples_but_for_a_round():
+    for data, stochastic in SETTINGS:
         worlds = figure_size.worlds(data, stochastic, Scale(susy_rounds=800))
-        equal = [figure_size.same_samples(world) for world in worlds]
-        assert len({world.num_nodes * world.rounds for world in equal}) == 1
+        samples = [w.num_nodes * figure_size.same_samples(w).rounds for w in worlds]
+        assert max(samples) - min(samples) <= max(world.num_nodes for world in worlds)
 
 
 @needs_data
@@ -120,9 +126,8 @@ def test_a_small_reproduction_writes_page_panels_and_numbers(tmp_path):
         assert loading not in page
     for text in ("10,000 real", "Learning rates", "smallest mass", "numba", "OPS beats local"):
         assert text in page
-    for claim in outcome.claims:
-        assert claim.verdict in ("holds", "fails", "mixed")
-        assert claim.findings
+    alone = next(claim for claim in outcome.claims if "OPS beats local" in claim.text)
+    assert [finding.num_for for finding in alone.findings] == [2, 2]
     panels = {path.name for path in (tmp_path / "panels").iterdir()}
     assert {"comparison-room-50.png", "local-susy-100.svg", "comparison-susy-100.csv"} <= panels
     numbers = (tmp_path / "panels" / "comparison-susy-100.csv").read_text()

@@ -6,7 +6,7 @@ import pytest
 
 import oneway as ow
 from oneway.algorithms import BY_NAME
-from oneway.errors import ConfigError
+from oneway.errors import ConfigError, GraphError
 from oneway.experiments.settings import Settings, read_settings
 from oneway.experiments.simulation import assemble
 
@@ -83,8 +83,10 @@ def test_the_seed_is_that_of_data_dealing_and_graph():
 
 
 def test_the_random_graph_of_few_nodes_takes_as_many_receivers_as_there_are():
-    parts = assemble(Settings(data="synthetic", nodes=3, max_receivers=10))
+    parts = assemble(Settings(data="synthetic", nodes=3))
     assert parts.graph.num_nodes == 3
+    with pytest.raises(GraphError, match="max_receivers is 10 for 3 nodes"):
+        assemble(Settings(data="synthetic", nodes=3, max_receivers=10))
 
 
 def test_ridge_gets_numbers_to_predict_from_synthetic_data():

@@ -61,3 +61,4 @@ def test_a_diverged_seed_does_not_hide():
     finding = paired("x", np.array([0.1, np.inf, 0.1]), "difference")
     assert finding.effect == np.inf
     assert finding.num_for == 3
+    assert finding.verdict == "mixed"

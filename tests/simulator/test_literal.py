@@ -37,6 +37,21 @@ def stream_for(model, num_rounds, num_nodes, num_features, seed, holes=0.0):
     return stream
 
 
+def any_graph(num_nodes, seed):
+    """A random graph, plain or with weights and kept shares, or a ring; chosen by the seed."""
+    plain = ow.TrustGraph.random(num_nodes, max_receivers=min(4, num_nodes - 1), seed=seed)
+    if seed % 3 == 0:
+        return ow.TrustGraph.ring(num_nodes)
+    if seed % 3 == 1:
+        return plain
+    rng = np.random.default_rng(seed)
+    weighted = ow.TrustGraph.from_edges(
+        [(int(a), int(b), float(rng.uniform(0.2, 3))) for a, b in zip(*plain.edges(), strict=True)],
+        num_nodes,
+    )
+    return ow.TrustGraph.from_mixing(weighted.mixing(kept_share=rng.uniform(0, 0.8, num_nodes)))
+
+
 def algorithm_1(graph, model, stream, learning_rate, cap_step=False):
     """Online Push-Sum as printed: one node at a time, one message per edge, plain dictionaries."""
     mixing = graph.mixing().toarray()
@@ -83,7 +98,7 @@ def test_both_engines_equal_the_paper_message_by_message(
     model, num_nodes, seed, rate, cap_step, holes, num_features
 ):
     """Ragged streams included: a node without a sample only mixes."""
-    graph = ow.TrustGraph.random(num_nodes, max_receivers=min(4, num_nodes - 1), seed=seed)
+    graph = any_graph(num_nodes, seed)
     stream = stream_for(model, 12, num_nodes, num_features, seed, holes)
     estimates, masses, losses = algorithm_1(graph, model, stream, rate, cap_step)
     algorithm = ow.OnlinePushSum(rate, cap_step=cap_step)
@@ -126,8 +141,26 @@ def test_fast_equals_reference_for_every_method_and_linear_model(algorithm, name
     assert fast.accuracy == reference.accuracy
 
 
+class Transposed(ow.OnlinePushSum):
+    """The plausible mistake: shares go to senders."""
+
+    def shares(self, graph):
+        return graph.mixing().T.tocsr()
+
+
 def test_a_transposed_mixing_is_noticed():
-    """The engines' agreement means nothing if the test graph were symmetric; it is not."""
+    """The engines' agreement means nothing if a transposed matrix gave the same numbers."""
+    graph = ow.TrustGraph.random(9, max_receivers=4, seed=1)
+    model = MODELS["logistic"]
+    stream = stream_for(model, 12, 9, 3, seed=1)
+    estimates, masses, losses = algorithm_1(graph, model, stream, 0.2)
+    wrong = ow.simulate(Transposed(0.2), model, stream, graph)
+    assert np.abs(wrong.masses - masses).max() > 0.05
+    assert np.abs(wrong.estimates - estimates).max() > 0.01
+    assert np.abs(wrong.record.loss_sums - losses).max() > 1e-3
+
+
+def test_reversed_trust_is_noticed():
     graph = ow.TrustGraph.random(9, max_receivers=4, seed=1)
     transposed = ow.TrustGraph.from_edges(
         [(receiver, sender) for sender, receiver in zip(*graph.edges(), strict=True)], num_nodes=9

@@ -14,8 +14,8 @@ class NaiveGossip(Algorithm):
 
         x' = W.T @ (x - gamma * gradient(x)),  rows of W sum to 1, columns need not
 
-    What a node receives need not add up to one model, so estimates settle at the node's share of
-    the stationary distribution times the average, not at the average.
+    What a node receives need not add up to one model, so estimates settle at the node's stationary
+    mass times the average, not at the average.
     """
 
     name = "dol-asymm"

@@ -43,7 +43,7 @@ class OnlinePushSum(Algorithm):
         super().__post_init__()
         if not self.cap_step >= 0:
             raise ConfigError(
-                f"cap_step is {self.cap_step}; it must be True, False or a number above 0"
+                f"cap_step is {self.cap_step}; it must be True, False or a number, 0 or more"
             )
 
     def step(

@@ -44,7 +44,7 @@ Nodes: TypeAlias = Annotated[
 ]
 MaxReceivers: TypeAlias = Annotated[
     int | None,
-    setting("Graph", "N", "10", "Random graph: every node sends to 1 up to this many."),
+    setting("Graph", "N", "10, or all", "Random graph: every node sends to 1 up to this many."),
 ]
 Density: TypeAlias = Annotated[
     float | None, setting("Graph", "P", "0.1", "Erdos-Renyi graph: probability of an edge.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -35,7 +36,9 @@ def reproduce(
             metavar="NAME...", help="Figures to reproduce, or all; list says which there are."
         ),
     ],
-    seeds: Annotated[int, typer.Option(min=2, help="How many seeds each.")] = 10,
+    seeds: Annotated[
+        int | None, typer.Option(min=2, help="How many seeds each.", show_default="10")
+    ] = None,
     rounds: Annotated[
         int | None, typer.Option(min=8, help="Rounds on SUSY.", show_default="2000")
     ] = None,
@@ -74,7 +77,7 @@ def reproduce(
         raise typer.Exit(130) from None
     if as_json:
         print_json(
-            {"claims": [experiment.as_dict(c) for c in outcome.claims], "page": str(outcome.page)}
+            {"claims": [asdict(claim) for claim in outcome.claims], "page": str(outcome.page)}
         )
         return
     print_table(_table(outcome.claims))

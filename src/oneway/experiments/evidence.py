@@ -32,22 +32,22 @@ class Evidence:
 
     def losses(self, world: World, method: str, rate: float) -> Vector:
         """Average loss per seed."""
-        return np.array([cell.losses[cell.at(rate)] for cell in self._cells(world, method)])
+        return np.array([cell.losses[cell.at(rate)] for cell in self.cells_of(world, method)])
 
     def by_rate(self, world: World, method: str) -> Vector:
         """Average loss per learning rate, mean over seeds."""
-        mean: Vector = np.mean([cell.losses for cell in self._cells(world, method)], axis=0)
+        mean: Vector = np.mean([cell.losses for cell in self.cells_of(world, method)], axis=0)
         return mean
 
     def curves(self, world: World, method: str, rate: float) -> tuple[Vector, Matrix]:
         """Rounds, and `curves[seed, point]`, the running average loss."""
-        cells = self._cells(world, method)
+        cells = self.cells_of(world, method)
         return cells[0].rounds.astype(float), np.array([c.curves[c.at(rate)] for c in cells])
 
     def last_disagreement(self, world: World, method: str, rate: float) -> Vector:
         """Disagreement after the last round, per seed."""
         return np.array(
-            [cell.last_disagreement[cell.at(rate)] for cell in self._cells(world, method)]
+            [cell.last_disagreement[cell.at(rate)] for cell in self.cells_of(world, method)]
         )
 
     def best_rate(self, world: World, method: str) -> float:
@@ -65,6 +65,7 @@ class Evidence:
         """Whether a rate is the smallest or largest of the grid: a better one may lie beyond."""
         return rate in (min(self.rates), max(self.rates))
 
-    def _cells(self, world: World, method: str) -> list[Cell]:
+    def cells_of(self, world: World, method: str) -> list[Cell]:
+        """One cell per seed that was run."""
         needs = [Need(world, method, seed) for seed in self.seeds]
         return [self.cells[need] for need in needs if need in self.cells]

@@ -35,7 +35,7 @@ def worlds(data: str, stochastic: float, scale: Scale) -> list[World]:
 
 
 def same_samples(world: World) -> World:
-    """The same world with rounds cut or added until all sizes see equally many samples in all."""
+    """The same world with rounds cut or added: all sizes see as many samples, but for a round."""
     assert world.rounds is not None
     base = SUSY_NODES if world.data == "susy" else ROOM_NODES
     return replace(world, rounds=max(1, world.rounds * base // world.num_nodes))

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 from oneway.errors import ConfigError, StoreError
 from oneway.experiments import (
@@ -45,6 +44,7 @@ CONTENTS = {
 """What each figure shows, and the data sets it needs."""
 RATES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 """The grid of learning rates."""
+DEFAULT_SEEDS = 10
 QUICK_RATES = (0.03, 0.3, 3.0)
 QUICK_SCALE = Scale(susy_rounds=64, room_rounds=64, trust_rounds=16)
 QUICK_SEEDS = 2
@@ -73,16 +73,11 @@ class Outcome:
     page: Path
 
 
-def as_dict(claim: Claim) -> dict[str, Any]:
-    """A claim for programs."""
-    return asdict(claim)
-
-
-def plan(names: Sequence[str], num_seeds: int, rounds: int | None, quick: bool) -> Plan:
+def plan(names: Sequence[str], num_seeds: int | None, rounds: int | None, quick: bool) -> Plan:
     """Turn what the command line says into a plan.
 
     Raises:
-        ConfigError: If a figure is unknown.
+        ConfigError: If a figure is unknown, or a quick run is to be long.
     """
     wanted = tuple(FIGURES) if "all" in names else tuple(dict.fromkeys(names))
     for name in wanted:
@@ -91,9 +86,14 @@ def plan(names: Sequence[str], num_seeds: int, rounds: int | None, quick: bool) 
                 f"there is no figure {name!r}; there are {', '.join(FIGURES)}, and all"
             )
     if quick:
+        if num_seeds is not None or rounds is not None:
+            raise ConfigError(
+                f"--quick runs {QUICK_SEEDS} seeds and {QUICK_SCALE.susy_rounds} rounds; leave out "
+                "--seeds and --rounds, or --quick"
+            )
         return Plan(wanted, QUICK_SEEDS, QUICK_SCALE, QUICK_RATES)
     scale = Scale() if rounds is None else Scale(susy_rounds=rounds)
-    return Plan(wanted, num_seeds, scale)
+    return Plan(wanted, DEFAULT_SEEDS if num_seeds is None else num_seeds, scale)
 
 
 def reproduce(plan: Plan, out: Path, on_done: Callable[[int, int], None]) -> Outcome:

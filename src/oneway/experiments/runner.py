@@ -37,16 +37,16 @@ class Cell:
         losses: Average loss at each rate; infinite where the run diverged.
         rounds: The rounds at which the curves are remembered.
         curves: `curves[rate, point]`, the running average loss.
-        disagreement: Mean over rounds at each rate.
         last_disagreement: After the last round, at each rate.
+        adversarial_share: The share of the samples that really was dealt by cluster.
     """
 
     rates: Vector
     losses: Vector
     rounds: Ints
     curves: Matrix
-    disagreement: Vector
     last_disagreement: Vector
+    adversarial_share: float
 
     def at(self, rate: float) -> int:
         """The index of a learning rate."""
@@ -126,7 +126,7 @@ def _run_group(
     shown = np.unique(np.linspace(0, stream.num_rounds - 1, _POINTS).astype(int))
     cells = []
     for method in methods:
-        losses, mean, last = (np.full(len(rates), math.inf) for _ in range(3))
+        losses, last = (np.full(len(rates), math.inf) for _ in range(2))
         curves = np.full((len(rates), len(shown)), math.inf)
         for i, rate in enumerate(rates):
             try:
@@ -135,8 +135,9 @@ def _run_group(
                 continue
             losses[i] = run.average_loss
             curves[i] = run.loss_curve[shown]
-            mean[i], last[i] = run.disagreement.mean(), run.disagreement[-1]
-        cell = Cell(np.array(rates), losses, shown + 1, curves, mean, last)
+            last[i] = run.disagreement[-1]
+        share = stream.adversarial_share
+        cell = Cell(np.array(rates), losses, shown + 1, curves, last, share)
         cells.append((Need(world, method, seed), cell))
     return cells
 
@@ -146,6 +147,7 @@ def _key(need: Need, rates: Sequence[float]) -> str:
     described = {
         "version": oneway.__version__,
         "world": need.world.describe(),
+        "model": LogisticRegression().describe(),
         "method": need.method,
         "seed": need.seed,
         "rates": list(rates),
@@ -164,6 +166,7 @@ def _read(path: Path) -> Cell | None:
     """A remembered cell; None if there is none or it is damaged, which is then computed again."""
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-            return Cell(**{name: stored[name] for name in stored.files})
-    except (OSError, ValueError, TypeError, EOFError, zipfile.BadZipFile):
+            values = {name: stored[name] for name in stored.files}
+        return Cell(**values | {"adversarial_share": float(values["adversarial_share"])})
+    except (OSError, ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile):
         return None

@@ -35,7 +35,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Run only the first rounds."""
     graph: str = "random"
     """random, ring, complete, erdos-renyi, scale-free, advogato, epinions, or an edge list."""
-    max_receivers: Count = 10
+    max_receivers: Count | None = None
     """Of the random graph: every node sends to between 1 and this many others."""
     density: float = 0.1
     """Of the Erdos-Renyi graph: probability of an edge."""

@@ -18,6 +18,7 @@ from oneway.streams.loader import TABLES
 from oneway.topology import TrustGraph
 
 DEFAULT_NODES = 20
+DEFAULT_RECEIVERS = 10
 SYNTHETIC_SAMPLES, SYNTHETIC_FEATURES = 20_000, 10
 _TASKS: dict[str, Task] = {
     "logistic": "binary",
@@ -32,7 +33,9 @@ _LINEAR: dict[str, type[LogisticRegression | Hinge | RidgeRegression]] = {
 }
 _GENERATED: dict[str, Callable[[Settings, int], TrustGraph]] = {
     "random": lambda settings, num_nodes: TrustGraph.random(
-        num_nodes, max(1, min(settings.max_receivers, num_nodes - 1)), settings.seed
+        num_nodes,
+        settings.max_receivers or max(1, min(DEFAULT_RECEIVERS, num_nodes - 1)),
+        settings.seed,
     ),
     "ring": lambda _, num_nodes: TrustGraph.ring(num_nodes),
     "complete": lambda _, num_nodes: TrustGraph.complete(num_nodes),

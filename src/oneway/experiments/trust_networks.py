@@ -32,8 +32,7 @@ def figure(scale: Scale) -> Figure:
                 name=f"trust-{network}",
                 title=f"{network.capitalize()}, SUSY, all stochastic",
                 caption=f"{graph.num_nodes:,} nodes, {graph.num_edges:,} edges, "
-                f"{graph.reciprocity:.0%} of them mutual; equal shares"
-                + (f"; {most_seeds} seeds." if most_seeds else "."),
+                f"{graph.reciprocity:.0%} of them mutual; equal shares.",
                 lines=tuple(Line(method, method, shown) for method in METHODS),
                 most_seeds=most_seeds,
             )

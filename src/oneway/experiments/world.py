@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from oneway.records import checksum
 from oneway.streams import Stream, Table, load
 from oneway.streams.data_sets import require_any
 from oneway.topology import TrustGraph
@@ -57,17 +58,24 @@ class World:
         return TrustGraph.random(self.num_nodes, self.max_receivers, seed)
 
     def describe(self) -> dict[str, Any]:
-        """What determines the numbers, in terms JSON can hold, the data's size included."""
-        return asdict(self) | {
-            "table": data_table(self.data).name,
-            "rows": len(data_table(self.data)),
-        }
+        """What determines the numbers, in terms JSON can hold, the data's checksum included."""
+        contents = {"table": _table_checksum(self.data)}
+        if self.network is not None:
+            graph = trust_network(self.network)
+            contents["edges"] = checksum(graph.indptr, graph.receivers)
+        return asdict(self) | contents
 
 
 @lru_cache(maxsize=4)
 def data_table(name: str) -> Table:
     """A data set, loaded once a process."""
     return load(name)
+
+
+@lru_cache(maxsize=4)
+def _table_checksum(name: str) -> str:
+    table = data_table(name)
+    return checksum(table.features, table.labels)
 
 
 @lru_cache(maxsize=4)

@@ -62,8 +62,8 @@ def simulate(
 ) -> Run:
     """Run every node of a network through a stream.
 
-    Ctrl-C ends the run after the round it is in; what was computed so far is returned with
-    `run.complete` False. A second Ctrl-C interrupts at once.
+    Ctrl-C ends the run after the stretch of rounds it is in (about a tenth of a second); what was
+    computed so far is returned with `run.complete` False. A second Ctrl-C interrupts at once.
 
     Args:
         algorithm: One of the five methods, with its learning rate.
@@ -89,7 +89,7 @@ def simulate(
     config = {
         **algorithm.describe(),
         "model": model.describe(),
-        "stream": dict(stream.origin),
+        "stream": stream.description,
         "graph": network.origin,
         "engine": runner.name,
         "num_nodes": stream.num_nodes,

@@ -35,7 +35,7 @@ ALONG_GRAPH, AVERAGE, ALONE = range(3)
 """How a round ends: models travel along the edges, to everybody, to nobody."""
 NUM_BLOCKS = 16
 """Nodes are handled in this many blocks, whatever the number of cores, so that every sum is made in
-the same order and results do not depend on the machine."""
+the same order and results do not depend on the number of cores."""
 _AHEAD = 24
 """Samples lie anywhere in the table; each is asked for this many samples before it is needed."""
 

@@ -137,7 +137,7 @@ class Run:
         given = {
             "model": model and model.describe(),
             "num_nodes": stream and stream.num_nodes,
-            "stream": stream and dict(stream.origin),
+            "stream": stream and stream.description,
         }
         for name, value in given.items():
             if value is not None and json.loads(json.dumps(value)) != record.config.get(name):

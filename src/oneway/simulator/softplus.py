@@ -7,7 +7,7 @@ arithmetic on whole vectors, exact to a few units in the last place for every ma
     log(1 + tail) = 2 atanh(q),  q = tail / (2 + tail) <= 1/3
 
 with a Taylor polynomial for exp(r) and the series of atanh. Beyond |m| = 708 the tail is held at
-3e-308, the smallest normal number, which no loss notices.
+3e-308, nearly the smallest normal number, which no loss notices.
 """
 
 from __future__ import annotations

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from dataclasses import InitVar, dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from oneway.errors import DataError
-from oneway.records import Batch, Floats, Ints, Origin
+from oneway.records import Batch, Floats, Ints, Origin, checksum
 from oneway.streams.arguments import as_floats, check_all_finite, refuse_masked, whole_number
+
+_SAMPLED = 4096
+"""About how many samples a stream's checksum looks at."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -131,6 +135,12 @@ class Stream:
     def num_samples(self) -> int:
         """How many samples are dealt: rounds x nodes, less where a node has no sample."""
         return int(np.count_nonzero(self.rows >= 0))
+
+    @cached_property
+    def description(self) -> dict[str, Any]:
+        """How the stream was made, and a checksum of rows, labels and some thousand samples."""
+        some = self.features[:: max(1, len(self.features) // _SAMPLED)]
+        return {**self.origin, "checksum": checksum(self.rows, self.labels, some)}
 
     def batch(self, round_index: int) -> tuple[Ints, Batch]:
         """Gather one round: the nodes that have a sample, and their samples in that order.
