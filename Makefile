@@ -40,7 +40,9 @@ bench: $(LAB) ## Speed and memory, as ratios measured in one run
 	$(BIN)/python benchmarks/engines.py
 	$(BIN)/python benchmarks/susy.py
 	$(BIN)/python benchmarks/scaling.py
+	$(BIN)/python benchmarks/loading.py
 	$(BIN)/python benchmarks/occupancy.py
+	$(BIN)/python benchmarks/step_rules.py
 
 clean: ## Remove the virtual environment and caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

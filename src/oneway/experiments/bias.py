@@ -9,6 +9,7 @@ sum(s_i theta_i) / sum(s_i), so the bias can be predicted, and here it is also m
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -87,12 +88,18 @@ def biases(
     return found
 
 
-def all_biases(seed: int = 0) -> list[Bias]:
-    """The paper's random graph and Advogato."""
-    paper = TrustGraph.random(128, max_receivers=32, seed=seed)
-    return biases("random, 128 nodes", paper, seed) + biases(
-        "Advogato", trust_network("advogato"), seed
-    )
+def all_biases(seeds: Sequence[int] = (0, 1, 2)) -> dict[tuple[str, str], list[Bias]]:
+    """The paper's random graph and Advogato: one bias per seed, by network and step rule."""
+    found: dict[tuple[str, str], list[Bias]] = {}
+    for seed in seeds:
+        paper = TrustGraph.random(128, max_receivers=32, seed=seed)
+        for network, graph in (
+            ("random, 128 nodes", paper),
+            ("Advogato", trust_network("advogato")),
+        ):
+            for bias in biases(network, graph, seed):
+                found.setdefault((network, bias.method), []).append(bias)
+    return found
 
 
 def _optima(masses: Vector, seed: int) -> Matrix:
