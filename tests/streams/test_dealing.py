@@ -254,3 +254,23 @@ def test_owners_need_a_whole_number_of_samples() -> None:
     table = Table.from_arrays(np.eye(2), [0, 1], columns={"who": ["a", "b"]})
     with pytest.raises(DataError, match=r"min_samples is 1\.5; it must be a whole number"):
         table.deal_by("who", min_samples=1.5)  # type: ignore[arg-type]
+
+
+def test_overflow_to_the_next_node_keeps_all_of_the_adversarial_part() -> None:
+    """Three blobs of unequal size for three nodes: the large one is cut, not diluted."""
+    rng = np.random.default_rng(0)
+    blob = np.repeat([0, 1, 2], [150, 90, 60])
+    table = Table.from_arrays(
+        100.0 * blob[:, None] + rng.standard_normal((300, 1)),
+        rng.choice([-1, 1], 300),
+        standardise=False,
+    )
+    pool, following = (
+        table.deal(3, adversarial=1.0, seed=3, overflow=overflow) for overflow in ("pool", "next")
+    )
+    assert pool.adversarial_share < 1 == following.adversarial_share
+    assert sorted(following.rows.ravel()) == list(range(300))
+    blobs_per_node = [len(set(blob[following.rows[:, node]])) for node in range(3)]
+    assert sum(blobs_per_node) <= 5
+    with pytest.raises(DataError, match="overflow is 'drop'; it is 'pool' or 'next'"):
+        table.deal(3, overflow="drop")  # type: ignore[arg-type]

@@ -17,7 +17,7 @@ from oneway.experiments import (
     reproduction_text,
     trust_networks,
 )
-from oneway.experiments.claims import claims
+from oneway.experiments.claims import DEALINGS, claims
 from oneway.experiments.evidence import STOCHASTIC, Evidence
 from oneway.experiments.panel import Figure, Scale, reference_world
 from oneway.experiments.runner import Need, run_cells
@@ -139,7 +139,8 @@ def _needs(plan: Plan, figures: Sequence[Figure]) -> Iterator[Need]:
                 for line in panel.lines:
                     yield Need(line.world, line.method, seed)
                     if figure.name == "comparison" and line.world.stochastic < 1:
-                        yield Need(replace(line.world, shuffled=False), line.method, seed)
+                        for other in DEALINGS.values():
+                            yield Need(replace(line.world, **other), line.method, seed)
                     if figure.name == "size":
                         yield Need(figure_size.same_samples(line.world), line.method, seed)
                     if figure.name != "trust":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -25,6 +25,7 @@ class World:
         max_receivers: Bound of the paper's random graph; None if the graph is `network`.
         rounds: Rounds to run; None for as many as the data gives.
         shuffled: Whether a node's cluster is spread over its stream, or comes first.
+        overflow: Where rows of a cluster go that exceed a node's quota; see `Table.deal`.
         network: A real trust network's name; its largest strong component with equal shares.
     """
 
@@ -34,6 +35,7 @@ class World:
     max_receivers: int | None = None
     rounds: int | None = None
     shuffled: bool = True
+    overflow: Literal["pool", "next"] = "pool"
     network: str | None = None
 
     def stream(self, seed: int) -> Stream:
@@ -47,6 +49,7 @@ class World:
             seed=seed,
             resample=resample,
             shuffle=self.shuffled,
+            overflow=self.overflow,
         )
         return stream if self.rounds is None else stream.head(self.rounds)
 

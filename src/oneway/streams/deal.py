@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Literal, TypeAlias
+
 import numpy as np
 
 from oneway.errors import DataError
 from oneway.records import Floats, Ints
 from oneway.streams.clusters import cluster_rows
 from oneway.streams.stream import index_type
+
+Overflow: TypeAlias = Literal["pool", "next"]
+"""Where the rows of a cluster go that exceed its node's quota."""
 
 
 def deal_rows(
@@ -17,6 +22,7 @@ def deal_rows(
     seed: int,
     resample: int | None,
     shuffle: bool,
+    overflow: Overflow,
 ) -> tuple[Ints, float]:
     """Deal the rows of `features` as `Table.deal` says.
 
@@ -28,6 +34,8 @@ def deal_rows(
     """
     num_rows = len(features)
     _check(num_rows, num_nodes, adversarial, seed, resample)
+    if overflow not in ("pool", "next"):
+        raise DataError(f"overflow is {overflow!r}; it is 'pool' or 'next'")
     rng = np.random.default_rng(seed)
     num_rounds = (num_rows if resample is None else resample) // num_nodes
     count = num_rounds * num_nodes
@@ -40,14 +48,19 @@ def deal_rows(
     num_clustered = round(adversarial * count)
     if num_clustered == 0:
         return pool.reshape(num_rounds, num_nodes), 0.0
-    of_node, share = _deal_clusters(features, pool, num_clustered, num_nodes, rng)
+    of_node, share = _deal_clusters(features, pool, num_clustered, num_nodes, rng, overflow)
     if shuffle:
         rng.permuted(of_node, axis=1, out=of_node)
     return np.ascontiguousarray(of_node.T), share
 
 
 def _deal_clusters(
-    features: Floats, pool: Ints, num_clustered: int, num_nodes: int, rng: np.random.Generator
+    features: Floats,
+    pool: Ints,
+    num_clustered: int,
+    num_nodes: int,
+    rng: np.random.Generator,
+    overflow: Overflow,
 ) -> tuple[Ints, float]:
     """Deal the first `num_clustered` rows of a shuffled pool by cluster, the others at random.
 
@@ -62,6 +75,8 @@ def _deal_clusters(
     clusters = cluster_rows(features, clustered, num_nodes, seed=int(rng.integers(2**31)))
     order = np.argsort(clusters, kind="stable")
     clustered, clusters = clustered[order], clusters[order]
+    if overflow == "next":
+        clusters = np.repeat(np.arange(num_nodes), quotas)
     sizes = np.bincount(clusters, minlength=num_nodes)
     place_in_cluster = np.arange(num_clustered) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     within_quota = place_in_cluster < quotas[clusters]

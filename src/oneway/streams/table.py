@@ -12,7 +12,7 @@ from oneway.errors import DataError
 from oneway.records import Floats, Ints, Origin, Vector
 from oneway.streams.arguments import as_floats, whole_number
 from oneway.streams.column import Column
-from oneway.streams.deal import deal_in_order, deal_rows
+from oneway.streams.deal import Overflow, deal_in_order, deal_rows
 from oneway.streams.labels import LabelValue, Task, check_task, encode_labels
 from oneway.streams.nearest import listed, nearest
 from oneway.streams.scaling import Scaling, check_finite, to_float32
@@ -145,6 +145,7 @@ class Table:
         seed: int = 0,
         resample: int | None = None,
         shuffle: bool = True,
+        overflow: Overflow = "pool",
     ) -> Stream:
         """Deal the rows to nodes as in the paper's experiments, at random and by cluster.
 
@@ -178,6 +179,9 @@ class Table:
             resample: How many rows to draw with replacement, so that a long run is possible on a
                 small table.
             shuffle: Whether the cluster's rows are spread over the node's stream.
+            overflow: Where rows beyond a node's quota go: "pool", as above, or "next", to the next
+                node: the clusters, one after the other, are cut into equal parts, so that all of
+                the adversarial part stays so, but a large cluster goes to several nodes.
 
         Raises:
             DataError: If an argument is out of range, there are more nodes than samples, or more
@@ -187,7 +191,9 @@ class Table:
         num_nodes = whole_number("num_nodes", num_nodes)
         seed = whole_number("seed", seed)
         resample = None if resample is None else whole_number("resample", resample)
-        rows, share = deal_rows(self.features, num_nodes, adversarial, seed, resample, shuffle)
+        rows, share = deal_rows(
+            self.features, num_nodes, adversarial, seed, resample, shuffle, overflow
+        )
         return Stream(
             features=self.features,
             labels=self.labels,
@@ -202,6 +208,7 @@ class Table:
                 "seed": seed,
                 "resample": resample,
                 "shuffle": shuffle,
+                "overflow": overflow,
             },
             adversarial_share=share,
             _known_finite=True,
