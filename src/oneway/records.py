@@ -46,14 +46,6 @@ Origin: TypeAlias = Mapping[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
-    """One observation: its features and the label that is revealed after the prediction."""
-
-    features: Floats
-    label: float
-
-
-@dataclass(frozen=True, eq=False)
 class Batch:
     """Several observations: `features[row, feature]` and `labels[row]`.
 

@@ -17,8 +17,9 @@ import numpy as np
 from oneway.algorithms import OnlinePushSum
 from oneway.errors import DivergenceError
 from oneway.experiments.world import trust_network
+from oneway.metrics import network_mean
 from oneway.models import RidgeRegression
-from oneway.records import Matrix, Vector
+from oneway.records import Matrix, NetworkState, Vector
 from oneway.simulator import simulate
 from oneway.streams import Stream
 from oneway.topology import TrustGraph, stationary_masses
@@ -82,7 +83,7 @@ def biases(
         except DivergenceError:
             found.append(Bias(network, method, float(predicted), None, None))
             continue
-        common = run.numerators.sum(axis=0) / run.masses.sum()
+        common = network_mean(NetworkState(run.numerators, run.masses))
         measured = float(np.linalg.norm(common - center) / spread)
         found.append(Bias(network, method, float(predicted), measured, run.average_loss))
     return found

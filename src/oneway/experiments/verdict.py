@@ -63,15 +63,15 @@ def interval(values: Vector) -> tuple[float, float, float]:
     return mean, float(low), float(high)
 
 
-def paired(setting: str, differences: Vector, reading: str, above: float = 0.0) -> Finding:
-    """A claim that the differences, one per seed, are larger than `above`.
+def paired(setting: str, differences: Vector, reading: str) -> Finding:
+    """A claim that the differences, one per seed, are positive.
 
-    It holds if the whole interval of the mean is above, fails if the whole interval is not, and is
-    mixed in between.
+    It holds if the whole interval of the mean is above 0, fails if none of it is, and is mixed in
+    between.
     """
     mean, low, high = interval(differences)
-    verdict: Verdict = "holds" if low > above else "fails" if high <= above else "mixed"
-    num_for = int((differences > above).sum())
+    verdict: Verdict = "holds" if low > 0 else "fails" if high <= 0 else "mixed"
+    num_for = int((differences > 0).sum())
     return Finding(setting, mean, low, high, num_for, len(differences) - num_for, verdict, reading)
 
 

@@ -17,7 +17,7 @@ _POINTS = 400
 """A curve is drawn with this many points, whatever the number of rounds."""
 
 
-def loss_chart(records: Mapping[str, RunRecord], title: str = "") -> Figure:
+def loss_chart(records: Mapping[str, RunRecord]) -> Figure:
     """Running average loss against rounds, one curve per method, keyed by short name.
 
     The first twentieth of the rounds, where every method starts from nothing, sets no scale.
@@ -35,7 +35,7 @@ def loss_chart(records: Mapping[str, RunRecord], title: str = "") -> Figure:
         highs.append(np.nanmax(settled))
     margin = 0.05 * (max(highs) - min(lows)) + 1e-9
     axes.set_ylim(min(lows) - margin, max(highs) + margin)
-    axes.set(xlabel="round", ylabel="running average loss", title=title)
+    axes.set(xlabel="round", ylabel="running average loss")
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(alpha=0.25)
     axes.legend(frameon=False)
@@ -50,8 +50,8 @@ def as_svg(figure: Figure) -> str:
     return text.getvalue().partition("<svg")[1] + text.getvalue().partition("<svg")[2]
 
 
-def as_png(figure: Figure, dpi: int = 150) -> bytes:
+def as_png(figure: Figure) -> bytes:
     """The figure as a PNG image."""
     image = io.BytesIO()
-    figure.savefig(image, format="png", dpi=dpi)
+    figure.savefig(image, format="png", dpi=150)
     return image.getvalue()

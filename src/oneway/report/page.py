@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
-
-import jinja2
 
 from oneway import metrics
 from oneway.records import RunRecord
 from oneway.report.figures import as_svg, loss_chart
 from oneway.report.labels import LABELS
+from oneway.report.template import render
 
 
 @dataclass(frozen=True)
@@ -75,16 +73,11 @@ def rows(comparison: Comparison) -> list[Row]:
 
 def page(comparison: Comparison) -> str:
     """The whole page as text: no script, nothing loaded from elsewhere."""
-    environment = jinja2.Environment(
-        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
-    )
-    source = (files("oneway.report") / "comparison.html").read_text(encoding="utf-8")
-    template = environment.from_string(source)
     some_record = next(iter(comparison.records.values()))
-    return template.render(
+    return render(
+        "comparison.html",
         comparison=comparison,
         rows=rows(comparison),
-        labels=LABELS,
         grid=sorted(next(iter(comparison.tried.values()))),
         chart=as_svg(loss_chart(comparison.records)),
         versions=some_record.versions,

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.resources import files
-
-import jinja2
 
 from oneway.report.bands import Band, band_chart
 from oneway.report.figures import as_svg
+from oneway.report.template import render
 
 
 @dataclass(frozen=True)
@@ -82,8 +80,4 @@ class Reproduction:
 
 def reproduction_page(reproduction: Reproduction) -> str:
     """The whole page as text: no script, nothing loaded from elsewhere."""
-    environment = jinja2.Environment(
-        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
-    )
-    source = (files("oneway.report") / "reproduction.html").read_text(encoding="utf-8")
-    return environment.from_string(source).render(page=reproduction)
+    return render("reproduction.html", page=reproduction)
