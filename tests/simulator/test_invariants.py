@@ -186,6 +186,30 @@ def test_repetition_is_bit_identical(engine):
     np.testing.assert_array_equal(runs[0].record.loss_sums, runs[1].record.loss_sums)
 
 
+def test_the_shares_of_graphs_that_take_turns_are_computed_once():
+    asked = []
+
+    class Counting(ow.OnlinePushSum):
+        def shares(self, graph):
+            asked.append(graph)
+            return super().shares(graph)
+
+    turns = [ow.TrustGraph.random(5, max_receivers=3, seed=seed) for seed in range(3)]
+    ow.simulate(Counting(0.1), MODEL, gaussian_stream(60, 5), turns)
+    assert len(asked) == 3
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_more_graphs_than_are_kept_still_give_each_round_its_own(engine):
+    graphs = [ow.TrustGraph.random(5, max_receivers=3, seed=seed) for seed in range(40)]
+    stream = gaussian_stream(80, 5)
+    run = ow.simulate(ow.OnlinePushSum(0.1), MODEL, stream, graphs, engine=engine)
+    masses = np.ones(5)
+    for t in range(80):
+        masses = graphs[t % 40].mixing().T @ masses
+    np.testing.assert_allclose(run.masses, masses, rtol=1e-12)
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_graph_may_change_with_the_round(engine):
     """Neither graph is connected by itself; taking turns, everybody is reached."""

@@ -126,7 +126,9 @@ def reproduce(plan: Plan, out: Path, on_done: Callable[[int, int], None]) -> Out
         )
         return Outcome(judged, _write(out, reproduction))
     except OSError as error:
-        raise StoreError(f"cannot write the reproduction to {out}: {error.strerror}") from error
+        raise StoreError(
+            f"cannot write the reproduction to {out}: {error.strerror or error}"
+        ) from error
 
 
 def _needs(plan: Plan, figures: Sequence[Figure]) -> Iterator[Need]:

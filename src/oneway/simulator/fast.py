@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Callable
 from contextlib import nullcontext
+from typing import TypeAlias
 
 import numpy as np
 
@@ -27,6 +28,10 @@ _EXCHANGES = {
     "average": kernels.AVERAGE,
     "none": kernels.ALONE,
 }
+Edges: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""For each receiver its senders and their shares: (indptr, senders, shares)."""
+_REMEMBERED = 32
+"""Of so many different mixings the edges are kept."""
 _PARALLEL_FROM = 2_000_000
 """Multiplications per round from which a second core pays for its coordination. It would pay from a
 tenth of that on an idle machine, but on a busy one the cores wait for each other in every round."""
@@ -66,8 +71,7 @@ class FastEngine:
         self.features = _read_only(np.ascontiguousarray(stream.features))
         self.labels = _read_only(np.ascontiguousarray(stream.labels, np.float64))
         self.rows = _read_only(np.ascontiguousarray(stream.rows))
-        self._mixing: Mixing | None = None
-        self._edges = _edges_by_receiver(None)
+        self._edges_of: dict[int, tuple[Mixing | None, Edges]] = {}
 
     @property
     def state(self) -> NetworkState:
@@ -82,10 +86,8 @@ class FastEngine:
         Raises:
             DivergenceError: If a loss or an estimate is no longer finite.
         """
-        if mixing is not self._mixing:
-            self._mixing, self._edges = mixing, _edges_by_receiver(mixing)
-        algorithm = self.algorithm
-        work = (len(self._edges[1]) + 2 * len(self.held)) * self.held.shape[1]
+        algorithm, edges = self.algorithm, self._edges(mixing)
+        work = (len(edges[1]) + 2 * len(self.held)) * self.held.shape[1]
         parallel = work >= _PARALLEL_FROM and not _forked
         rounds = kernels.round_kernel(
             self.features.shape[1],
@@ -96,7 +98,7 @@ class FastEngine:
         )
         rates = algorithm.rates(first, last)
         with _ONE_AT_A_TIME if parallel else nullcontext():
-            bad_round, bad_node = self._run(rounds, first, last, rates)
+            bad_round, bad_node = self._run(rounds, first, last, rates, edges)
         num_rounds = last - first if bad_round < 0 else bad_round + 1
         if num_rounds % 2:
             self.held, self.spare = self.spare, self.held
@@ -104,8 +106,22 @@ class FastEngine:
             masses = self.held[:, self.dim]
             raise divergence(algorithm, first + bad_round, bad_node, masses)
 
+    def _edges(self, mixing: Mixing | None) -> Edges:
+        """The edges by receiver; those of the last mixings are kept, for graphs that come back."""
+        if id(mixing) not in self._edges_of:
+            if len(self._edges_of) >= _REMEMBERED:
+                self._edges_of.clear()
+            # The mixing is held too: while it lives, nothing else has its id.
+            self._edges_of[id(mixing)] = (mixing, _edges_by_receiver(mixing))
+        return self._edges_of[id(mixing)][1]
+
     def _run(
-        self, rounds: Callable[..., tuple[int, int]], first: int, last: int, rates: Vector
+        self,
+        rounds: Callable[..., tuple[int, int]],
+        first: int,
+        last: int,
+        rates: Vector,
+        edges: Edges,
     ) -> tuple[int, int]:
         algorithm, ledger = self.algorithm, self.ledger
         return rounds(
@@ -114,7 +130,7 @@ class FastEngine:
             self.features,
             self.labels,
             self.rows[first:last],
-            *self._edges,
+            *edges,
             rates,
             float(self.model.l2),
             _EXCHANGES[algorithm.exchange],
@@ -126,10 +142,7 @@ class FastEngine:
         )
 
 
-def _edges_by_receiver(
-    mixing: Mixing | None,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """For each receiver its senders and their shares: (indptr, senders, shares)."""
+def _edges_by_receiver(mixing: Mixing | None) -> Edges:
     if mixing is None:
         return np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0)
     by_receiver = mixing.T.tocsr()

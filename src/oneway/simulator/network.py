@@ -18,6 +18,10 @@ Graphs: TypeAlias = TrustGraph | Sequence[TrustGraph] | Callable[[int], TrustGra
 """One graph for good; several that take turns, one a round; or a function of the round."""
 
 
+_REMEMBERED = 32
+"""Of so many different graphs the shares are kept."""
+
+
 def _description(graph: TrustGraph) -> dict[str, Any]:
     """How the graph was made, and a checksum of its edges."""
     edges = (graph.indptr, graph.receivers, graph.weights, graph.kept_shares)
@@ -31,7 +35,7 @@ class Network:
         self._algorithm = algorithm
         self._num_nodes = stream.num_nodes
         self._node_names = stream.node_names
-        self._latest: tuple[TrustGraph, Mixing | None] | None = None
+        self._known: dict[int, tuple[TrustGraph, Mixing | None]] = {}
         self._at: Callable[[int], TrustGraph] | None = None
         self.constant = True
         self.origin: Any = None
@@ -73,10 +77,14 @@ class Network:
             )
 
     def _shares(self, graph: TrustGraph) -> Mixing | None:
-        if self._latest is None or self._latest[0] is not graph:
+        """The shares on a graph; those of the last graphs are kept, for graphs that come back."""
+        if id(graph) not in self._known:
             self._check(graph)
-            self._latest = (graph, self._algorithm.shares(self._in_order(graph)))
-        return self._latest[1]
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            # The graph is held too: while it lives, nothing else has its id.
+            self._known[id(graph)] = (graph, self._algorithm.shares(self._in_order(graph)))
+        return self._known[id(graph)][1]
 
     def _in_order(self, graph: TrustGraph) -> TrustGraph:
         """The graph with its nodes in the stream's order, if both know their nodes by name."""
