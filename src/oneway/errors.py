@@ -29,6 +29,26 @@ class ConfigError(OnewayError):
     """A parameter, a flag or a line of a configuration file is not valid."""
 
 
+class CardError(ConfigError):
+    """A card, the line by which peers introduce each other, is malformed."""
+
+
+class TaskError(ConfigError):
+    """A task file is malformed, or two peers do not have the same task."""
+
+
+class KeyFileError(OnewayError):
+    """A key file is missing, malformed, or readable by others."""
+
+
+class WireError(OnewayError):
+    """Bytes from the network are not a message."""
+
+
+class TransportError(OnewayError):
+    """An address cannot be listened on, or a peer cannot be dialled."""
+
+
 class DivergenceError(OnewayError):
     """A run left the finite numbers.
 

@@ -21,6 +21,11 @@ class RoundedHinge(LinearClassifier):
 
     width: float = 1.0
 
+    @property
+    def largest_curvature(self) -> float:
+        """1 / (4 width), at the kink."""
+        return 0.25 / self.width
+
     def sample_losses(self, scores: Vector, labels: Floats) -> Vector:
         """Return the hyperbola's height."""
         gaps = 1.0 - labels * scores

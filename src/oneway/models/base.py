@@ -49,6 +49,13 @@ class Model(ABC):
         """Return the second derivative of `loss`, wherever there is one."""
 
     @abstractmethod
+    def curvature_bounds(self, features: Floats) -> Vector | None:
+        """Return for every row the largest second derivative its loss has, in any direction.
+
+        None if there is a kink somewhere.
+        """
+
+    @abstractmethod
     def predict(self, params: Vector, features: Floats) -> Vector:
         """Return the predicted label of every row."""
 

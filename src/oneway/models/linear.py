@@ -53,6 +53,11 @@ class LinearModel(Model):
     def curvatures(self, scores: Vector, labels: Floats) -> Vector:
         """Return the second derivative of `sample_losses` by the score."""
 
+    @property
+    @abstractmethod
+    def largest_curvature(self) -> float | None:
+        """The largest value of `curvatures` at any score; None if there is a kink."""
+
     def dim(self, num_features: int) -> int:
         """Return the number of features, plus one with an intercept."""
         return num_features + int(self.intercept)
@@ -108,6 +113,14 @@ class LinearModel(Model):
             hessian[-1, -1] += curvatures.sum()
         return hessian
 
+    def curvature_bounds(self, features: Floats) -> Vector | None:
+        """Return largest_curvature * ||a||^2 + l2 for every row."""
+        if self.largest_curvature is None:
+            return None
+        squares = np.einsum("nf,nf->n", features, features) + int(self.intercept)
+        bounds: Vector = self.largest_curvature * squares + self.l2
+        return bounds
+
     def describe(self) -> dict[str, Any]:
         """Return the model's name and parameters in terms JSON can hold."""
         return {"model": type(self).__name__, **asdict(self)}
@@ -149,6 +162,8 @@ class LogisticRegression(LinearClassifier):
     {'model': 'LogisticRegression', 'l2': 0.0001, 'intercept': True}
     """
 
+    largest_curvature = 0.25
+
     def sample_losses(self, scores: Vector, labels: Floats) -> Vector:
         """Return log(1 + exp(-y s))."""
         return np.logaddexp(0.0, -labels * scores)
@@ -170,6 +185,8 @@ class LogisticRegression(LinearClassifier):
 
 class RidgeRegression(LinearModel):
     """Least squares: f(x; a, y) = (a . x - y)^2 / 2 + l2/2 * ||x||^2, for any finite label."""
+
+    largest_curvature = 1.0
 
     def sample_losses(self, scores: Vector, labels: Floats) -> Vector:
         """Return (s - y)^2 / 2."""
@@ -212,6 +229,8 @@ class Hinge(LinearClassifier):
     `gradient` is a subgradient (0 from the kink y s = 1 upwards) and `hessian` is that of the l2
     term, which is the second derivative everywhere but at kinks.
     """
+
+    largest_curvature = None
 
     def sample_losses(self, scores: Vector, labels: Floats) -> Vector:
         """Return max(0, 1 - y s)."""

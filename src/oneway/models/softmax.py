@@ -138,6 +138,12 @@ class SoftmaxRegression(Model):
                 f"give more num_classes"
             )
 
+    def curvature_bounds(self, features: Floats) -> Vector:
+        """Return ||a||^2 / 2 + l2 for every row: diag(p) - p p^T has no eigenvalue above 1/2."""
+        squares = np.einsum("nf,nf->n", features, features) + int(self.intercept)
+        bounds: Vector = 0.5 * squares + self.l2
+        return bounds
+
     def describe(self) -> dict[str, Any]:
         """Return the model's name and parameters in terms JSON can hold."""
         return {"model": "SoftmaxRegression", **asdict(self)}

@@ -1,0 +1,1 @@
+"""Push-sum as one peer sees it: a pure state machine whose mass is exact."""

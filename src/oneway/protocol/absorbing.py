@@ -1,0 +1,105 @@
+"""Taking in a newer total: what is allowed, what is clipped, and the first inflow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from oneway.protocol.fixed_point import ONE, Fixed, fixed, largest, mass_of, numerator_of, ratio
+from oneway.protocol.messages import Close, Data
+from oneway.protocol.rules import Rules
+from oneway.protocol.state import InEdge, PeerState
+
+ROUNDING = 2
+"""Units by which the floor of a share may leave the radius, per push."""
+
+
+@dataclass(frozen=True)
+class Objection:
+    """Why a message was refused: a word to count it by, and a sentence about this one."""
+
+    kind: str
+    sentence: str
+
+
+@dataclass(frozen=True, eq=False)
+class Absorbed:
+    """What came of a message.
+
+    Attributes:
+        state: The state to go on with; the old one if the message was refused.
+        strike: Why an honest peer would not have said this; None if it may have.
+        clipped: How far beyond the limit the sender's model lay, as a distance; 0 if it did not.
+    """
+
+    state: PeerState
+    strike: Objection | None = None
+    clipped: float = 0.0
+
+
+def absorb(state: PeerState, edge: InEdge, message: Data | Close, rules: Rules) -> Absorbed:
+    """Add what is new in a total to `holding`, and remember the total as heard."""
+    if message.total.shape != edge.heard.shape:
+        wanted, got = len(edge.heard) - 1, len(message.total) - 1
+        return Absorbed(
+            state, Objection("dimension", f"its model has {got} parameters instead of {wanted}")
+        )
+    delta = message.total - edge.heard
+    strike = objection(delta, message.seq - edge.seq, rules)
+    if strike is not None:
+        return Absorbed(state, strike)
+    excess, distance = _excess(state, delta, rules)
+    edge = replace(edge, heard=message.total, seq=message.seq, tag=message.tag)
+    taken = replace(
+        state,
+        holding=state.holding + delta - excess,
+        clipped=state.clipped + excess,
+        in_={**state.in_, (edge.sender, edge.epoch): edge},
+    )
+    if not state.has_minted and mass_of(delta) > 0:
+        # Minted at the model that arrived, a newcomer does not pull the others back to its start.
+        taken = mint(taken, ratio(delta))
+    return Absorbed(taken, clipped=distance)
+
+
+def objection(delta: Fixed, pushes: int, rules: Rules) -> Objection | None:
+    """Why no honest peer would hand over this in so many pushes; None if one may."""
+    mass = mass_of(delta)
+    if mass < 0:
+        return Objection("shrinking mass", f"its mass shrinks by {-mass / ONE:.6g}")
+    if mass > rules.mass_cap * ONE * pushes:
+        return Objection(
+            "mass above the cap",
+            f"it hands over a mass of {mass / ONE:.6g} in {pushes} pushes; the cap for one is "
+            f"{rules.mass_cap:g}",
+        )
+    # The part of one in 2^40 is for shares rounded in float64.
+    if largest(delta) > rules.radius * mass * (1 + 2**-40) + ROUNDING * pushes:
+        return Objection(
+            "outside the radius", f"its estimate lies outside the radius of {rules.radius:g}"
+        )
+    return None
+
+
+def mint(state: PeerState, at: np.ndarray) -> PeerState:
+    """Bring one unit of mass into the network, at a model."""
+    minted = fixed(at, 1.0)
+    return replace(state, minted=minted, holding=state.holding + minted)
+
+
+def _excess(state: PeerState, delta: Fixed, rules: Rules) -> tuple[Fixed, float]:
+    """What of a delta lies too far from the own estimate, and how far beyond the limit."""
+    nothing = np.zeros_like(delta)
+    mass = mass_of(delta)
+    if mass == 0 or not state.is_sound(rules.radius, rules.mass_floor):
+        return nothing, 0.0
+    own = ratio(state.holding)
+    away = ratio(delta) - own
+    distance = float(np.linalg.norm(away))
+    # Relative to the own size, so that a model may grow to any, in steps.
+    limit = rules.clip * (1.0 + float(np.linalg.norm(own)))
+    if distance <= limit:
+        return nothing, 0.0
+    kept = own + away * (limit / distance)
+    return fixed(numerator_of(delta) - kept * (mass / ONE)), distance - limit

@@ -1,0 +1,79 @@
+"""Numerator and mass as whole numbers: sums are exact, NaN cannot be represented.
+
+A `Fixed` is one int64 vector `(numerator..., mass)` in units of 2^-40. Sums wrap; a difference of
+two running totals is exact however often they wrapped, as long as the difference itself fits.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oneway.records import Vector
+
+Fixed: TypeAlias = NDArray[np.int64]
+"""`(numerator..., mass)` in units of 2^-40."""
+
+FRACTION_BITS = 40
+ONE = 1 << FRACTION_BITS
+"""One unit of mass."""
+
+LARGEST = float(1 << 62)
+"""Numbers beyond this many units are refused: a sum of two must still fit."""
+
+
+def zeros(dim: int) -> Fixed:
+    """Nothing: no numerator, no mass."""
+    return np.zeros(dim + 1, dtype=np.int64)
+
+
+def fixed(numerator: Vector, mass: float = 0.0) -> Fixed:
+    """The nearest whole numbers of units.
+
+    Raises:
+        OverflowError: If a number is not finite or does not fit.
+
+    >>> fixed(np.array([0.5, -2.0]), 1.0) / ONE
+    array([ 0.5, -2. ,  1. ])
+    """
+    scaled = np.rint(np.append(numerator, mass) * ONE)
+    if not (np.abs(scaled) < LARGEST).all():
+        raise OverflowError("a number does not fit into 63 bits at a resolution of 2^-40")
+    units: Fixed = scaled.astype(np.int64)
+    return units
+
+
+def mass_of(amount: Fixed) -> int:
+    """The mass, in units."""
+    return int(amount[-1])
+
+
+def numerator_of(amount: Fixed) -> Vector:
+    """The numerator z, as ordinary numbers."""
+    numerator: Vector = amount[:-1] / ONE
+    return numerator
+
+
+def ratio(amount: Fixed) -> Vector:
+    """The model that an amount with a mass carries: x = z / omega."""
+    estimate: Vector = amount[:-1] / float(amount[-1])
+    return estimate
+
+
+def portion(amount: Fixed, share: float) -> Fixed:
+    """The floor of a share; what is left over is whatever the caller subtracts it from.
+
+    >>> portion(np.array([7, -7, 4]), 0.5)
+    array([ 3, -4,  2])
+    """
+    units: Fixed = np.floor(amount * share).astype(np.int64)
+    return units
+
+
+def largest(amount: Fixed) -> int:
+    """The largest absolute number of the numerator, in units."""
+    # The absolute value of the smallest int64 does not fit: take both ends as Python integers.
+    numerator = amount[:-1]
+    return max(int(numerator.max(initial=0)), -int(numerator.min(initial=0)))

@@ -1,0 +1,31 @@
+"""The numbers that the rules of the protocol refer to."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What one peer allows, and by what it recognises itself.
+
+    Sender and receiver must agree on `mass_cap` and `radius`, or honest pushes would be rejected:
+    they belong to the shared task. The rest is each peer's own affair.
+
+    Attributes:
+        secret: For tags on one's own totals; must survive a restored backup.
+        window: How many totals may be unacknowledged: a silent receiver can drain no more.
+        mass_cap: The most mass that one push may carry.
+        radius: The largest absolute parameter of an estimate.
+        mass_floor: At or below this mass, a peer keeps what it has.
+        clip: How far from one's own estimate a sender's model may lie, relative to 1 + the norm of
+            that estimate; the rest is dropped.
+    """
+
+    secret: bytes
+    window: int = 16
+    mass_cap: float = 16.0
+    radius: float = 1000.0
+    mass_floor: float = 0.01
+    clip: float = math.inf

@@ -1,0 +1,172 @@
+"""All that a peer must never forget, as frozen values: a state in, a new state out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TypeAlias
+
+from oneway.protocol.fixed_point import ONE, Fixed, largest, mass_of, ratio, zeros
+from oneway.protocol.tags import NO_TAG
+from oneway.records import Vector
+
+Key: TypeAlias = bytes
+"""A peer's public key."""
+
+EdgeId: TypeAlias = tuple[Key, int]
+"""The peer at the other end, and the epoch of the edge."""
+
+
+class OutPhase(StrEnum):
+    """What the sender of an edge is doing."""
+
+    OPEN = "open"
+    RESYNC = "resync"
+    """Asking the receiver what it heard; nothing is handed over meanwhile."""
+    CLOSING = "closing"
+    """Trust was withdrawn; waiting to hear how much had arrived."""
+    DEAD = "dead"
+    """The receiver is presumed dead; what it never acknowledged was taken back."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class OutEdge:
+    """What I handed to one receiver.
+
+    Attributes:
+        ledger: The receiver's ledger; 0 until it has told.
+        session: Grows whenever I may have forgotten what I sent.
+        granted: The boot of the receiver in which it took up the session.
+        seq: Number of the last total.
+        acked: Number of the last total that the receiver is known to hold.
+        totals: Running totals by number, from `acked` to `seq`.
+        their_boot: The newest boot of the receiver that I heard of.
+    """
+
+    receiver: Key
+    epoch: int
+    session: int
+    phase: OutPhase
+    totals: Mapping[int, Fixed]
+    seq: int = 0
+    acked: int = 0
+    ledger: int = 0
+    granted: int = 0
+    their_boot: int = 0
+
+    @property
+    def sent(self) -> Fixed:
+        """All that was ever handed over."""
+        return self.totals[self.seq]
+
+    @property
+    def confirmed(self) -> Fixed:
+        """All that the receiver is known to hold."""
+        return self.totals[self.acked]
+
+    @property
+    def counted(self) -> Fixed:
+        """What the ledger counts as handed over: of the dead, only what was confirmed."""
+        return self.confirmed if self.phase is OutPhase.DEAD else self.sent
+
+    @property
+    def in_flight(self) -> int:
+        """How many totals are not yet acknowledged."""
+        return self.seq - self.acked
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class InEdge:
+    """What I heard from one sender: its `seq`-th total, with the sender's tag.
+
+    A session counts only together with the boot in which it was taken up. Restored from a backup
+    twice, a peer could otherwise know the session from one life, and have answered in another.
+    """
+
+    sender: Key
+    epoch: int
+    heard: Fixed
+    seq: int = 0
+    tag: bytes = NO_TAG
+    session: int = 0
+    granted: int = 0
+    closed: bool = False
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Settled:
+    """An edge that is closed on both sides, and the total it ended with."""
+
+    receiver: Key
+    epoch: int
+    ledger: int
+    seq: int
+    total: Fixed
+    their_boot: int
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class PeerState:
+    """One peer: what it holds, where that came from, and where it went.
+
+    The ledger identity holds at every moment (`audit.check_identity`):
+
+        holding = minted - gradient_steps - clipped + sum(heard) - sum(handed over)
+
+    Attributes:
+        ledger: A random number that names this state's history; a lost disk means a new one.
+        boot: A stamp that grows with every start of the process.
+        holding: z and omega.
+        minted: What this peer brought into the network: nothing, or one unit of mass at a model.
+        gradient_steps: The sum of the steps taken, for the audit.
+        clipped: What senders tried to move this peer by beyond the limit; dropped, for the audit.
+        settled: Edges closed on both sides. Kept for ever: a receiver restored from a backup may
+            come back with them, and to have forgotten them would cost their mass.
+        leaving: Whether the peer is handing everything over.
+    """
+
+    ledger: int
+    boot: int
+    holding: Fixed
+    minted: Fixed
+    gradient_steps: Fixed
+    clipped: Fixed
+    out: Mapping[EdgeId, OutEdge] = field(default_factory=dict)
+    in_: Mapping[EdgeId, InEdge] = field(default_factory=dict)
+    settled: Mapping[EdgeId, Settled] = field(default_factory=dict)
+    leaving: bool = False
+
+    @classmethod
+    def new(cls, dim: int, ledger: int, boot: int) -> PeerState:
+        """A peer that has nothing yet, not even mass."""
+        return cls(ledger, boot, zeros(dim), zeros(dim), zeros(dim), zeros(dim))
+
+    @property
+    def dim(self) -> int:
+        """The number of parameters."""
+        return len(self.holding) - 1
+
+    @property
+    def mass(self) -> float:
+        """omega, as an ordinary number."""
+        return mass_of(self.holding) / ONE
+
+    @property
+    def has_minted(self) -> bool:
+        """Whether this peer has brought its unit of mass."""
+        return mass_of(self.minted) > 0
+
+    @property
+    def estimate(self) -> Vector | None:
+        """The model to predict with, x = z / omega; None without a positive mass."""
+        return ratio(self.holding) if mass_of(self.holding) > 0 else None
+
+    def is_sound(self, radius: float, mass_floor: float) -> bool:
+        """Whether the estimate may be shown to others.
+
+        It may not while the mass is at the floor, or while the peer, restored from a backup, has
+        heard back from some of its edges only: its estimate can then be anything.
+        """
+        mass = mass_of(self.holding)
+        return mass > mass_floor * ONE and largest(self.holding) <= radius * mass

@@ -1,0 +1,38 @@
+"""Digests of totals, and the sender's own signature over them.
+
+A sender that was restored from a backup must believe its receiver about what it once sent. It
+believes only what carries its own tag: otherwise a receiver could claim to have heard more than was
+ever sent, and rob it. Only the sender checks its tags, so a keyed hash is signature enough.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from hmac import compare_digest
+from struct import pack
+
+from oneway.protocol.fixed_point import Fixed
+
+SIZE = 16
+"""Bytes of a digest and of a tag."""
+
+NO_TAG = bytes(SIZE)
+"""Carried by claims about totals of zero, which need no proof."""
+
+
+def digest_of(total: Fixed) -> bytes:
+    """A hash of the total's bytes, little endian whatever the machine is."""
+    return blake2b(total.astype("<i8", copy=False).data, digest_size=SIZE).digest()
+
+
+def sign(secret: bytes, ledger: int, receiver: bytes, epoch: int, seq: int, digest: bytes) -> bytes:
+    """The tag by which the sender with this ledger recognises its own total again."""
+    statement = pack("<QQQ", ledger, epoch, seq) + digest + receiver
+    return blake2b(statement, key=secret, digest_size=SIZE, person=b"oneway total").digest()
+
+
+def is_mine(
+    tag: bytes, secret: bytes, ledger: int, receiver: bytes, epoch: int, seq: int, digest: bytes
+) -> bool:
+    """Whether I, with this ledger, once sent this total to this receiver."""
+    return compare_digest(tag, sign(secret, ledger, receiver, epoch, seq, digest))
