@@ -6,7 +6,7 @@ LAB := $(VENV)/.lab
 DEV := $(VENV)/.dev
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable
 
-.PHONY: demo test check lint bench clean help
+.PHONY: demo test check lint fuzz bench clean help
 
 help: ## Say what there is to make
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -14,11 +14,11 @@ help: ## Say what there is to make
 $(LAB): pyproject.toml
 	@echo "Setting up $(VENV): the first time takes a minute or two."
 	$(PYTHON) -m venv $(VENV)
-	$(INSTALL) '.[lab]'
+	$(INSTALL) '.[lab,serve]'
 	@touch $@
 
 $(DEV): $(LAB)
-	$(INSTALL) '.[lab,dev]'
+	$(INSTALL) '.[lab,serve,dev]'
 	@touch $@
 
 demo: $(LAB) ## Five methods on real flights over a one-way graph; writes oneway-demo/
@@ -35,6 +35,9 @@ lint: $(DEV) ## Formatting, types and the layer contracts
 	$(BIN)/lint-imports
 
 check: lint test ## What CI runs
+
+fuzz: $(DEV) ## Ten thousand schedules of faults against the protocol, a quarter of an hour
+	ONEWAY_FUZZ_SCHEDULES=10000 $(BIN)/python -m pytest -n 2 --dist load tests/protocol/test_fuzz.py
 
 bench: $(LAB) ## Speed and memory, as ratios measured in one run
 	$(BIN)/python benchmarks/engines.py

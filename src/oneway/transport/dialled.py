@@ -1,0 +1,190 @@
+"""The sending end: one DEALER for one receiver, which accepts no other key at the other end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import struct
+from collections.abc import Callable
+
+import zmq
+
+from oneway.transport.address import parse_address
+from oneway.transport.base import Arrival, Key, Link, LinkState
+from oneway.transport.limits import Limits
+from oneway.transport.losses import LossCounter
+from oneway.transport.sockets import (
+    DIALLING_THREAD,
+    DONT_WAIT,
+    Context,
+    Identity,
+    Socket,
+    Watched,
+    encrypted_socket,
+    milliseconds,
+    skip_rest,
+)
+
+_FATES = (
+    zmq.EVENT_CONNECTED
+    | zmq.EVENT_CLOSED
+    | zmq.EVENT_DISCONNECTED
+    | zmq.EVENT_HANDSHAKE_SUCCEEDED
+    | zmq.EVENT_HANDSHAKE_FAILED_AUTH
+)
+
+
+class Dialled:
+    """A connection to one receiver that is made again whenever it is lost.
+
+    ZeroMQ reconnects by itself after a lost connection, but gives up for good after a refusal or a
+    malformed answer, and says so nowhere. So whatever the cause, a connection that has been down
+    for `limits.redial` seconds is dialled afresh.
+
+    Attributes:
+        address: What was dialled.
+        link: How the connection is doing.
+        listed: Whether the transport has it on its list of what to read from.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        identity: Identity,
+        receiver: Key,
+        address: str,
+        limits: Limits,
+        loop: asyncio.AbstractEventLoop,
+        clock: Callable[[], float],
+        losses: LossCounter,
+        on_readable: Callable[[Dialled], None],
+    ) -> None:
+        self.address = address
+        self.link = Link("connecting", clock())
+        self.listed = False
+        self._context = context
+        self._identity = identity
+        self._receiver = receiver
+        self._place = parse_address(address)
+        self._endpoint = f"tcp://{self._place}"
+        self._limits = limits
+        self._loop = loop
+        self._clock = clock
+        self._losses = losses
+        self._on_readable = on_readable
+        self._attempts = itertools.count()
+        self._open()
+
+    def push(self, frame: bytes) -> None:
+        """Send; lost if the connection is down or its queue is full."""
+        try:
+            self._watched.socket.send(frame, DONT_WAIT)
+        except zmq.Again:
+            self._losses.unsent += 1
+        if not self.listed:
+            self._watched.look()
+
+    def take(self) -> Arrival | None:
+        """Read one reply; None if it was malformed.
+
+        Raises:
+            zmq.Again: There is none.
+        """
+        socket = self._watched.socket
+        part = socket.recv(DONT_WAIT, copy=False)
+        if part.more:
+            skip_rest(socket)
+            self._losses.malformed += 1
+            return None
+        if len(part) > self._limits.max_frame:
+            self._losses.oversized += 1
+            return None
+        return Arrival(self._receiver, part.bytes, "reply")
+
+    def close(self) -> None:
+        """Hang up; what is queued is lost."""
+        self._stop_timer()
+        self._watched.socket.disable_monitor()
+        self._monitor.close()
+        self._watched.close()
+
+    def _open(self) -> None:
+        dealer = encrypted_socket(self._context, zmq.DEALER, self._identity, self._limits)
+        dealer.set(zmq.CURVE_SERVERKEY, self._receiver)
+        # Frames are queued only while the connection is up, and are gone when it breaks: they hold
+        # running totals, and those of before the break would only delay the newest. ZMQ_CONFLATE
+        # (keep the last frame) would fit too, but one connection carries several kinds of message.
+        dealer.set(zmq.IMMEDIATE, 1)
+        dealer.set(zmq.RECONNECT_IVL, milliseconds(self._limits.reconnect))
+        dealer.set(zmq.RECONNECT_IVL_MAX, milliseconds(self._limits.reconnect_max))
+        dealer.set(zmq.AFFINITY, DIALLING_THREAD)
+        # A name may stand for either family, and ZeroMQ tries only one address: take turns.
+        odd_attempt = next(self._attempts) % 2 == 1
+        kind = self._place.kind
+        dealer.set(zmq.IPV6, int(kind == "ipv6" or (kind == "name" and odd_attempt)))
+        self._monitor = Watched(self._monitor_of(dealer), self._loop, self._follow)
+        self._watched = Watched(dealer, self._loop, lambda: self._on_readable(self))
+        self._answered = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._start_timer()
+        dealer.connect(self._endpoint)
+
+    def _monitor_of(self, dealer: Socket) -> Socket:
+        address = f"inproc://monitor-{id(self)}-{id(dealer)}"
+        dealer.monitor(address, _FATES)
+        monitor = self._context.socket(zmq.PAIR)
+        monitor.set(zmq.LINGER, 0)
+        monitor.connect(address)
+        return monitor
+
+    def _follow(self) -> None:
+        while True:
+            try:
+                head, _endpoint = self._monitor.socket.recv_multipart(DONT_WAIT)
+            except zmq.Again:
+                return
+            self._note(zmq.Event(struct.unpack_from("=H", head)[0]))
+
+    def _note(self, event: zmq.Event) -> None:
+        if event == zmq.EVENT_CONNECTED:
+            self._answered = True
+            return
+        if event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
+            self._stop_timer()
+            self._become("connected")
+        elif event == zmq.EVENT_HANDSHAKE_FAILED_AUTH:
+            self._become("refused")
+        elif event == zmq.EVENT_CLOSED:
+            self._become("connecting")
+        elif event == zmq.EVENT_DISCONNECTED:
+            self._start_timer()
+            self._note_end()
+        self._answered = False
+
+    def _note_end(self) -> None:
+        if self._answered:
+            # It was there and left before it had proven its key: perhaps it has another one.
+            self._become("stranger")
+            # ZeroMQ counts an answer as a success and would be back at once, ten times a second.
+            with contextlib.suppress(zmq.ZMQError):
+                self._watched.socket.disconnect(self._endpoint)
+        elif self.link.state == "connected":
+            self._become("connecting")
+
+    def _become(self, state: LinkState) -> None:
+        if state != self.link.state:
+            self.link = Link(state, self._clock())
+
+    def _start_timer(self) -> None:
+        if self._timer is None:
+            self._timer = self._loop.call_later(self._limits.redial, self._redial)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _redial(self) -> None:
+        self.close()
+        self._open()

@@ -1,0 +1,98 @@
+"""Worlds in which every transport is put through the same checks."""
+
+import asyncio
+import hashlib
+import itertools
+import random
+from collections.abc import Callable
+from typing import ClassVar
+
+import pytest
+
+from oneway.transport import Faults, Faulty, Limits, MemoryNetwork, Transport
+from oneway.transport.checks import World
+from oneway.transport.zeromq import ZeroMQ
+
+FAST = Limits(
+    max_frame=10_000, heartbeat=1.0, reconnect=0.01, reconnect_max=0.1, redial=0.2, handshake=2.0
+)
+
+
+def secret_of(name: str) -> bytes:
+    """A secret key for every name, the same in every test."""
+    return hashlib.sha256(name.encode()).digest()
+
+
+class MemoryWorld:
+    max_frame = FAST.max_frame
+
+    def __init__(self) -> None:
+        self.network = MemoryNetwork(self.max_frame)
+        self._free = itertools.count()
+
+    async def start(self, name: str, address: str | None = None) -> Transport:
+        return self.network.endpoint(secret_of(name), address or f"place {next(self._free)}")
+
+    async def pass_time(self) -> None:
+        self.network.deliver_all()
+        await asyncio.sleep(0)
+
+
+class ZeroMQWorld:
+    max_frame = FAST.max_frame
+
+    async def start(self, name: str, address: str | None = None) -> Transport:
+        return ZeroMQ.listen(secret_of(name), address or "127.0.0.1:0", FAST)
+
+    async def pass_time(self) -> None:
+        await asyncio.sleep(0.005)
+
+
+def wrapped(transport: Transport, faults: Faults) -> Faulty:
+    later = asyncio.get_running_loop().call_later
+    return Faulty(transport, faults, random.Random(transport.address), later)
+
+
+class FaultyMemoryWorld(MemoryWorld):
+    faults: ClassVar[Faults] = Faults()
+
+    async def start(self, name: str, address: str | None = None) -> Transport:
+        return wrapped(await super().start(name, address), self.faults)
+
+
+class FaultyZeroMQWorld(ZeroMQWorld):
+    async def start(self, name: str, address: str | None = None) -> Transport:
+        return wrapped(await super().start(name, address), Faults())
+
+
+class LossyMemoryWorld(FaultyMemoryWorld):
+    faults = Faults(loss=0.3, duplicate=0.3, reorder=0.3)
+
+
+WORLDS = {
+    "memory": MemoryWorld,
+    "zeromq": ZeroMQWorld,
+    "faulty memory": FaultyMemoryWorld,
+    "faulty zeromq": FaultyZeroMQWorld,
+    "lossy memory": LossyMemoryWorld,
+}
+
+
+@pytest.fixture(params=WORLDS.values(), ids=WORLDS.keys())
+def new_world(request: pytest.FixtureRequest) -> Callable[[], World]:
+    return request.param
+
+
+@pytest.fixture(scope="session")
+def memory_world() -> type[MemoryWorld]:
+    return MemoryWorld
+
+
+@pytest.fixture(scope="session")
+def listen() -> Callable[..., ZeroMQ]:
+    """Start a ZeroMQ transport on loopback by name; its keys follow from the name."""
+
+    def listen(name: str, address: str = "127.0.0.1:0", limits: Limits = FAST) -> ZeroMQ:
+        return ZeroMQ.listen(secret_of(name), address, limits)
+
+    return listen

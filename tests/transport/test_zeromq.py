@@ -1,0 +1,376 @@
+"""The real network, on loopback."""
+
+import asyncio
+import select
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+import zmq
+
+from oneway.errors import ConfigError, KeyFileError, TransportError
+from oneway.transport import Arrival, Limits, listener
+from oneway.transport.zeromq import ZeroMQ
+
+WAIT = 30.0
+
+
+def run(scenario):
+    async def bounded():
+        async with asyncio.timeout(WAIT):
+            return await scenario()
+
+    return asyncio.run(bounded())
+
+
+async def connected(sender, receiver):
+    """Dial, admit, and wait until frames can flow."""
+    receiver.admit(None)
+    sender.dial(receiver.key, receiver.address)
+    while sender.links[receiver.key].state != "connected":
+        await asyncio.sleep(0.002)
+
+
+def open_descriptors():
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def test_no_wake_up_is_lost_in_thousands_of_round_trips(listen):
+    """Nothing is sent twice here: a single arrival that nobody is woken for would hang."""
+
+    async def scenario():
+        alice, bob = listen("alice"), listen("bob")
+        await connected(alice, bob)
+        await connected(bob, alice)
+        left = 1000
+
+        async def answer(peer):
+            while left:
+                arrival = await peer.receive()
+                if arrival.via == "push":
+                    peer.reply(arrival.peer, arrival.frame)
+                else:
+                    answers.release()
+
+        answers = asyncio.Semaphore(0)
+        tasks = [asyncio.ensure_future(answer(peer)) for peer in (alice, bob)]
+        while left:
+            alice.push(bob.key, b"%d" % left)
+            bob.push(alice.key, b"%d" % left)
+            await answers.acquire()
+            await answers.acquire()
+            left -= 1
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        assert alice.losses == bob.losses == type(alice.losses)()
+        await alice.close()
+        await bob.close()
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("via", ["push", "reply"])
+def test_a_send_that_swallows_the_signal_of_an_arrival_passes_it_on(listen, via):
+    """ZeroMQ signals an arrival once, and any call on the socket may be the one that hears it."""
+
+    async def scenario():
+        alice, bob = listen("alice"), listen("bob")
+        await connected(alice, bob)
+        alice.push(bob.key, b"hello")
+        await bob.receive()
+        receiver = bob if via == "push" else alice
+        waiting = asyncio.ensure_future(receiver.receive())
+        await asyncio.sleep(0)
+        # From here on without a turn for the event loop, which would hear the signal first.
+        if via == "push":
+            alice.push(bob.key, b"awaited")
+            watched, send = bob._listener._watched, lambda: bob.reply(alice.key, b"meanwhile")
+        else:
+            bob.reply(alice.key, b"awaited")
+            dialled = alice._dialled[bob.key]
+            watched, send = dialled._watched, lambda: alice.push(bob.key, b"meanwhile")
+        descriptor = watched.socket.get(zmq.FD)
+        assert select.select([descriptor], [], [], WAIT)[0]
+        while select.select([descriptor], [], [], 0)[0]:
+            send()
+            # ZeroMQ looks for signals at most once per millisecond of sending.
+            select.select([], [], [], 0.002)
+        assert (await waiting).frame == b"awaited"
+        await alice.close()
+        await bob.close()
+
+    for _ in range(5):
+        run(scenario)
+
+
+def test_hanging_up_forgets_the_replies_that_were_not_read(listen):
+    async def scenario():
+        alice, bob = listen("alice"), listen("bob")
+        await connected(alice, bob)
+        alice.push(bob.key, b"question")
+        await bob.receive()
+        bob.reply(alice.key, b"answer")
+        while not alice._ready:
+            await asyncio.sleep(0.002)
+        alice.hang_up(bob.key)
+        assert alice.receive_now() is None
+        await alice.close()
+        await bob.close()
+
+    run(scenario)
+
+
+def test_a_port_in_use_gets_a_sentence(listen):
+    async def scenario():
+        alice = listen("alice")
+        with pytest.raises(TransportError) as caught:
+            listen("bob", alice.address)
+        assert str(caught.value) == (
+            f"cannot listen on {alice.address}: the port is in use by another program; choose "
+            'another with listen = "host:port" in peer.toml'
+        )
+        await alice.close()
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("address", "complaint"),
+    [
+        ("192.0.2.1:7001", "the address is not one of this machine's"),
+        ("no-such-host.invalid:7001", "no host is known by that name"),
+        ("127.0.0.1", "has no port"),
+    ],
+)
+def test_an_address_that_cannot_be_listened_on_gets_a_sentence(listen, address, complaint):
+    async def scenario():
+        with pytest.raises(TransportError, match=complaint):
+            listen("alice", address)
+
+    run(scenario)
+
+
+def test_a_secret_of_the_wrong_length_gets_a_sentence():
+    async def scenario():
+        with pytest.raises(KeyFileError, match="has 31 bytes, but a Curve25519 secret has 32"):
+            ZeroMQ.listen(bytes(31), "127.0.0.1:0")
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("field", ["max_frame", "queue", "heartbeat", "redial"])
+def test_limits_must_be_positive(field):
+    with pytest.raises(ConfigError, match=f"{field} is 0, but it must be positive"):
+        Limits(**{field: 0})
+
+
+def test_a_failed_start_leaves_nothing_behind(listen):
+    async def scenario():
+        alice = listen("alice")
+        before = threading.active_count(), open_descriptors()
+        for _ in range(3):
+            with pytest.raises(TransportError):
+                listen("bob", alice.address)
+        assert (threading.active_count(), open_descriptors()) == before
+        await alice.close()
+
+    run(scenario)
+
+
+def test_closing_frees_every_descriptor(listen):
+    async def scenario():
+        # Once before counting: the first close starts the event loop's own worker thread.
+        await listen("alice").close()
+        before = open_descriptors()
+        alice, bob = listen("alice"), listen("bob")
+        await connected(alice, bob)
+        alice.dial(bytes(range(32)), "127.0.0.1:9")
+        alice.push(bob.key, b"hello")
+        await bob.receive()
+        await alice.close()
+        await bob.close()
+        assert open_descriptors() == before
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("address", ["localhost:0", "127.0.0.1:0", "[::1]:0"])
+def test_names_and_numbers_of_both_families_work(listen, address):
+    if address.startswith("[") and not _has_ipv6():
+        pytest.skip("this machine has no IPv6 loopback")
+
+    async def scenario():
+        alice, bob = listen("alice", address), listen("bob", address)
+        await connected(alice, bob)
+        alice.push(bob.key, b"hello")
+        assert await bob.receive() == Arrival(alice.key, b"hello", "push")
+        await alice.close()
+        await bob.close()
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:0", "[::1]:0"])
+def test_a_name_is_dialled_whichever_family_it_stands_for(listen, address):
+    if address.startswith("[") and not _has_ipv6_localhost():
+        pytest.skip("localhost does not stand for ::1 on this machine")
+
+    async def scenario():
+        alice, bob = listen("alice"), listen("bob", address)
+        bob.admit(None)
+        alice.dial(bob.key, f"localhost:{bob.address.rpartition(':')[2]}")
+        while alice.links[bob.key].state != "connected":
+            await asyncio.sleep(0.002)
+        await alice.close()
+        await bob.close()
+
+    run(scenario)
+
+
+def test_a_malformed_address_is_not_dialled_and_keeps_the_old_connection(listen):
+    async def scenario():
+        alice, bob = listen("alice"), listen("bob")
+        await connected(alice, bob)
+        with pytest.raises(TransportError, match="has no port"):
+            alice.dial(bob.key, "nowhere")
+        alice.push(bob.key, b"still there")
+        assert (await bob.receive()).frame == b"still there"
+        await alice.close()
+        await bob.close()
+
+    run(scenario)
+
+
+def test_an_absent_receiver_costs_no_memory(listen):
+    async def scenario():
+        alice, bob = listen("alice"), listen("bob")
+        alice.dial(bob.key, bob.address)
+        await bob.close()
+        for _ in range(10_000):
+            alice.push(bob.key, bytes(1000))
+        assert alice.losses.unsent == 10_000
+        await alice.close()
+
+    run(scenario)
+
+
+def test_what_was_queued_for_a_receiver_that_died_is_not_sent_to_its_next_life(listen):
+    """A frame carries a running total: one of before the break would only delay the newest."""
+
+    async def scenario():
+        alice, bob = listen("alice"), listen("bob")
+        await connected(alice, bob)
+        address, key = bob.address, bob.key
+        await bob.close()
+        while alice.links[key].state == "connected":
+            await asyncio.sleep(0.002)
+        alice.push(key, b"stale")
+        bob = listen("bob", address)
+        bob.admit(None)
+        while alice.links[key].state != "connected":
+            await asyncio.sleep(0.002)
+        alice.push(key, b"fresh")
+        assert (await bob.receive()).frame == b"fresh"
+        await alice.close()
+        await bob.close()
+
+    run(scenario)
+
+
+def test_links_remember_since_when(listen):
+    async def scenario():
+        now = 100.0
+        alice = ZeroMQ.listen(bytes(range(32)), "127.0.0.1:0", clock=lambda: now)
+        bob = listen("bob")
+        bob.admit(None)
+        alice.dial(bob.key, bob.address)
+        assert alice.links[bob.key].since == 100.0
+        now = 107.0
+        while alice.links[bob.key].state != "connected":
+            await asyncio.sleep(0.002)
+        assert alice.links[bob.key].since == 107.0
+        await alice.close()
+        await bob.close()
+
+    run(scenario)
+
+
+def test_ways_back_are_remembered_for_a_bounded_number_of_senders(listen, monkeypatch):
+    monkeypatch.setattr(listener, "MAX_ROUTES", 2)
+
+    async def scenario():
+        bob = listen("bob")
+        senders = [listen(name) for name in ("alice", "carol", "dave")]
+        for sender in senders:
+            await connected(sender, bob)
+            sender.push(bob.key, b"hello")
+            await bob.receive()
+        for sender in senders:
+            bob.reply(sender.key, b"answer")
+        assert bob.losses.unsent == 1
+        for sender in senders[1:]:
+            assert (await sender.receive()).frame == b"answer"
+        for peer in (bob, *senders):
+            await peer.close()
+
+    run(scenario)
+
+
+class Endless:
+    """An inlet that always has something, or always something refused."""
+
+    listed = True
+
+    def __init__(self, arrival):
+        self.arrival = arrival
+
+    def take(self):
+        return self.arrival
+
+
+@pytest.mark.parametrize("arrival", [Arrival(bytes(32), b"more", "push"), None])
+def test_other_tasks_run_while_frames_pour_in(listen, arrival):
+    async def scenario():
+        bob = listen("bob")
+        bob._ready.append(Endless(arrival))
+        turns = 0
+
+        async def receive():
+            while True:
+                await bob.receive()
+
+        receiving = asyncio.ensure_future(receive())
+        while turns < 10:
+            turns += 1
+            await asyncio.sleep(0)
+        receiving.cancel()
+        await asyncio.gather(receiving, return_exceptions=True)
+        await bob.close()
+
+    run(scenario)
+
+
+def test_the_package_does_not_load_zeromq():
+    code = "import sys, oneway.transport; sys.exit('zmq' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def _has_ipv6():
+    try:
+        with socket.socket(socket.AF_INET6) as probe:
+            probe.bind(("::1", 0))
+    except OSError:
+        return False
+    return True
+
+
+def _has_ipv6_localhost():
+    try:
+        found = socket.getaddrinfo("localhost", 1, family=socket.AF_INET6)
+    except OSError:
+        return False
+    return _has_ipv6() and any(place[0] == "::1" for *_, place in found)
