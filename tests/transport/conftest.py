@@ -10,7 +10,7 @@ from typing import ClassVar
 import pytest
 
 from oneway.transport import Faults, Faulty, Limits, MemoryNetwork, Transport
-from oneway.transport.checks import World
+from oneway.transport.check_steps import World
 from oneway.transport.zeromq import ZeroMQ
 
 FAST = Limits(

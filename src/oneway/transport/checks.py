@@ -8,31 +8,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Protocol, TypeAlias
+from functools import partial
+from typing import TypeAlias
 
 from oneway.errors import TransportError
-from oneway.transport.base import Arrival, Transport, Via
-
-PATIENCE = 30.0
-"""Seconds after which what did not happen never will: far more than a slow machine needs."""
-
-
-class World(Protocol):
-    """Where transports are started; how its time passes is its own affair."""
-
-    @property
-    def max_frame(self) -> int:
-        """The size limit of all frames, in bytes."""
-        ...
-
-    async def start(self, name: str, address: str | None = None) -> Transport:
-        """Start a transport; the same name has the same key, and no address means any free one."""
-        ...
-
-    async def pass_time(self) -> None:
-        """Let frames move: deliver them all, or let real time pass."""
-        ...
-
+from oneway.transport.base import Arrival
+from oneway.transport.check_steps import (
+    World,
+    answer_until_taken,
+    close,
+    edge,
+    push_until_taken,
+    rest,
+    send_until_taken,
+    until,
+    wake,
+)
 
 Check: TypeAlias = Callable[[World], Coroutine[None, None, None]]
 
@@ -49,45 +40,45 @@ async def check_a_frame_reaches_the_one_addressed_and_says_who_sent(world: World
     for receiver in (bob, carol):
         receiver.admit(None)
         alice.dial(receiver.key, receiver.address)
-    for_bob = await _push_until_taken(world, alice, bob, b"for bob")
-    for_carol = await _push_until_taken(world, alice, carol, b"for carol")
+    for_bob = await push_until_taken(world, alice, bob, b"for bob")
+    for_carol = await push_until_taken(world, alice, carol, b"for carol")
     assert for_bob == Arrival(alice.key, b"for bob", "push")
     assert for_carol == Arrival(alice.key, b"for carol", "push")
-    assert {arrival.frame for arrival in await _rest(world, bob)} <= {b"for bob"}
-    await _close(alice, bob, carol)
+    assert {arrival.frame for arrival in await rest(world, bob)} <= {b"for bob"}
+    await close(alice, bob, carol)
 
 
 async def check_a_reply_comes_back_over_the_connection_of_the_push(world: World) -> None:
     """The receiver dials nobody, and the sender admits nobody."""
-    alice, bob = await _edge(world)
-    await _push_until_taken(world, alice, bob, b"question")
-    answer = await _send_until_taken(
+    alice, bob = await edge(world)
+    await push_until_taken(world, alice, bob, b"question")
+    answer = await send_until_taken(
         world, lambda: bob.reply(alice.key, b"answer"), alice, b"answer"
     )
     assert answer == Arrival(bob.key, b"answer", "reply")
-    await _close(alice, bob)
+    await close(alice, bob)
 
 
 async def check_both_may_dial_each_other(world: World) -> None:
     """Two edges in opposite directions are two connections."""
-    alice, bob = await _edge(world)
+    alice, bob = await edge(world)
     alice.admit(frozenset({bob.key}))
     bob.dial(alice.key, alice.address)
-    await _push_until_taken(world, alice, bob, b"to bob")
-    await _push_until_taken(world, bob, alice, b"to alice")
-    await _answer_until_taken(world, bob, alice, b"an answer, not a push")
-    await _close(alice, bob)
+    await push_until_taken(world, alice, bob, b"to bob")
+    await push_until_taken(world, bob, alice, b"to alice")
+    await answer_until_taken(world, bob, alice, b"an answer, not a push")
+    await close(alice, bob)
 
 
 async def check_frames_arrive_byte_for_byte(world: World) -> None:
     """Also the empty one, and the largest allowed."""
-    alice, bob = await _edge(world)
+    alice, bob = await edge(world)
     every_byte = bytes(range(256))
     largest = (every_byte * (world.max_frame // 256 + 1))[: world.max_frame]
     for frame in (b"", b"\0", every_byte, largest):
-        await _push_until_taken(world, alice, bob, frame)
-        await _answer_until_taken(world, bob, alice, frame)
-    await _close(alice, bob)
+        await push_until_taken(world, alice, bob, frame)
+        await answer_until_taken(world, bob, alice, frame)
+    await close(alice, bob)
 
 
 async def check_an_unadmitted_sender_gets_nothing_in(world: World) -> None:
@@ -101,32 +92,32 @@ async def check_an_unadmitted_sender_gets_nothing_in(world: World) -> None:
         mallory.push(bob.key, b"let me in")
         return bob.losses.refused.get(mallory.key, 0) > 0
 
-    await _until(world, refused)
-    await _push_until_taken(world, alice, bob, b"admitted")
-    assert all(arrival.peer == alice.key for arrival in await _rest(world, bob))
+    await until(world, refused)
+    await push_until_taken(world, alice, bob, b"admitted")
+    assert all(arrival.peer == alice.key for arrival in await rest(world, bob))
     bob.admit(frozenset({alice.key, mallory.key}))
-    taken = await _push_until_taken(world, mallory, bob, b"welcome")
+    taken = await push_until_taken(world, mallory, bob, b"welcome")
     assert taken.peer == mallory.key
-    await _close(alice, mallory, bob)
+    await close(alice, mallory, bob)
 
 
 async def check_revoked_admission_takes_effect_on_a_live_connection(world: World) -> None:
     """And so does its return."""
-    alice, bob = await _edge(world)
-    await _push_until_taken(world, alice, bob, b"before")
+    alice, bob = await edge(world)
+    await push_until_taken(world, alice, bob, b"before")
     bob.admit(frozenset())
-    await _rest(world, bob)
+    await rest(world, bob)
     earlier = bob.losses.refused.get(alice.key, 0)
 
     def refused() -> bool:
         alice.push(bob.key, b"after")
         return bob.receive_now() is not None or bob.losses.refused.get(alice.key, 0) > earlier
 
-    await _until(world, refused)
-    assert await _rest(world, bob) == []
+    await until(world, refused)
+    assert await rest(world, bob) == []
     bob.admit(frozenset({alice.key}))
-    await _push_until_taken(world, alice, bob, b"again")
-    await _close(alice, bob)
+    await push_until_taken(world, alice, bob, b"again")
+    await close(alice, bob)
 
 
 async def check_sending_to_nobody_neither_waits_nor_raises(world: World) -> None:
@@ -140,66 +131,64 @@ async def check_sending_to_nobody_neither_waits_nor_raises(world: World) -> None
     for _ in range(1000):
         alice.push(carol.key, b"nobody home")
     alice.dial(bob.key, bob.address)
-    await _push_until_taken(world, alice, bob, b"somebody home")
+    await push_until_taken(world, alice, bob, b"somebody home")
     alice.hang_up(bob.key)
     alice.hang_up(bob.key)
-    await _rest(world, bob)
+    await rest(world, bob)
     alice.push(bob.key, b"hung up")
-    assert await _rest(world, bob) == []
-    await _close(alice, bob)
+    assert await rest(world, bob) == []
+    await close(alice, bob)
 
 
 async def check_a_restarted_receiver_is_reached_again(world: World) -> None:
     """Same key, same address, and nothing done by the sender."""
-    alice, bob = await _edge(world)
-    await _push_until_taken(world, alice, bob, b"first life")
+    alice, bob = await edge(world)
+    await push_until_taken(world, alice, bob, b"first life")
     address = bob.address
     await bob.close()
     alice.push(bob.key, b"between two lives")
     bob = await world.start("bob", address)
     bob.admit(frozenset({alice.key}))
-    await _push_until_taken(world, alice, bob, b"second life")
-    await _answer_until_taken(world, bob, alice, b"still me")
-    await _close(alice, bob)
+    await push_until_taken(world, alice, bob, b"second life")
+    await answer_until_taken(world, bob, alice, b"still me")
+    await close(alice, bob)
 
 
 async def check_a_restarted_sender_gets_replies_again(world: World) -> None:
     """Replies go to the connection that spoke last."""
-    alice, bob = await _edge(world)
-    await _push_until_taken(world, alice, bob, b"first life")
+    alice, bob = await edge(world)
+    await push_until_taken(world, alice, bob, b"first life")
     await alice.close()
     bob.reply(alice.key, b"to a dead one")
     alice = await world.start("alice")
     alice.dial(bob.key, bob.address)
-    await _push_until_taken(world, alice, bob, b"second life")
-    await _answer_until_taken(world, bob, alice, b"to the living")
-    await _close(alice, bob)
+    await push_until_taken(world, alice, bob, b"second life")
+    await answer_until_taken(world, bob, alice, b"to the living")
+    await close(alice, bob)
 
 
 async def check_a_receiver_with_another_key_at_the_address_gets_nothing(world: World) -> None:
     """Whoever takes over an address cannot read what is meant for its former owner."""
-    alice, bob = await _edge(world)
-    await _push_until_taken(world, alice, bob, b"for bob")
+    alice, bob = await edge(world)
+    await push_until_taken(world, alice, bob, b"for bob")
     bob_key, address = bob.key, bob.address
     await bob.close()
     mallory, carol = await world.start("mallory", address), await world.start("carol")
     mallory.admit(None)
     carol.dial(mallory.key, mallory.address)
     seen: list[Arrival] = []
-    for round_trip in range(20):
+    for number in range(20):
         alice.push(bob_key, b"for bob, not for mallory")
-        frame = round_trip.to_bytes()
-        await _send_until_taken(
-            world, lambda frame=frame: carol.push(mallory.key, frame), mallory, frame, seen
-        )
-    assert all(arrival.peer == carol.key for arrival in [*seen, *await _rest(world, mallory)])
-    await _close(alice, mallory, carol)
+        send = partial(carol.push, mallory.key, bytes([number]))
+        await send_until_taken(world, send, mallory, bytes([number]), seen)
+    assert all(arrival.peer == carol.key for arrival in [*seen, *await rest(world, mallory)])
+    await close(alice, mallory, carol)
 
 
 async def check_a_changed_address_is_dialled_instead(world: World) -> None:
     """A receiver that moved is reached at its new address."""
-    alice, bob = await _edge(world)
-    await _push_until_taken(world, alice, bob, b"here")
+    alice, bob = await edge(world)
+    await push_until_taken(world, alice, bob, b"here")
     old = bob.address
     await bob.close()
     squatter = await world.start("carol", old)
@@ -208,14 +197,14 @@ async def check_a_changed_address_is_dialled_instead(world: World) -> None:
     assert bob.address != old
     alice.dial(bob.key, bob.address)
     alice.dial(bob.key, bob.address)
-    await _push_until_taken(world, alice, bob, b"there")
-    await _close(alice, bob, squatter)
+    await push_until_taken(world, alice, bob, b"there")
+    await close(alice, bob, squatter)
 
 
 async def check_oversized_frames_are_lost_without_harm(world: World) -> None:
     """What is sent after them still arrives, in both directions."""
-    alice, bob = await _edge(world)
-    await _push_until_taken(world, alice, bob, b"small")
+    alice, bob = await edge(world)
+    await push_until_taken(world, alice, bob, b"small")
     too_large = bytes(world.max_frame + 1)
 
     def counted() -> bool:
@@ -223,48 +212,48 @@ async def check_oversized_frames_are_lost_without_harm(world: World) -> None:
         bob.reply(alice.key, too_large)
         return alice.losses.oversized > 0 and bob.losses.oversized > 0
 
-    await _until(world, counted)
-    await _push_until_taken(world, alice, bob, b"small again")
-    await _answer_until_taken(world, bob, alice, b"small too")
-    received = [*await _rest(world, bob), *await _rest(world, alice)]
+    await until(world, counted)
+    await push_until_taken(world, alice, bob, b"small again")
+    await answer_until_taken(world, bob, alice, b"small too")
+    received = [*await rest(world, bob), *await rest(world, alice)]
     assert all(len(arrival.frame) <= world.max_frame for arrival in received)
-    await _close(alice, bob)
+    await close(alice, bob)
 
 
 async def check_links_tell_how_connections_are_doing(world: World) -> None:
     """Connected, refused, taken over by a stranger, and nobody there."""
-    alice, bob = await _edge(world)
-    await _until(world, lambda: alice.links[bob.key].state == "connected")
+    alice, bob = await edge(world)
+    await until(world, lambda: alice.links[bob.key].state == "connected")
     bob_key, address = bob.key, bob.address
     await bob.close()
-    await _until(world, lambda: alice.links[bob_key].state == "connecting")
+    await until(world, lambda: alice.links[bob_key].state == "connecting")
     bob = await world.start("bob", address)
-    await _until(world, lambda: alice.links[bob_key].state == "refused")
+    await until(world, lambda: alice.links[bob_key].state == "refused")
     await bob.close()
     mallory = await world.start("mallory", address)
-    await _until(world, lambda: alice.links[bob_key].state == "stranger")
+    await until(world, lambda: alice.links[bob_key].state == "stranger")
     alice.hang_up(bob_key)
     assert alice.links == {}
-    await _close(alice, mallory)
+    await close(alice, mallory)
 
 
 async def check_a_waiting_receive_wakes_up(world: World) -> None:
     """For a push, for a reply, and while the waiting peer itself goes on sending."""
-    alice, bob = await _edge(world)
-    await _push_until_taken(world, alice, bob, b"hello")
-    await _rest(world, bob)
+    alice, bob = await edge(world)
+    await push_until_taken(world, alice, bob, b"hello")
+    await rest(world, bob)
     for round_trip in range(50):
         question, answer = b"question %d" % round_trip, b"answer %d" % round_trip
-        await _wake(world, alice, bob, "push", question)
-        await _wake(world, bob, alice, "reply", answer)
-    await _close(alice, bob)
+        await wake(world, alice, bob, "push", question)
+        await wake(world, bob, alice, "reply", answer)
+    await close(alice, bob)
 
 
 async def check_a_closed_transport_is_quiet(world: World) -> None:
     """It takes calls without harm, may be closed twice, and ends a waiting `receive`."""
-    alice, bob = await _edge(world)
-    await _push_until_taken(world, alice, bob, b"hello")
-    await _rest(world, alice)
+    alice, bob = await edge(world)
+    await push_until_taken(world, alice, bob, b"hello")
+    await rest(world, alice)
     waiting = asyncio.ensure_future(alice.receive())
     await asyncio.sleep(0)
     await alice.close()
@@ -277,7 +266,7 @@ async def check_a_closed_transport_is_quiet(world: World) -> None:
     alice.hang_up(bob.key)
     assert alice.receive_now() is None
     assert alice.links == {}
-    await _close(bob)
+    await close(bob)
 
 
 CHECKS: tuple[Check, ...] = (
@@ -298,101 +287,3 @@ CHECKS: tuple[Check, ...] = (
     check_a_closed_transport_is_quiet,
 )
 """Every check, for test runners that want one test each."""
-
-
-async def _edge(world: World) -> tuple[Transport, Transport]:
-    """Start alice and bob, with alice trusting bob and bob admitting alice."""
-    alice, bob = await world.start("alice"), await world.start("bob")
-    bob.admit(frozenset({alice.key}))
-    alice.dial(bob.key, bob.address)
-    return alice, bob
-
-
-async def _close(*transports: Transport) -> None:
-    for transport in transports:
-        await transport.close()
-
-
-async def _until(world: World, condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while not condition():
-            await world.pass_time()
-
-
-async def _send_until_taken(
-    world: World,
-    send: Callable[[], None],
-    receiver: Transport,
-    frame: bytes,
-    seen: list[Arrival] | None = None,
-) -> Arrival:
-    """Send again and again until the frame arrives; other arrivals are put into `seen`."""
-    async with asyncio.timeout(PATIENCE):
-        while True:
-            send()
-            await world.pass_time()
-            while (arrival := receiver.receive_now()) is not None:
-                if arrival.frame == frame:
-                    return arrival
-                if seen is not None:
-                    seen.append(arrival)
-
-
-async def _push_until_taken(
-    world: World, sender: Transport, receiver: Transport, frame: bytes
-) -> Arrival:
-    arrival = await _send_until_taken(
-        world, lambda: sender.push(receiver.key, frame), receiver, frame
-    )
-    return _sent_by(arrival, sender, "push")
-
-
-async def _answer_until_taken(
-    world: World, receiver: Transport, sender: Transport, frame: bytes
-) -> Arrival:
-    arrival = await _send_until_taken(
-        world, lambda: receiver.reply(sender.key, frame), sender, frame
-    )
-    return _sent_by(arrival, receiver, "reply")
-
-
-def _sent_by(arrival: Arrival, sender: Transport, via: Via) -> Arrival:
-    assert arrival.peer == sender.key
-    assert arrival.via == via
-    return arrival
-
-
-async def _rest(world: World, receiver: Transport) -> list[Arrival]:
-    """Take what still arrives, until time passes in vain a few times."""
-    arrivals: list[Arrival] = []
-    quiet = 0
-    while quiet < 5:
-        quiet += 1
-        await world.pass_time()
-        while (arrival := receiver.receive_now()) is not None:
-            arrivals.append(arrival)
-            quiet = 0
-    return arrivals
-
-
-async def _wake(
-    world: World, sender: Transport, receiver: Transport, via: Via, frame: bytes
-) -> None:
-    """Send while the receiver already waits, and itself sends, until it wakes with the frame."""
-
-    async def wait() -> None:
-        while (await receiver.receive()).frame != frame:
-            pass
-
-    waiting = asyncio.ensure_future(wait())
-    await asyncio.sleep(0)
-    async with asyncio.timeout(PATIENCE):
-        while not waiting.done():
-            if via == "push":
-                sender.push(receiver.key, frame)
-                receiver.reply(sender.key, b"meanwhile")
-            else:
-                sender.reply(receiver.key, frame)
-                receiver.push(sender.key, b"meanwhile")
-            await world.pass_time()
-    await waiting

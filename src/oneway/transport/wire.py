@@ -20,8 +20,18 @@ VERSION = 1
 LARGEST = 1 << 62
 """Counters from the network stay below this, so that one more never overflows."""
 
+LONGEST_REASON = 80
+"""Characters of a decoder's complaint that are passed on."""
 
-class Foreign(msgspec.Struct, frozen=True, array_like=True, eq=False, tag="foreign"):
+
+class Foreign(
+    msgspec.Struct,
+    frozen=True,
+    array_like=True,
+    eq=False,
+    forbid_unknown_fields=True,
+    tag="foreign",
+):
     """Your task is not mine; this is mine, field by field, as JSON."""
 
     fields: bytes
@@ -30,7 +40,7 @@ class Foreign(msgspec.Struct, frozen=True, array_like=True, eq=False, tag="forei
 Body: TypeAlias = Push | Reply | Foreign
 
 
-class _Envelope(msgspec.Struct, frozen=True, array_like=True, eq=False):
+class _Envelope(msgspec.Struct, frozen=True, array_like=True, eq=False, forbid_unknown_fields=True):
     """What every frame is: version, task, message."""
 
     version: int
@@ -71,7 +81,9 @@ def decode(frame: bytes) -> tuple[bytes, Body]:
             )
         body = _body.decode(envelope.body)
     except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError) as error:
-        raise WireError(f"{len(frame)} bytes that are no message arrived: {error}") from error
+        # The reason may quote what arrived, which can be long and contain anything.
+        reason = ascii(str(error)[:LONGEST_REASON])[1:-1]
+        raise WireError(f"{len(frame)} bytes that are no message arrived: {reason}") from error
     _check(body)
     return envelope.task, body
 

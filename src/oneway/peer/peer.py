@@ -1,0 +1,221 @@
+"""A peer as a library: open its folder, predict and learn, while it exchanges models."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import secrets
+import threading
+import time
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+
+from oneway.errors import OnewayError
+from oneway.peer.home import Home
+from oneway.peer.keys import signing_secret
+from oneway.peer.node import Node
+from oneway.peer.runtime import Runtime
+from oneway.peer.samples import BadRow, Position, Row
+from oneway.peer.snapshot import Snapshot
+from oneway.peer.status import Status
+from oneway.peer.store import PeerStore
+from oneway.peer.task import Task
+from oneway.protocol.stamps import RANDOM_BITS, first_stamp
+from oneway.protocol.state import PeerState
+from oneway.protocol.transitions import restart
+from oneway.transport.faulty import Faults, Faulty
+from oneway.transport.limits import Limits
+from oneway.transport.zeromq import ZeroMQ
+
+START_SECONDS = 30.0
+
+
+class Peer:
+    """One participant, one process.
+
+    With `with`, the peer exchanges models in a thread of its own until the block ends; `learn_one`
+    and `predict_one` never wait for the network or the disk:
+
+        with ow.Peer("alice") as peer:
+            peer.predict_one({"temperature": 21.5})
+            peer.learn_one({"temperature": 21.5}, "occupied")
+
+    Attributes:
+        home: The peer's folder.
+        task: What all peers learn.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        """Open a peer that `oneway peer init` made.
+
+        Raises:
+            ConfigError: There is no peer in the folder, it runs already, or its files are wrong.
+            KeyFileError: The key file is missing, malformed or open to others.
+            StoreError: The store is damaged or belongs to another peer or task.
+        """
+        self.home = Home.open(Path(folder))
+        self._open = ExitStack()
+        try:
+            self._open.enter_context(self.home.lock())
+            self._keys = self.home.keys()
+            self.task: Task = self.home.task()
+            config = self.home.config()
+            config.limits.check_dim(self.task.dim)
+            self._store = self._open_store()
+            self._open.callback(self._store.close)
+            self.node = Node(
+                self.task,
+                signing_secret(self._keys),
+                config,
+                self._store.load(),
+                clock=time.monotonic,
+                new_epoch=lambda: 1 + secrets.randbelow(1 << 61),
+            )
+        except BaseException:
+            self._open.close()
+            raise
+        self._runtime: Runtime | None = None
+        self._thread: threading.Thread | None = None
+        self._failure: BaseException | None = None
+
+    @property
+    def position(self) -> Position:
+        """Where to go on in the stream."""
+        return self.node.snapshot.journal.position
+
+    def predict_one(self, x: Mapping[str, object]) -> str | float:
+        """The label expected for a sample.
+
+        Raises:
+            DataError: The sample lacks a feature or has one that is no number.
+        """
+        return self.node.predict(x)
+
+    def predict_proba_one(self, x: Mapping[str, object]) -> dict[str, float]:
+        """How probable each class is.
+
+        Raises:
+            DataError: As `predict_one`.
+            ConfigError: The task's model does not say how probable a class is.
+        """
+        return self.node.probabilities(x)
+
+    def learn_one(self, x: Mapping[str, object], y: object) -> float:
+        """Learn from a sample at once, and push soon; return the loss suffered before.
+
+        Raises:
+            DataError: The sample cannot be used; nothing has changed.
+        """
+        loss = self.node.learn(x, y)
+        if self._runtime is not None:
+            self._runtime.wake()
+        return loss
+
+    def status(self) -> Status:
+        """One moment of this peer.
+
+        Raises:
+            OnewayError: The peer is not running.
+        """
+        if self._runtime is None:
+            raise OnewayError("the peer is not running; use it in a with block")
+        return self._runtime.status()
+
+    async def run(
+        self,
+        samples: AsyncGenerator[Row | BadRow, None] | None = None,
+        *,
+        strict: bool = False,
+        api: str = "",
+        ready: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Exchange models, and learn from a stream, until `stop`.
+
+        Args:
+            samples: What to learn from, if it does not come through `learn_one`.
+            strict: Whether a sample that cannot be used stops the peer.
+            api: Where the local API is, for the status.
+            ready: Called once the peer listens.
+
+        Raises:
+            TransportError: The address cannot be listened on.
+            DataError: The stream cannot be read, or a sample is bad and the peer is strict.
+            StoreError: The state cannot be made durable.
+        """
+        config = self.node.config
+        limits = Limits(max_frame=config.limits.frame_for(self.task.dim))
+        # A plain transport: what a network does to frames is up to the network, except in a lab.
+        real = ZeroMQ.listen(self._keys.secret, config.listen, limits=limits, clock=time.monotonic)
+        transport = Faulty(real, Faults(), random.Random(), asyncio.get_running_loop().call_later)
+        self._runtime = Runtime(
+            self.home, self.node, self._store, transport, samples=samples, strict=strict, api=api
+        )
+        try:
+            await self._runtime.run(ready)
+        finally:
+            self._runtime = None
+
+    def stop(self) -> None:
+        """End `run` soon, with everything durable; from any thread."""
+        if self._runtime is not None:
+            self._runtime.stop()
+
+    def close(self) -> None:
+        """Close the store and let another process run this peer."""
+        self._open.close()
+
+    def __enter__(self) -> Peer:
+        """Start exchanging models in a thread of its own."""
+        listening = threading.Event()
+
+        def live() -> None:
+            try:
+                asyncio.run(self.run(ready=listening.set))
+            except BaseException as error:
+                self._failure = error
+            finally:
+                listening.set()
+
+        self._thread = threading.Thread(target=live, name="oneway peer", daemon=True)
+        self._thread.start()
+        listening.wait(START_SECONDS)
+        self._raise_failure()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Make everything durable and stop."""
+        self.stop()
+        if self._thread is not None:
+            self._thread.join()
+        self.close()
+        if error is None:
+            self._raise_failure()
+
+    def _open_store(self) -> PeerStore:
+        """The durable state, in a new life."""
+        path, key, task = self.home.store_path, self._keys.public, self.task
+        boot = first_stamp(time.time_ns(), secrets.randbits(RANDOM_BITS))
+        if not path.exists():
+            ledger = 1 + secrets.randbelow(1 << 61)
+            first = Snapshot(PeerState.new(task.dim, ledger, boot))
+            return PeerStore.create(
+                path, key=key, task=task.fingerprint, dim=task.dim, snapshot=first
+            )
+        store = PeerStore.open(path, key=key, task=task.fingerprint, dim=task.dim)
+        saved = store.load()
+        # Durable before the first word: this life must never be mistaken for another.
+        store.commit(Snapshot(restart(saved.state, boot), saved.journal, saved.contacts))
+        return store
+
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            self.close()
+            raise failure

@@ -1,0 +1,293 @@
+"""A running peer: frames in, samples in, commits, frames out; every task has an owner.
+
+Nothing here computes. A commit takes in whatever happened while the one before was written, so
+that a busy peer makes few commits and an idle one answers at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncGenerator, Callable, Iterable
+from contextlib import aclosing
+
+from oneway.errors import ConfigError, DataError, StoreError
+from oneway.peer.config import PeerConfig
+from oneway.peer.home import Home
+from oneway.peer.node import Frame, Node
+from oneway.peer.samples import BadRow, Row
+from oneway.peer.status import Status, write_status
+from oneway.peer.store import PeerStore
+from oneway.peer.telemetry import Traffic, status_of
+from oneway.transport.faulty import Faults, Faulty
+
+TICK_SECONDS = 0.05
+STATUS_SECONDS = 1.0
+WATCH_SECONDS = 0.3
+JOIN_SECONDS = 3.0
+"""How long a newcomer waits for the model of others before it starts from its own."""
+LINGER_SECONDS = 3.0
+"""How long a peer that has left still answers."""
+REMIND_SECONDS = 3600.0
+"""How long after a start former receivers are still dialled, to be reminded of the end."""
+DISK_RETRY_SECONDS = 1.0
+FRAMES_PER_TURN = 64
+
+_log = logging.getLogger("oneway.peer")
+
+
+class Runtime:
+    """The tasks of one peer, over its node, its store and its transport."""
+
+    def __init__(
+        self,
+        home: Home,
+        node: Node,
+        store: PeerStore,
+        transport: Faulty,
+        *,
+        samples: AsyncGenerator[Row | BadRow, None] | None = None,
+        strict: bool = False,
+        api: str = "",
+    ) -> None:
+        """Put the parts together; `run` starts them.
+
+        Args:
+            home: For the configuration, which is watched, and the status.
+            node: What the peer knows.
+            store: What the peer will still know after a crash.
+            transport: How it reaches the others; closed in the end.
+            samples: What to learn from.
+            strict: Whether a sample that cannot be used stops the peer.
+            api: Where the local API is, for the status.
+        """
+        self._home = home
+        self._node = node
+        self._store = store
+        self._transport = transport
+        self._samples = samples
+        self._strict = strict
+        self._api = api
+        self._work = asyncio.Event()
+        self._stop = asyncio.Event()
+        self._durable = asyncio.Condition()
+        self._loop = asyncio.get_running_loop()
+        self._seen_config: object = None
+        self._commits = 0
+        self._commit_seconds = 0.0
+        self._traffic = Traffic()
+        self._finished = samples is None
+
+    def wake(self) -> None:
+        """Something happened that may have to be committed; from any thread."""
+        self._loop.call_soon_threadsafe(self._work.set)
+
+    def stop(self) -> None:
+        """End `run` soon, with everything durable; from any thread."""
+        self._loop.call_soon_threadsafe(self._stop.set)
+
+    def status(self) -> Status:
+        """One moment of this peer."""
+        return status_of(
+            self._node,
+            self._transport,
+            self._traffic,
+            commits=self._commits,
+            commit_seconds=self._commit_seconds,
+            finished=self._finished,
+            api=self._api,
+        )
+
+    async def run(self, ready: Callable[[], None] = lambda: None) -> None:
+        """Run until `stop`, or until a peer that leaves has handed over everything.
+
+        Raises:
+            DataError: The stream cannot be read, or a sample is bad and the peer is strict.
+            StoreError: What is known at the end cannot be made durable.
+        """
+        try:
+            self._apply(self._node.config)
+            async with asyncio.TaskGroup() as group:
+                tasks = [
+                    group.create_task(self._receive(), name="receive"),
+                    group.create_task(self._commit(), name="commit"),
+                    group.create_task(self._tick(), name="tick"),
+                    group.create_task(self._watch(), name="watch the configuration"),
+                    group.create_task(self._learn(), name="learn"),
+                ]
+                ready()
+                await self._stop.wait()
+                for task in tasks:
+                    task.cancel()
+        except* (DataError, StoreError) as group_of_one:
+            raise group_of_one.exceptions[0] from None
+        finally:
+            await self._transport.close()
+            batch = self._node.begin()
+            if batch is not None and not self._node.is_durable(batch):
+                self._store.commit(batch.snapshot)
+                self._node.committed(batch)
+            self._write_status()
+
+    async def _receive(self) -> None:
+        while True:
+            arrival = await self._transport.receive()
+            for _ in range(FRAMES_PER_TURN):
+                self._traffic.came_in(len(arrival.frame))
+                self._node.take(arrival)
+                following = self._transport.receive_now()
+                if following is None:
+                    break
+                arrival = following
+            self._work.set()
+            await asyncio.sleep(0)
+
+    async def _commit(self) -> None:
+        """Make durable what is known, then speak of it, again and again."""
+        while True:
+            await self._work.wait()
+            self._work.clear()
+            batch = self._node.begin()
+            if batch is None:
+                continue
+            if not self._node.is_durable(batch):
+                began = time.perf_counter()
+                try:
+                    await asyncio.to_thread(self._store.commit, batch.snapshot)
+                except StoreError as error:
+                    if not self._node.disk_problem:
+                        _log.error("%s", error)
+                    self._node.failed(batch, str(error))
+                    await asyncio.sleep(DISK_RETRY_SECONDS)
+                    self._work.set()
+                    continue
+                if self._node.disk_problem:
+                    _log.warning("the state can be made durable again")
+                self._note_commit(time.perf_counter() - began)
+            self._send(self._node.committed(batch))
+            async with self._durable:
+                self._durable.notify_all()
+
+    async def _learn(self) -> None:
+        """Learn from the stream, one sample per commit: each is pushed before the next is read."""
+        if self._samples is None:
+            return
+        await self._join()
+        async with aclosing(self._samples) as items:
+            async for item in items:
+                while self._node.paused:
+                    await asyncio.sleep(TICK_SECONDS)
+                self._learn_from(item)
+                async with self._durable:
+                    self._work.set()
+                    await self._durable.wait()
+        self._finished = True
+        _log.info("the stream has ended; the peer goes on exchanging models")
+
+    def _learn_from(self, item: Row | BadRow) -> None:
+        try:
+            if isinstance(item, BadRow):
+                raise DataError(item.reason)
+            self._node.learn(item.values, item.values.get(self._node.task.label), item.position)
+        except DataError as error:
+            sentence = f"line {item.line}: {error}"
+            if self._strict:
+                raise DataError(f"{sentence} (without --strict it would be skipped)") from None
+            self._node.skip(sentence, item.position)
+
+    async def _join(self) -> None:
+        """Wait a little for the model of others: what is minted there causes no bump."""
+        config = self._node.config
+        deadline = self._loop.time() + JOIN_SECONDS
+        while (
+            (config.senders or config.anyone)
+            and not self._node.snapshot.state.has_minted
+            and self._loop.time() < deadline
+        ):
+            await asyncio.sleep(TICK_SECONDS)
+        self._node.ensure_minted()
+        self._work.set()
+
+    async def _tick(self) -> None:
+        next_status = 0.0
+        drained_at: float | None = None
+        while True:
+            self._node.tick()
+            self._work.set()
+            self._send(self._node.overdue())
+            now = self._loop.time()
+            if now >= next_status:
+                next_status = now + STATUS_SECONDS
+                self._write_status()
+            if self._node.is_drained:
+                drained_at = now if drained_at is None else drained_at
+                if now - drained_at >= LINGER_SECONDS:
+                    _log.info("everything is handed over")
+                    self._stop.set()
+            else:
+                drained_at = None
+            await asyncio.sleep(TICK_SECONDS)
+
+    async def _watch(self) -> None:
+        """Follow peer.toml while running."""
+        self._seen_config = self._config_file()
+        while True:
+            await asyncio.sleep(WATCH_SECONDS)
+            found = self._config_file()
+            if found != self._seen_config:
+                self._seen_config = found
+                try:
+                    self._apply(self._home.config())
+                except ConfigError as error:
+                    _log.warning("%s; going on as before", error)
+
+    def _config_file(self) -> object:
+        try:
+            facts = self._home.config_path.stat()
+        except OSError:
+            return None
+        return facts.st_mtime_ns, facts.st_size, facts.st_ino
+
+    def _apply(self, config: PeerConfig) -> None:
+        self._node.follow(config)
+        self._transport.admit(None if config.anyone else frozenset(s.key for s in config.senders))
+        self._dial()
+        faults = config.faults
+        self._transport.faults = Faults(faults.loss, faults.duplicate, faults.reorder, faults.delay)
+        names = {peer.key: peer.name for peer in config.senders}
+        names |= {peer.key: peer.name for peer in config.receivers}
+        for key, name in names.items():
+            self._transport.cut(key) if name in faults.cut else self._transport.heal(key)
+        self._work.set()
+
+    def _dial(self) -> None:
+        snapshot = self._node.snapshot
+        wanted = {receiver.key for receiver in self._node.config.receivers}
+        wanted |= {edge.receiver for edge in snapshot.state.out.values()}
+        if self._loop.time() - self._node.started < REMIND_SECONDS:
+            wanted |= {end.receiver for end in snapshot.state.settled.values()}
+        for key in self._transport.links.keys() - wanted:
+            self._transport.hang_up(key)
+        for key in wanted & snapshot.contacts.keys():
+            self._transport.dial(key, snapshot.contacts[key].address)
+
+    def _send(self, frames: Iterable[Frame]) -> None:
+        for frame in frames:
+            self._traffic.went_out(len(frame.content))
+            if frame.via == "push":
+                self._transport.push(frame.peer, frame.content)
+            else:
+                self._transport.reply(frame.peer, frame.content)
+
+    def _note_commit(self, seconds: float) -> None:
+        self._commits += 1
+        weight = 1 / min(self._commits, 100)
+        self._commit_seconds += weight * (seconds - self._commit_seconds)
+
+    def _write_status(self) -> None:
+        try:
+            write_status(self.status(), self._home.status_path)
+        except OSError as error:
+            # A full disk is told by the commits; the next status will be written again.
+            _log.debug("cannot write %s: %s", self._home.status_path, error)

@@ -1,0 +1,83 @@
+"""When to say what: what is new at once, what is unanswered again, what is settled now and then."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from oneway.protocol.messages import Push, Reply
+from oneway.protocol.rules import Rules
+from oneway.protocol.speech import answer, remind, report, say
+from oneway.protocol.state import EdgeId, Key, OutEdge, OutPhase, PeerState
+
+FIRST_RETRY = 0.25
+LONGEST_RETRY = 10.0
+HEARTBEAT = 30.0
+"""Seconds after which even what is settled is said again, for peers restored from a backup."""
+
+Word: TypeAlias = tuple[Key, Literal["push", "reply"], Push | Reply]
+"""To whom, over whose connection, what."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What was last said about an edge, when, and how long to wait before saying it again."""
+
+    what: tuple[OutPhase, int, int]
+    at: float
+    wait: float
+
+
+class Talk:
+    """Decides what a peer says, always from a durable state; time is an argument."""
+
+    def __init__(self, rules: Rules, now: float) -> None:
+        self.rules = rules
+        self._said: dict[EdgeId, _Said] = {}
+        self._heartbeat = now
+
+    def news(
+        self, durable: PeerState, questions: Mapping[EdgeId, Push], now: float
+    ) -> Iterator[Word]:
+        """What a commit gives to say: edges that changed, and answers to questions."""
+        for edge_id, edge in durable.out.items():
+            said = self._said.get(edge_id)
+            if said is None or said.what != _what(edge):
+                yield self._say(durable, edge, now, FIRST_RETRY)
+        for gone in self._said.keys() - durable.out.keys():
+            del self._said[gone]
+        for (sender, _), question in questions.items():
+            for reply in answer(durable, sender, question):
+                yield sender, "reply", reply
+
+    def overdue(self, durable: PeerState, now: float) -> Iterator[Word]:
+        """What must be said again: unanswered words, each time later, and the heartbeat."""
+        for edge_id, edge in durable.out.items():
+            said = self._said.get(edge_id)
+            if said is None:  # durable since before this life
+                yield self._say(durable, edge, now, FIRST_RETRY)
+                continue
+            at_rest = edge.phase is OutPhase.OPEN and edge.in_flight == 0
+            if now - said.at >= (HEARTBEAT if at_rest else said.wait):
+                yield self._say(durable, edge, now, min(2 * said.wait, LONGEST_RETRY))
+        if now - self._heartbeat >= HEARTBEAT:
+            self._heartbeat = now
+            for heard in durable.in_.values():
+                yield heard.sender, "reply", report(durable, heard)
+            for end in durable.settled.values():
+                yield end.receiver, "push", remind(durable, end, self.rules)
+
+    def answered(self, receiver: Key, now: float) -> None:
+        """A receiver is there: what it has not heard is worth saying soon again."""
+        for edge_id, said in self._said.items():
+            if edge_id[0] == receiver and said.wait > FIRST_RETRY:
+                self._said[edge_id] = _Said(said.what, now, FIRST_RETRY)
+
+    def _say(self, durable: PeerState, edge: OutEdge, now: float, wait: float) -> Word:
+        self._said[edge.receiver, edge.epoch] = _Said(_what(edge), now, wait)
+        return edge.receiver, "push", say(durable, edge, self.rules)
+
+
+def _what(edge: OutEdge) -> tuple[OutPhase, int, int]:
+    return edge.phase, edge.session, edge.seq

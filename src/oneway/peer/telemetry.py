@@ -1,0 +1,176 @@
+"""From what a peer knows to what it says about itself."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+
+from oneway.errors import ConfigError
+from oneway.peer.keys import key_text
+from oneway.peer.node import Node
+from oneway.peer.status import ReceiverStatus, SenderStatus, Status
+from oneway.protocol.fixed_point import mass_of
+from oneway.protocol.state import InEdge, Key, OutEdge
+from oneway.transport.base import Link, Transport
+
+
+@dataclass
+class Traffic:
+    """What went over the wire in this life."""
+
+    frames_in: int = 0
+    frames_out: int = 0
+    bytes_in: int = 0
+    bytes_out: int = 0
+
+    def came_in(self, size: int) -> None:
+        """Count a frame."""
+        self.frames_in += 1
+        self.bytes_in += size
+
+    def went_out(self, size: int) -> None:
+        """Count a frame."""
+        self.frames_out += 1
+        self.bytes_out += size
+
+
+def status_of(
+    node: Node,
+    transport: Transport,
+    traffic: Traffic,
+    *,
+    commits: int,
+    commit_seconds: float,
+    finished: bool,
+    api: str,
+) -> Status:
+    """One moment of a running peer."""
+    with node.lock:
+        state, journal = node.snapshot.state, node.snapshot.journal
+        recent, losses = node.recent_losses, transport.losses
+        samples = journal.samples
+        classifies = node.task.model != "ridge"
+        return Status(
+            name=node.config.name,
+            key=key_text(transport.key),
+            card=_card(node, transport.key),
+            task=node.task.fingerprint.hex(),
+            pid=os.getpid(),
+            started=_wall_clock(node, node.started),
+            time=time.time(),
+            samples=samples,
+            average_loss=journal.loss_sum / samples if samples else None,
+            recent_loss=sum(recent) / len(recent) if recent else None,
+            accuracy=journal.correct / samples if samples and classifies else None,
+            last_sample=_wall_clock(node, node.last_sample),
+            skipped=journal.skipped,
+            last_skipped=node.last_skipped,
+            mass=state.mass,
+            mass_units=mass_of(state.holding),
+            minted=state.has_minted,
+            leaving=state.leaving,
+            drained=node.is_drained,
+            paused=node.paused,
+            finished=finished,
+            commits=commits,
+            commit_seconds=commit_seconds,
+            disk_problem=node.disk_problem,
+            refused=sum(losses.refused.values()) + losses.refused_others,
+            undecodable=losses.malformed + losses.oversized,
+            frames_in=traffic.frames_in,
+            frames_out=traffic.frames_out,
+            bytes_in=traffic.bytes_in,
+            bytes_out=traffic.bytes_out,
+            api=api,
+            receivers=_receivers(node, transport),
+            senders=_senders(node),
+        )
+
+
+def _receivers(node: Node, transport: Transport) -> list[ReceiverStatus]:
+    weights = {receiver.key: receiver.weight for receiver in node.config.receivers}
+    edges: dict[Key, OutEdge] = {}
+    for edge in node.snapshot.state.out.values():
+        # Of several edges to one receiver, the live one tells.
+        if edge.receiver not in edges or edge.epoch in _live(node, edge.receiver):
+            edges[edge.receiver] = edge
+    return [
+        _receiver(node, transport, key, edges.get(key), weights.get(key, 0.0))
+        for key in {**weights, **edges}
+    ]
+
+
+def _live(node: Node, receiver: Key) -> set[int]:
+    return {
+        edge.epoch
+        for edge in node.snapshot.state.out.values()
+        if edge.receiver == receiver and edge.phase in ("open", "resync")
+    }
+
+
+def _receiver(
+    node: Node, transport: Transport, key: Key, edge: OutEdge | None, weight: float
+) -> ReceiverStatus:
+    contact = node.snapshot.contacts.get(key)
+    link = transport.links.get(key, Link("connecting", node.started))
+    lag = node.lagging.get((key, edge.epoch)) if edge else None
+    return ReceiverStatus(
+        name=node.name_of(key),
+        key=key_text(key),
+        address=contact.address if contact else "",
+        phase=str(edge.phase) if edge else "none",
+        weight=weight,
+        link=link.state,
+        link_since=_wall_clock(node, link.since),
+        seq=edge.seq if edge else 0,
+        acked=edge.acked if edge else 0,
+        lag=node.now - lag[1] if lag else 0.0,
+        last_answer=_wall_clock(node, node.answered.get(key)),
+        problem=_problem(node, key),
+    )
+
+
+def _senders(node: Node) -> list[SenderStatus]:
+    admitted = {sender.key for sender in node.config.senders}
+    edges: dict[Key, InEdge] = {}
+    for edge in node.snapshot.state.in_.values():
+        known = edges.get(edge.sender)
+        if known is None or (known.closed, -known.session) > (edge.closed, -edge.session):
+            edges[edge.sender] = edge
+    keys = {**dict.fromkeys(admitted), **edges, **node.pushed}
+    return [_sender(node, key, edges.get(key), key in admitted) for key in keys]
+
+
+def _sender(node: Node, key: Key, edge: InEdge | None, admitted: bool) -> SenderStatus:
+    conduct = node.guard.about(key)
+    return SenderStatus(
+        name=node.name_of(key),
+        key=key_text(key),
+        admitted=admitted or node.config.anyone,
+        seq=edge.seq if edge else 0,
+        closed=edge.closed if edge else False,
+        last_push=_wall_clock(node, node.pushed.get(key)),
+        rejected=dict(conduct.rejected),
+        clipped=conduct.clipped,
+        strikes=conduct.strikes,
+        quarantined=node.guard.is_quarantined(key),
+        problem=_problem(node, key),
+    )
+
+
+def _problem(node: Node, key: Key) -> str:
+    difference = node.guard.about(key).task_difference
+    return f"{node.name_of(key)}'s task differs: {difference}" if difference else ""
+
+
+def _card(node: Node, key: Key) -> str:
+    try:
+        return str(node.config.card(key))
+    except ConfigError:
+        return ""
+
+
+def _wall_clock(node: Node, moment: float | None) -> float:
+    """A moment of the node's clock, as seconds since 1970; 0 if it never was."""
+    return 0.0 if moment is None else time.time() - (node.now - moment)

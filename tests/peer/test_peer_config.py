@@ -1,0 +1,332 @@
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from oneway.errors import CardError, ConfigError
+from oneway.peer.card import Card
+from oneway.peer.config import PeerConfig, Receiver, Sender
+from oneway.peer.config_file import config_toml, parse_config, read_config, write_config
+from oneway.peer.keys import key_text
+from oneway.peer.limits import Faults, Limits
+
+OWN = bytes([9]) * 32
+BOB = Card(bytes([1]) * 32, "127.0.0.1", 7702, "bob")
+CAROL = Card(bytes([2]) * 32, "2001:db8::7", 7703, "carol")
+ALICE = PeerConfig("alice", "127.0.0.1:7701")
+TOP = 'name = "alice"\nlisten = "127.0.0.1:7701"\n'
+
+# --- the file ---
+
+keys = st.binary(min_size=32, max_size=32)
+names = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,20}", fullmatch=True)
+positive = st.floats(1e-6, 1e6)
+shares = st.floats(0.0, 1.0)
+
+
+@st.composite
+def configs(draw: st.DrawFn) -> PeerConfig:
+    peers = st.lists(st.tuples(keys, names), max_size=4, unique_by=(lambda p: p[0], lambda p: p[1]))
+    return PeerConfig(
+        draw(names),
+        "0.0.0.0:7701",
+        draw(st.sampled_from(["", "alice.example.org:7701", "[2001:db8::7]:80"])),
+        keep=draw(st.floats(0.0, 1.0, exclude_min=True, exclude_max=True)),
+        receivers=tuple(
+            Receiver(Card(key, "host", 7, name), draw(positive)) for key, name in draw(peers)
+        ),
+        senders=tuple(Sender(key, draw(st.sampled_from(["", name]))) for key, name in draw(peers)),
+        anyone=draw(st.booleans()),
+        leaving=draw(st.booleans()),
+        limits=Limits(
+            window=draw(st.just("auto") | st.integers(1, 1000)),
+            max_strikes=draw(st.integers(1, 1000)),
+            clip=draw(st.just(0.0) | positive),
+            max_message_bytes=draw(st.integers(1024, 2**30)),
+            pushes_per_second=draw(positive),
+            presume_dead_after=draw(positive),
+        ),
+        faults=Faults(
+            draw(shares), draw(positive), draw(shares), draw(shares), tuple(draw(st.lists(names)))
+        ),
+    )
+
+
+@given(configs())
+def test_a_written_configuration_reads_back_equal(config):
+    text = config_toml(config)
+    assert parse_config(text) == config
+    assert config_toml(parse_config(text)) == text
+
+
+def test_a_configuration_needs_a_name_and_an_address_only():
+    assert parse_config(TOP) == ALICE
+    assert ALICE.limits == Limits(
+        window="auto",
+        max_strikes=10,
+        clip=0.1,
+        max_message_bytes=2**24,
+        pushes_per_second=1000.0,
+        presume_dead_after=86400.0,
+    )
+    assert not ALICE.anyone
+
+
+def test_a_configuration_can_be_written_by_hand():
+    config = parse_config(
+        f"""{TOP}
+        [limits]
+        clip = "off"
+        window = 3
+        [[receivers]]
+        card = "{BOB}"
+        [[receivers]]
+        card = "{CAROL}"
+        weight = 2
+        [[senders]]
+        key = "{key_text(BOB.key)}"
+        """
+    )
+    assert config.receivers == (Receiver(BOB, 1.0), Receiver(CAROL, 2.0))
+    assert config.senders == (Sender(BOB.key, ""),)
+    assert (config.limits.clip, config.limits.window) == (0.0, 3)
+    assert config.receivers[1].address == "[2001:db8::7]:7703"
+
+
+def test_faults_are_written_only_if_there_are_any():
+    assert "faults" not in config_toml(ALICE)
+    assert "[faults]" in config_toml(replace(ALICE, faults=Faults(loss=0.2, cut=("bob",))))
+
+
+def test_nothing_secret_and_every_setting_is_in_the_file():
+    lines = config_toml(ALICE).splitlines()
+    assert all("#" in line for line in lines if "=" in line and not line.startswith("name"))
+
+
+BAD_FILES = {
+    "a syntax error": ("name = ", r"not valid TOML: .*line 1"),
+    "no name": ('listen = "host:1"', "has no name; add it: what others see"),
+    "no address": ('name = "a"', "has no listen; add it: where this peer listens"),
+    "a misspelt key": (f"{TOP}recievers = []", "no key 'recievers', did you mean 'receivers'"),
+    "a misspelt limit": (
+        f"{TOP}[limits]\nwindows = 1",
+        r"\[limits\] has no key 'windows', did you",
+    ),
+    "a misspelt fault": (f"{TOP}[faults]\nlost = 1", r"\[faults\] has no key 'lost', did you mean"),
+    "a misspelt receiver": (
+        f"{TOP}[[receivers]]\nkard = 1",
+        r"\[\[receivers\]\] has no key 'kard', did you mean 'card'",
+    ),
+    "a misspelt sender": (
+        f"{TOP}[[senders]]\nkeys = 1",
+        r"\[\[senders\]\] has no key 'keys', did you mean 'key'",
+    ),
+    "limits that are no table": (f"{TOP}limits = 3", r"\[limits\] is 3; it must be a table"),
+    "receivers that are no list": (f"{TOP}[receivers]", r"begins with a line \[\[receivers\]\]"),
+    "a receiver that is no table": (f"{TOP}receivers = [1]", r"\[\[receivers\]\] is 1; it must be"),
+    "a bad card": (f"{TOP}[[receivers]]\ncard = 'x'", "'x' is not a card: .* a card looks like"),
+    "a card that is no text": (
+        f"{TOP}[[receivers]]\ncard = 1",
+        "card under .* is 1; it must be te",
+    ),
+    "a sender without a key": (f"{TOP}[[senders]]\nname = 'a'", "key under .* is None; it must be"),
+    "a bad key": (f"{TOP}[[senders]]\nkey = 'a'", "the key 'a' has 1 characters"),
+    "a bad sender's name": (
+        f"{TOP}[[senders]]\nkey = '{key_text(BOB.key)}'\nname = 'a b'",
+        "the name 'a b' cannot be used",
+    ),
+    "the same receiver twice": (
+        f"{TOP}[[receivers]]\ncard = '{BOB}'\n[[receivers]]\ncard = '{BOB}'",
+        "two receivers have the key",
+    ),
+    "a weight of zero": (
+        f"{TOP}[[receivers]]\ncard = '{BOB}'\nweight = 0",
+        "the weight of bob is 0; it must be a number above 0",
+    ),
+    "a bad name": ('name = "a b"\nlisten = "host:1"', "the name 'a b' cannot be used"),
+    "an address without a port": ('name = "a"\nlisten = "host"', "listen is 'host': .* host:port"),
+    "an address that is no text": (
+        'name = "a"\nlisten = 7701',
+        "listen is 7701: .* text in quotes",
+    ),
+    "a bad advertised address": (
+        f"{TOP}advertise = '0.0.0.0:1'",
+        "advertise is .* nobody can dial",
+    ),
+    "keeping everything": (f"{TOP}keep = 1.0", "keep is 1.0; it must be a share between 0 and 1"),
+    "keeping nothing": (f"{TOP}keep = 0", "keep is 0; it must be a share between 0 and 1"),
+    "a truth value as text": (f"{TOP}anyone = 'no'", "anyone is 'no'; it must be true or false"),
+    "a window of zero": (f"{TOP}[limits]\nwindow = 0", 'window is 0; .* at least 1, or "auto"'),
+    "half a strike": (f"{TOP}[limits]\nmax_strikes = 0.5", "max_strikes is 0.5; .* whole number"),
+    "a negative clip": (f"{TOP}[limits]\nclip = -1", 'clip is -1; .* or "off" for no limit'),
+    "tiny messages": (f"{TOP}[limits]\nmax_message_bytes = 9", "max_message_bytes is 9; .* 1024"),
+    "no pushes": (f"{TOP}[limits]\npushes_per_second = 0", "pushes_per_second is 0; .* above 0"),
+    "too much loss": (f"{TOP}[faults]\nloss = 20", "loss is 20; it must be a share from 0 to 1"),
+    "a negative delay": (f"{TOP}[faults]\ndelay = -1", "delay is -1; it must be seconds"),
+    "a cut that is no list": (f"{TOP}[faults]\ncut = 'bob'", "cut is 'bob'; .* list of names"),
+}
+
+
+@pytest.mark.parametrize(("text", "message"), BAD_FILES.values(), ids=BAD_FILES.keys())
+def test_a_bad_file_gets_a_sentence_that_names_it(text, message):
+    with pytest.raises(ConfigError, match=message) as caught:
+        parse_config(text)
+    assert str(caught.value).startswith("peer.toml")
+
+
+def test_a_file_is_replaced_whole_and_keeps_its_mode(tmp_path):
+    path = tmp_path / "peer.toml"
+    write_config(ALICE, path)
+    path.chmod(0o640)
+    before = path.stat().st_ino
+    write_config(replace(ALICE, anyone=True), path)
+    assert read_config(path).anyone
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    assert path.stat().st_ino != before
+    assert [item.name for item in tmp_path.iterdir()] == ["peer.toml"]
+
+
+def test_a_new_file_has_the_mode_that_the_umask_asks_for(tmp_path):
+    before = os.umask(0o027)
+    try:
+        write_config(ALICE, tmp_path / "peer.toml")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "peer.toml").stat().st_mode) == 0o640
+
+
+def test_a_link_stays_a_link(tmp_path):
+    (tmp_path / "real").mkdir()
+    write_config(ALICE, tmp_path / "real" / "peer.toml")
+    (tmp_path / "peer.toml").symlink_to(tmp_path / "real" / "peer.toml")
+    write_config(replace(ALICE, anyone=True), tmp_path / "peer.toml")
+    assert (tmp_path / "peer.toml").is_symlink()
+    assert read_config(tmp_path / "real" / "peer.toml").anyone
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "peer.toml"
+    write_config(ALICE, path)
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(ConfigError, match=r"cannot write .*: No space left on device"):
+        write_config(replace(ALICE, anyone=True), path)
+    assert read_config(path) == ALICE
+    assert [item.name for item in tmp_path.iterdir()] == ["peer.toml"]
+
+
+def test_a_missing_file_gets_a_remedy(tmp_path):
+    with pytest.raises(ConfigError, match=r"there is no .*peer.toml; make a peer with oneway peer"):
+        read_config(tmp_path / "peer.toml")
+
+
+# --- the card of this peer ---
+
+
+def test_the_card_says_where_the_peer_listens_or_what_it_advertises():
+    assert ALICE.card(OWN) == Card(OWN, "127.0.0.1", 7701, "alice")
+    elsewhere = replace(ALICE, listen="0.0.0.0:7701", advertise="alice.example.org:80")
+    assert elsewhere.card(OWN) == Card(OWN, "alice.example.org", 80, "alice")
+
+
+@pytest.mark.parametrize("listen", ["0.0.0.0:7701", "[::]:7701", "[::0]:7701"])
+def test_a_peer_that_listens_everywhere_must_say_where_it_is_reached(listen):
+    with pytest.raises(ConfigError, match='set advertise = "HOST:7701"'):
+        replace(ALICE, listen=listen).card(OWN)
+
+
+# --- trust ---
+
+
+def test_trust_and_distrust():
+    config = ALICE.with_receiver(BOB, own_key=OWN).with_receiver(CAROL, 2.0, own_key=OWN)
+    assert config.receivers == (Receiver(BOB, 1.0), Receiver(CAROL, 2.0))
+    assert config.without_receiver("bob").receivers == (Receiver(CAROL, 2.0),)
+    assert config.without_receiver(key_text(BOB.key)).receivers == (Receiver(CAROL, 2.0),)
+    assert ALICE.receivers == ()
+
+
+def test_trusting_a_known_key_again_changes_its_address_name_and_weight():
+    config = ALICE.with_receiver(BOB, own_key=OWN).with_receiver(CAROL, own_key=OWN)
+    moved = replace(BOB, host="10.0.0.7", name="robert")
+    assert config.with_receiver(moved, 3.0, own_key=OWN).receivers == (
+        Receiver(moved, 3.0),
+        Receiver(CAROL, 1.0),
+    )
+
+
+def test_admit_by_card_or_by_key_and_withdraw():
+    config = ALICE.with_sender(BOB, own_key=OWN).with_sender(CAROL.key, own_key=OWN)
+    assert config.senders == (Sender(BOB.key, "bob"), Sender(CAROL.key, ""))
+    assert config.with_sender(CAROL, own_key=OWN).senders[1] == Sender(CAROL.key, "carol")
+    assert config.with_sender(BOB.key, own_key=OWN) == config
+    assert config.without_sender("bob").senders == (Sender(CAROL.key, ""),)
+    assert config.without_sender(key_text(CAROL.key)).senders == (Sender(BOB.key, "bob"),)
+
+
+def test_a_peer_may_be_both_receiver_and_sender():
+    config = ALICE.with_receiver(BOB, own_key=OWN).with_sender(BOB, own_key=OWN)
+    assert parse_config(config_toml(config)) == config
+
+
+def test_peers_are_called_by_name_or_by_the_beginning_of_their_key():
+    config = ALICE.with_receiver(BOB, own_key=OWN).with_sender(CAROL.key, own_key=OWN)
+    assert config.name_of(BOB.key) == "bob"
+    assert config.name_of(CAROL.key) == f"{key_text(CAROL.key)[:8]}..."
+
+
+def test_ones_own_card_is_refused():
+    with pytest.raises(CardError, match="that is your own card; ask the other peer"):
+        ALICE.with_receiver(ALICE.card(OWN), own_key=OWN)
+    for own in (ALICE.card(OWN), OWN):
+        with pytest.raises(CardError, match="that is your own card"):
+            ALICE.with_sender(own, own_key=OWN)
+
+
+def test_a_name_belongs_to_one_key():
+    other = replace(CAROL, name="bob")
+    config = ALICE.with_receiver(BOB, own_key=OWN)
+    for trust in (config.with_receiver, config.with_sender):
+        with pytest.raises(CardError, match=r"the name bob is taken by the key .*\?name=bob2"):
+            trust(other, own_key=OWN)
+        with pytest.raises(CardError, match="the name alice is taken by yourself"):
+            trust(replace(CAROL, name="alice"), own_key=OWN)
+
+
+@pytest.mark.parametrize("weight", [0, -1.0, float("nan"), float("inf"), True, "2"])
+def test_a_weight_must_be_positive(weight):
+    with pytest.raises(ConfigError, match=r"the weight of bob is .*; it must be a number above 0"):
+        ALICE.with_receiver(BOB, weight, own_key=OWN)
+
+
+def test_an_unknown_name_gets_the_nearest():
+    config = ALICE.with_receiver(CAROL, own_key=OWN).with_sender(CAROL, own_key=OWN)
+    with pytest.raises(ConfigError, match="no receiver 'carl', did you mean 'carol'"):
+        config.without_receiver("carl")
+    with pytest.raises(ConfigError, match="no sender 'zzz'; there are carol"):
+        config.without_sender("zzz")
+    with pytest.raises(ConfigError, match="no receiver 'bob'; there is no receiver at all"):
+        ALICE.without_receiver("bob")
+
+
+# --- limits ---
+
+
+def test_the_window_shrinks_as_models_grow():
+    windows = [Limits().window_for(dim) for dim in (1, 20, 8000, 10_000, 1_000_000)]
+    assert windows == [16, 16, 16, 13, 1]
+    assert Limits(window=3).window_for(1_000_000) == 3
+
+
+def test_a_model_must_fit_into_a_message():
+    Limits().check_dim(1_000_000)
+    with pytest.raises(ConfigError, match=r"10,000,000 parameters needs messages of .* raise it"):
+        Limits().check_dim(10_000_000)
