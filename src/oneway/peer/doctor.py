@@ -155,10 +155,10 @@ def _about_leaving(status: Status) -> Finding:
 
 
 def _about_samples(status: Status, time: SpokenTime) -> Iterator[Finding]:
-    last = max(status.last_sample, status.started)
-    if not status.finished and time.now - last > QUIET_SECONDS:
+    quiet_since = max(status.last_sample, status.started)
+    if not status.finished and time.now - quiet_since > QUIET_SECONDS:
         yield note(
-            f"no sample has arrived {time.since(last)}: if some should have, check where they come "
+            f"no sample has arrived {time.since(quiet_since)}: if some should have, check where they come "
             "from"
         )
     if status.skipped:

@@ -124,7 +124,7 @@ class Node:
         self._last_push = -math.inf
         self._has_news = False
         self._adopt(config)
-        self._talk = Talk(self.rules, self.started)
+        self._talk = Talk(self.rules, snapshot.state.dim, self.started)
         self.follow(config)
 
     # What it knows.

@@ -68,18 +68,9 @@ class PeerStore:
         Raises:
             StoreError: If there is something already, or the store cannot be written.
         """
-        if path.exists() or path.is_symlink():
-            raise StoreError(
-                f"{path} exists already, and a store is never overwritten; move it away first"
-            )
-        if not is_whole(path):
-            # SQLite would play the log of the old store into the new one.
-            raise StoreError(
-                f"there is a {log_of(path).name} without its {path.name}, the other half of a "
-                f"store; put {path} back, or move {log_of(path)} to where it is"
-            )
         draft = path.with_name(f"{path.name}-draft")
         try:
+            _refuse_remains(path)
             draft.unlink(missing_ok=True)
             os.close(os.open(draft, os.O_CREAT | os.O_EXCL, 0o600))
             try:
@@ -142,6 +133,20 @@ def read_snapshot(path: Path) -> Snapshot:
     return _read(path, alone=False)[1]
 
 
+def _refuse_remains(path: Path) -> None:
+    if path.exists() or path.is_symlink():
+        raise StoreError(
+            f"{path} exists already, and a store is never overwritten; move it away first"
+        )
+    if not is_whole(path):
+        # SQLite would play the log of the old store into the new one.
+        log = log_of(path)
+        raise StoreError(
+            f"there is {log} without its {path.name}, the other half of a store; put that back, or "
+            f"move {log.name} to where it went"
+        )
+
+
 def _fill(path: Path, owner: Owner, snapshot: Snapshot) -> None:
     """Write an empty file directly, with no log that could be left behind."""
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
@@ -161,9 +166,9 @@ def _fill(path: Path, owner: Owner, snapshot: Snapshot) -> None:
 
 
 def _read(path: Path, *, alone: bool) -> tuple[Owner, Snapshot]:
-    if not path.exists():
-        raise StoreError(f"there is no {path}; restore a backup, or start the peer anew")
     try:
+        if not path.exists():
+            raise StoreError(f"there is no {path}; restore a backup, or start the peer anew")
         with closing(connect_to_read(path, alone=alone)) as connection:
             # One transaction: everything is read from the same moment.
             connection.execute("BEGIN")
@@ -176,6 +181,8 @@ def _read(path: Path, *, alone: bool) -> tuple[Owner, Snapshot]:
     except sqlite3.Error as error:
         if is_damage(error):
             raise refusal(path, f"is damaged ({error})") from error
+        raise failure(path, error) from error
+    except OSError as error:
         raise failure(path, error) from error
     except (msgspec.MsgspecError, ValueError, TypeError) as error:
         raise refusal(path, f"is damaged ({error})") from error

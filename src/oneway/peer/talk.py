@@ -13,6 +13,8 @@ from oneway.protocol.state import EdgeId, Key, OutEdge, OutPhase, PeerState
 
 FIRST_RETRY = 0.25
 LONGEST_RETRY = 10.0
+SLOWEST_LINK = 4e6
+"""Bytes per second that a link is given time for before a large model is sent again."""
 HEARTBEAT = 30.0
 """Seconds after which even what is settled is said again, for peers restored from a backup."""
 
@@ -32,8 +34,9 @@ class _Said:
 class Talk:
     """Decides what a peer says, always from a durable state; time is an argument."""
 
-    def __init__(self, rules: Rules, now: float) -> None:
+    def __init__(self, rules: Rules, dim: int, now: float) -> None:
         self.rules = rules
+        self._first_retry = FIRST_RETRY + 8 * dim / SLOWEST_LINK
         self._said: dict[EdgeId, _Said] = {}
         self._heartbeat = now
 
@@ -44,7 +47,7 @@ class Talk:
         for edge_id, edge in durable.out.items():
             said = self._said.get(edge_id)
             if said is None or said.what != _what(edge):
-                yield self._say(durable, edge, now, FIRST_RETRY)
+                yield self._say(durable, edge, now, self._first_retry)
         for gone in self._said.keys() - durable.out.keys():
             del self._said[gone]
         for (sender, _), question in questions.items():
@@ -56,11 +59,13 @@ class Talk:
         for edge_id, edge in durable.out.items():
             said = self._said.get(edge_id)
             if said is None:  # durable since before this life
-                yield self._say(durable, edge, now, FIRST_RETRY)
+                yield self._say(durable, edge, now, self._first_retry)
                 continue
             at_rest = edge.phase is OutPhase.OPEN and edge.in_flight == 0
             if now - said.at >= (HEARTBEAT if at_rest else said.wait):
-                yield self._say(durable, edge, now, min(2 * said.wait, LONGEST_RETRY))
+                yield self._say(
+                    durable, edge, now, max(said.wait, min(2 * said.wait, LONGEST_RETRY))
+                )
         if now - self._heartbeat >= HEARTBEAT:
             self._heartbeat = now
             for heard in durable.in_.values():
@@ -71,8 +76,8 @@ class Talk:
     def answered(self, receiver: Key, now: float) -> None:
         """A receiver is there: what it has not heard is worth saying soon again."""
         for edge_id, said in self._said.items():
-            if edge_id[0] == receiver and said.wait > FIRST_RETRY:
-                self._said[edge_id] = _Said(said.what, now, FIRST_RETRY)
+            if edge_id[0] == receiver and said.wait > self._first_retry:
+                self._said[edge_id] = _Said(said.what, now, self._first_retry)
 
     def _say(self, durable: PeerState, edge: OutEdge, now: float, wait: float) -> Word:
         self._said[edge.receiver, edge.epoch] = _Said(_what(edge), now, wait)

@@ -12,7 +12,10 @@ from oneway.protocol.rules import Rules
 from oneway.protocol.state import InEdge, PeerState
 
 ROUNDING = 2
-"""Units by which the floor of a share may leave the radius, per push."""
+"""Units by which the floor of a numerator may leave the radius, per push."""
+
+MOST_PUSHES = 1024
+"""A total counts as no more pushes than this, whatever number its sender gives it."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,10 @@ def absorb(state: PeerState, edge: InEdge, message: Data | Close, rules: Rules) 
     strike = objection(delta, message.seq - edge.seq, rules)
     if strike is not None:
         return Absorbed(state, strike)
-    excess, distance = _excess(state, delta, rules)
+    try:
+        excess, distance = _excess(state, delta, rules)
+    except OverflowError as error:
+        return Absorbed(state, Objection("too large", f"what it hands over is too large: {error}"))
     edge = replace(edge, heard=message.total, seq=message.seq, tag=message.tag)
     taken = replace(
         state,
@@ -59,13 +65,13 @@ def absorb(state: PeerState, edge: InEdge, message: Data | Close, rules: Rules) 
     )
     if not state.has_minted and mass_of(delta) > 0:
         # Minted at the model that arrived, a newcomer does not pull the others back to its start.
-        taken = mint(taken, ratio(delta))
+        taken = mint(taken, ratio(delta).clip(-rules.radius, rules.radius))
     return Absorbed(taken, clipped=distance)
 
 
 def objection(delta: Fixed, pushes: int, rules: Rules) -> Objection | None:
     """Why no honest peer would hand over this in so many pushes; None if one may."""
-    mass = mass_of(delta)
+    mass, pushes = mass_of(delta), min(pushes, MOST_PUSHES)
     if mass < 0:
         return Objection("shrinking mass", f"its mass shrinks by {-mass / ONE:.6g}")
     if mass > rules.mass_cap * ONE * pushes:
@@ -74,8 +80,10 @@ def objection(delta: Fixed, pushes: int, rules: Rules) -> Objection | None:
             f"it hands over a mass of {mass / ONE:.6g} in {pushes} pushes; the cap for one is "
             f"{rules.mass_cap:g}",
         )
-    # The part of one in 2^40 is for shares rounded in float64.
-    if largest(delta) > rules.radius * mass * (1 + 2**-40) + ROUNDING * pushes:
+    # The floor of each share may have lost a unit of mass, and with it a radius of numerator. The
+    # part of one in 2^40 is for shares rounded in float64.
+    most = rules.radius * (mass * (1 + 2**-40) + pushes) + ROUNDING * pushes
+    if largest(delta) > most:
         return Objection(
             "outside the radius", f"its estimate lies outside the radius of {rules.radius:g}"
         )

@@ -38,7 +38,8 @@ def fixed(numerator: Vector, mass: float = 0.0) -> Fixed:
     >>> fixed(np.array([0.5, -2.0]), 1.0) / ONE
     array([ 0.5, -2. ,  1. ])
     """
-    scaled = np.rint(np.append(numerator, mass) * ONE)
+    with np.errstate(over="ignore"):
+        scaled = np.rint(np.append(numerator, mass) * ONE)
     if not (np.abs(scaled) < LARGEST).all():
         raise OverflowError("a number does not fit into 63 bits at a resolution of 2^-40")
     units: Fixed = scaled.astype(np.int64)

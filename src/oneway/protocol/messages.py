@@ -13,7 +13,7 @@ import msgspec
 from oneway.protocol.fixed_point import Fixed
 
 
-class Message(msgspec.Struct, frozen=True, array_like=True, eq=False):
+class Message(msgspec.Struct, frozen=True, array_like=True, eq=False, forbid_unknown_fields=True):
     """One statement about one edge."""
 
     epoch: int

@@ -219,8 +219,9 @@ def _acknowledged(state: PeerState, edge: OutEdge, reply: Ack) -> PeerState:
     if known is not None and digest_of(known) == reply.digest:
         totals = {seq: total for seq, total in edge.totals.items() if seq >= reply.seq}
         after = replace(edge, acked=reply.seq, totals=totals, their_boot=reply.boot)
-        # On a dead edge more had arrived than was taken back.
-        return _with_out(state, after, gained=edge.counted - after.counted)
+        if edge.phase is OutPhase.DEAD:  # more had arrived than was taken back
+            return _with_out(state, after, gained=edge.counted - after.counted)
+        return _with_out(state, after)
     if reply.seq < edge.acked and reply.boot == edge.their_boot:
         return state  # overtaken by a later one
     return _ask_again(state, edge)  # one of us was restored from a backup
@@ -264,8 +265,10 @@ def _about_the_past(state: PeerState, receiver: Key, reply: Reply, rules: Rules)
     """A reply about an edge that is settled, or that this peer has forgotten."""
     settled = state.settled.get((receiver, reply.epoch))
     if settled is not None:
-        if not isinstance(reply, Closed) or not _believes(state, receiver, reply, rules):
+        if not isinstance(reply, Closed):
             return Absorbed(state)
+        if not _believes(state, receiver, reply, rules):
+            return Absorbed(state, NEVER_SENT)
         return Absorbed(_settled_anew(state, settled, reply))
     if not isinstance(reply, Ack | State | Closed) or reply.seq == 0:
         return Absorbed(state)

@@ -1,0 +1,428 @@
+"""What a receiver claims to have heard is believed if its sender remembers or once signed it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from oneway.protocol.audit import discrepancy, expected_holding
+from oneway.protocol.fixed_point import ONE, zeros
+from oneway.protocol.messages import Ack, Closed, Data, Gone, Hello, Stale, State
+from oneway.protocol.rules import Rules
+from oneway.protocol.speech import answer, report, say
+from oneway.protocol.state import OutPhase, PeerState
+from oneway.protocol.tags import NO_TAG, SIZE, digest_of, is_mine, sign
+from oneway.protocol.transitions import (
+    distrust,
+    leave,
+    mint,
+    presume_dead,
+    push,
+    receive_push,
+    receive_reply,
+    restart,
+    trust,
+)
+
+EXAMPLES = settings(deadline=None, max_examples=80)
+ALICE, BOB, CAROL = (bytes([letter]) * 32 for letter in b"abc")
+RULES = Rules(secret=b"alice's own secret" * 2)
+BOBS = Rules(secret=b"what bob keeps for himself" * 2)
+DIM, EPOCH, BOOT = 2, 11, 7 << 20
+
+numbers = st.integers(0, 2**62 - 1)
+totals = st.lists(st.integers(-(2**63), 2**63 - 1), min_size=3, max_size=3).map(
+    lambda units: np.array(units, dtype=np.int64)
+)
+
+
+class Signed(NamedTuple):
+    seq: int
+    total: np.ndarray
+    tag: bytes
+
+
+class Pair:
+    """Alice, who sends to Bob, with everything she ever said."""
+
+    def __init__(self, pushes=4):
+        self.said = []
+        self.alice = mint(PeerState.new(DIM, 1, BOOT), np.array([2.0, -3.0]))
+        self.bob = mint(PeerState.new(DIM, 2, BOOT), np.zeros(DIM))
+        self.alice = trust(self.alice, BOB, EPOCH)
+        self.exchange()
+        for _ in range(pushes):
+            self.alice = push(self.alice, {BOB: 0.5}, RULES)
+            self.exchange()
+
+    @property
+    def edge(self):
+        return self.alice.out[BOB, EPOCH]
+
+    def exchange(self):
+        word = say(self.alice, self.edge, RULES)
+        self.said.append(word)
+        self.bob = receive_push(self.bob, ALICE, word, BOBS).state
+        for reply in answer(self.bob, ALICE, word):
+            self.tell(reply)
+
+    def tell(self, reply, by=BOB):
+        done = receive_reply(self.alice, by, reply, RULES)
+        self.alice = done.state
+        return done.strike
+
+    def signed(self, index):
+        """The `index`-th total that Alice sent, with her tag."""
+        word = [word for word in self.said if isinstance(word, Data)][index]
+        return Signed(word.seq, word.total, word.tag)
+
+
+def claim(kind, pair, seq, total, tag, boot=BOOT):
+    """Bob's statement that he heard this."""
+    total = np.asarray(total)
+    if kind is State:
+        edge = pair.edge
+        return State(EPOCH, 2, edge.session, BOOT, seq, total, tag, boot)
+    if kind is Closed:
+        return Closed(EPOCH, seq, total, tag, boot)
+    return Ack(EPOCH, seq, digest_of(total), tag, boot)
+
+
+def resyncing(pushes=4):
+    pair = Pair(pushes)
+    pair.alice = restart(pair.alice, 9 << 20)
+    return pair
+
+
+# Tags.
+
+
+@EXAMPLES
+@given(numbers, numbers, numbers, totals, st.binary(min_size=32, max_size=32))
+def test_a_tag_is_mine_for_what_i_signed_and_for_nothing_else(ledger, epoch, seq, total, receiver):
+    digest = digest_of(total)
+    tag = sign(RULES.secret, ledger, receiver, epoch, seq, digest)
+    assert len(tag) == len(digest) == SIZE
+    assert is_mine(tag, RULES.secret, ledger, receiver, epoch, seq, digest)
+    other = digest_of(total ^ 1)
+    for forged in (
+        (bytes([tag[0] ^ 1]) + tag[1:], RULES.secret, ledger, receiver, epoch, seq, digest),
+        (tag, BOBS.secret, ledger, receiver, epoch, seq, digest),
+        (tag, RULES.secret, ledger ^ 1, receiver, epoch, seq, digest),
+        (tag, RULES.secret, ledger, CAROL, epoch, seq, digest),
+        (tag, RULES.secret, ledger, receiver, epoch ^ 1, seq, digest),
+        (tag, RULES.secret, ledger, receiver, epoch, seq ^ 1, digest),
+        (tag, RULES.secret, ledger, receiver, epoch, seq, other),
+        (tag[:-1], RULES.secret, ledger, receiver, epoch, seq, digest),
+    ):
+        assert not is_mine(*forged)
+
+
+def test_numbers_do_not_run_into_each_other_in_a_tag():
+    """Moving a byte from one field to its neighbour gives another statement."""
+    digest = digest_of(zeros(2))
+    one = sign(RULES.secret, 1, ALICE, 2, 3, digest)
+    assert one != sign(RULES.secret, 2, ALICE, 1, 3, digest)
+    assert one != sign(RULES.secret, 1, ALICE, 3, 2, digest)
+
+
+def test_a_digest_is_of_the_bytes_little_endian_and_of_a_view_too():
+    total = np.array([1, -2, 3])
+    assert digest_of(total) == digest_of(total.astype(">i8"))
+    assert digest_of(total) == digest_of(np.frombuffer(total.tobytes(), dtype=np.int64))
+    assert digest_of(total) != digest_of(np.array([1, -2, 4]))
+
+
+# Claims about an edge that the sender knows.
+
+A_UNIT_OF_MASS, ANOTHER_MODEL = np.array([0, 0, 1]), np.array([1, -1, 0])
+
+FALSE = {
+    "more than was ever sent": lambda true: (true.seq + 1, true.total + ONE, true.tag),
+    "more mass under the same number": lambda true: (
+        true.seq,
+        true.total + A_UNIT_OF_MASS,
+        true.tag,
+    ),
+    "less mass under the same number": lambda true: (
+        true.seq,
+        true.total - A_UNIT_OF_MASS,
+        true.tag,
+    ),
+    "another model": lambda true: (true.seq, true.total + ANOTHER_MODEL, true.tag),
+    "the right total under another number": lambda true: (true.seq + 5, true.total, true.tag),
+    "a number beyond all, without a tag": lambda true: (2**62 - 1, true.total, NO_TAG),
+    "something under the number zero": lambda true: (0, true.total, true.tag),
+    "a total of another size": lambda true: (true.seq, true.total[:-1], true.tag),
+    "a larger model": lambda true: (true.seq, np.append(true.total, 0), true.tag),
+    "nothing, in another size": lambda true: (0, zeros(7), true.tag),
+}
+
+
+@pytest.mark.parametrize("kind", [State, Closed])
+@pytest.mark.parametrize("lie", FALSE.values(), ids=FALSE)
+def test_a_claim_that_was_never_signed_changes_nothing_and_is_a_strike(kind, lie):
+    pair = resyncing()
+    before = pair.alice
+    strike = pair.tell(claim(kind, pair, *lie(pair.signed(-1))))
+    assert pair.alice is before
+    assert strike.kind == "false claim"
+    assert strike.sentence == "it claims to have heard what was never sent"
+
+
+@pytest.mark.parametrize("kind", [State, Closed])
+@pytest.mark.parametrize("foreign", ["receiver", "epoch", "ledger", "secret", "number"])
+def test_a_tag_made_for_something_else_is_no_proof(kind, foreign):
+    pair = resyncing()
+    before = pair.alice
+    total = pair.signed(-1).total + 5 * A_UNIT_OF_MASS
+    digest = digest_of(total)
+    made = {
+        "receiver": sign(RULES.secret, 1, CAROL, EPOCH, 99, digest),
+        "epoch": sign(RULES.secret, 1, BOB, EPOCH + 1, 99, digest),
+        "ledger": sign(RULES.secret, 5, BOB, EPOCH, 99, digest),
+        "secret": sign(BOBS.secret, 1, BOB, EPOCH, 99, digest),
+        "number": sign(RULES.secret, 1, BOB, EPOCH, 98, digest),
+    }
+    strike = pair.tell(claim(kind, pair, 99, total, made[foreign]))
+    assert pair.alice is before
+    assert strike is not None
+    # The same claim with the right tag is believed: it is the tag that decides.
+    right = sign(RULES.secret, 1, BOB, EPOCH, 99, digest)
+    assert pair.tell(claim(kind, pair, 99, total, right)) is None
+    assert pair.alice is not before
+
+
+@EXAMPLES
+@given(
+    st.sampled_from([State, Closed, Ack]),
+    numbers,
+    totals,
+    st.binary(min_size=SIZE, max_size=SIZE),
+    st.sampled_from(["open", "resync", "closing", "dead", "settled", "forgotten"]),
+    st.sampled_from([0, BOOT, 2**61]),
+)
+def test_no_claim_without_a_tag_ever_takes_a_unit_from_a_sender(
+    kind, seq, total, tag, situation, boot
+):
+    pair = Pair()
+    if situation == "resync":
+        pair.alice = restart(pair.alice, 9 << 20)
+    elif situation == "closing":
+        pair.alice = distrust(pair.alice, BOB)
+    elif situation == "dead":
+        pair.alice = presume_dead(push(pair.alice, {BOB: 0.5}, RULES), (BOB, EPOCH))
+    word = claim(kind, pair, seq, total, tag, boot)
+    if situation == "settled":
+        pair.alice = distrust(pair.alice, BOB)
+        pair.exchange()
+        assert pair.alice.settled
+    elif situation == "forgotten":
+        pair.alice = mint(PeerState.new(DIM, 1, BOOT), np.zeros(DIM))
+    before = pair.alice
+    pair.tell(word)
+    assert pair.alice.holding[-1] >= before.holding[-1]
+    if seq != 0 or total.any():
+        assert np.array_equal(pair.alice.holding, before.holding)
+    assert np.array_equal(pair.alice.holding, expected_holding(pair.alice))
+
+
+@pytest.mark.parametrize("kind", [State, Closed])
+def test_a_claim_to_have_heard_nothing_needs_no_tag(kind):
+    """A receiver whose backup is older than the edge says so; it cannot rob anybody by it."""
+    pair = resyncing()
+    before = pair.alice
+    assert pair.tell(claim(kind, pair, 0, zeros(DIM), NO_TAG)) is None
+    returned = pair.alice.holding - before.holding
+    assert np.array_equal(returned, before.out[BOB, EPOCH].sent)
+
+
+@pytest.mark.parametrize("kind", [State, Closed])
+def test_an_older_total_with_its_tag_is_believed(kind):
+    """A receiver that was restored from a backup holds no more than that."""
+    pair = resyncing()
+    before = pair.alice
+    seq, total, tag = pair.signed(1)
+    assert seq not in pair.edge.totals
+    assert pair.tell(claim(kind, pair, seq, total, tag)) is None
+    returned = pair.alice.holding - before.holding
+    assert np.array_equal(returned, before.out[BOB, EPOCH].sent - total)
+    assert np.array_equal(pair.alice.holding, expected_holding(pair.alice))
+
+
+@pytest.mark.parametrize("kind", [State, Closed])
+def test_a_sender_that_forgot_what_it_sent_believes_its_own_tag(kind):
+    """Restored from a backup, Alice hears how much more she had handed over, and counts it."""
+    pair = Pair(pushes=1)
+    backup = pair.alice
+    for _ in range(3):
+        pair.alice = push(pair.alice, {BOB: 0.5}, RULES)
+        pair.exchange()
+    pair.alice = restart(backup, 9 << 20)
+    pair.tell(claim(kind, pair, *pair.signed(-1)))
+    assert not discrepancy([pair.alice, pair.bob]).any()
+
+
+def test_an_acknowledgement_of_what_was_not_sent_is_a_reason_to_ask_and_moves_nothing():
+    for seq, total in ((99, np.array([1, 2, 3])), (5, np.array([1, 2, 3]))):
+        pair = Pair()
+        before = pair.alice
+        assert pair.tell(Ack(EPOCH, seq, digest_of(total), NO_TAG, BOOT)) is None
+        assert pair.edge.phase is OutPhase.RESYNC
+        assert np.array_equal(pair.alice.holding, before.holding)
+        pair.exchange()
+        assert pair.edge.phase is OutPhase.OPEN
+
+
+def test_answers_from_an_older_session_or_another_ledger_change_nothing():
+    pair = resyncing()
+    good = claim(State, pair, *pair.signed(-1))
+    before = pair.alice
+    for change in ({"session": good.session - 1}, {"session": 0}, {"ledger": 77}):
+        assert pair.tell(msgspec.structs.replace(good, **change)) is None
+        assert pair.alice is before, change
+    # A session that is still to come: my clock was set back, so I ask with a later one.
+    pair.tell(msgspec.structs.replace(good, session=good.session + (5 << 20)))
+    assert pair.edge.phase is OutPhase.RESYNC
+    assert pair.edge.session > good.session + (5 << 20)
+    assert np.array_equal(pair.alice.holding, before.holding)
+
+
+def test_a_state_nobody_asked_for_changes_nothing():
+    pair = Pair()
+    before = pair.alice
+    assert pair.tell(claim(State, pair, 0, zeros(DIM), NO_TAG)) is None
+    assert pair.alice is before
+
+
+# Claims about edges that are settled, or that the sender has forgotten.
+
+
+def settled():
+    pair = Pair()
+    last = pair.signed(-1)
+    pair.alice = distrust(pair.alice, BOB)
+    pair.exchange()
+    assert not pair.alice.out
+    return pair, last
+
+
+def test_a_false_claim_about_a_settled_edge_changes_nothing_and_is_a_strike():
+    pair, (seq, total, tag) = settled()
+    before = pair.alice
+    assert pair.tell(Closed(EPOCH, seq + 1, total + 1, tag, 2**61)).kind == "false claim"
+    assert pair.tell(Closed(EPOCH, 0, total, tag, 2**61)).kind == "false claim"
+    assert pair.alice is before
+
+
+def test_a_settled_edge_is_settled_anew_by_a_newer_life_only():
+    pair, _ = settled()
+    before = pair.alice
+    end = before.settled[BOB, EPOCH]
+    older = Closed(EPOCH, *pair.signed(1), BOOT)
+    assert pair.tell(older) is None
+    assert pair.alice is before  # overtaken: the same life has said more
+    assert pair.tell(msgspec.structs.replace(older, boot=BOOT + 1)) is None
+    returned = pair.alice.holding - before.holding
+    assert np.array_equal(returned, end.total - older.total)
+    assert np.array_equal(pair.alice.holding, expected_holding(pair.alice))
+
+
+def test_words_other_than_closed_about_a_settled_edge_change_nothing():
+    pair, (seq, total, tag) = settled()
+    before = pair.alice
+    for word in (
+        Ack(EPOCH, seq, digest_of(total), tag, 2**61),
+        State(EPOCH, 2, 2**61, BOOT, seq, total, tag, 2**61),
+        Stale(EPOCH, 2**61),
+        Gone(EPOCH, 2),
+    ):
+        assert pair.tell(word) is None
+        assert pair.alice is before
+
+
+@pytest.mark.parametrize("kind", [Ack, State, Closed])
+def test_an_edge_older_than_the_backup_comes_back_by_its_tag_and_is_closed(kind):
+    pair = Pair()
+    word = claim(kind, pair, *pair.signed(-1))
+    sent = pair.edge.sent
+    pair.alice = mint(PeerState.new(DIM, 1, BOOT + 5), np.array([2.0, -3.0]))
+    assert pair.tell(word) is None
+    assert pair.edge.phase is OutPhase.CLOSING
+    before = pair.alice.holding
+    pair.exchange()  # Close, answered with what was heard
+    assert np.array_equal(before - pair.alice.holding, sent)
+    assert not discrepancy([pair.alice, pair.bob]).any()
+
+
+@pytest.mark.parametrize("kind", [Ack, State, Closed])
+@pytest.mark.parametrize("wrong", ["tag", "receiver", "ledger", "epoch", "number", "zero"])
+def test_nobody_makes_a_peer_remember_an_edge_that_it_never_had(kind, wrong):
+    """It is no strike either: a peer that lost its disk is told so by honest receivers."""
+    pair = Pair()
+    seq, total, tag = pair.signed(-1)
+    word = claim(kind, pair, seq, total, tag)
+    ledger = 5 if wrong == "ledger" else 1
+    pair.alice = before = mint(PeerState.new(DIM, ledger, BOOT + 5), np.zeros(DIM))
+    change = {
+        "tag": {"tag": NO_TAG},
+        "epoch": {"epoch": EPOCH + 1},
+        "number": {"seq": seq + 1},
+        "zero": {"seq": 0},
+    }.get(wrong, {})
+    strike = pair.tell(
+        msgspec.structs.replace(word, **change), by=CAROL if wrong == "receiver" else BOB
+    )
+    assert strike is None
+    assert pair.alice is before
+
+
+# Lost disks, and what receivers report by themselves.
+
+
+def test_a_lost_disk_returns_what_was_not_confirmed_and_only_to_who_named_that_ledger():
+    pair = Pair()
+    confirmed = pair.edge.confirmed
+    pair.alice = push(pair.alice, {BOB: 0.5}, RULES)
+    before = pair.alice
+    assert pair.tell(Gone(EPOCH, 77)) is None
+    assert pair.alice is before
+    unconfirmed = pair.edge.sent - confirmed
+    assert pair.tell(Gone(EPOCH, 2)) is None
+    assert np.array_equal(pair.alice.holding - before.holding, unconfirmed)
+    assert np.array_equal(pair.alice.settled[BOB, EPOCH].total, confirmed)
+    assert np.array_equal(pair.alice.holding, expected_holding(pair.alice))
+
+
+def test_a_new_edge_whose_receivers_ledger_is_unknown_cannot_be_declared_gone():
+    alice = trust(mint(PeerState.new(DIM, 1, BOOT), np.zeros(DIM)), BOB, EPOCH)
+    assert receive_reply(alice, BOB, Gone(EPOCH, 0), RULES).state is alice
+
+
+def test_a_hello_is_answered_for_every_edge_of_its_sender_and_of_nobody_else():
+    bob = mint(PeerState.new(DIM, 2, BOOT), np.zeros(DIM))
+    for sender, epoch in ((ALICE, 1), (ALICE, 2), (CAROL, 3)):
+        bob = receive_push(bob, sender, Hello(epoch, 0, 5 << 20), BOBS).state
+    replies = answer(bob, ALICE, Hello(2, 0, 5 << 20))
+    assert sorted(reply.epoch for reply in replies) == [1, 2]
+
+
+def test_a_receiver_returns_the_senders_tag_with_all_it_says():
+    pair = Pair()
+    _, total, tag = pair.signed(-1)
+    heard = pair.bob.in_[ALICE, EPOCH]
+    told = report(pair.bob, heard)
+    assert isinstance(told, Ack)
+    assert (told.tag, told.digest) == (tag, digest_of(total))
+    closed = report(leave(pair.bob), replace(heard, closed=True))
+    assert isinstance(closed, Closed)
+    assert closed.tag == tag
+    [state] = answer(pair.bob, ALICE, Hello(EPOCH, 2, heard.session))
+    assert isinstance(state, State)
+    assert state.tag == tag
