@@ -24,7 +24,7 @@ from oneway.protocol.transitions import descend, mint, push, receive_push, recei
 from oneway.records import Batch
 
 NUM_PEERS, NUM_ROUNDS, NUM_FEATURES = 50, 300, 10
-CLIPS = (math.inf, 1.0, 0.3, 0.1, 0.03)
+CLIPS = (math.inf, 1.0, 0.5, 0.3, 0.1)
 SEEDS = (1, 2, 3)
 LIE = 20.0
 """Length of the liar's model, against the direction of the truth."""

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         NaiveGossip,
         OnlinePushSum,
     )
+    from oneway.peer.peer import Peer
     from oneway.simulator import Run, simulate
     from oneway.streams import Stream, Table
     from oneway.topology import TrustGraph
@@ -42,6 +43,7 @@ __all__ = [
     "NaiveGossip",
     "OnewayError",
     "OnlinePushSum",
+    "Peer",
     "Run",
     "Stream",
     "Table",
@@ -62,6 +64,7 @@ _HOME = {
     "MutualGossip": "algorithms",
     "NaiveGossip": "algorithms",
     "OnlinePushSum": "algorithms",
+    "Peer": "peer.peer",
     "Run": "simulator",
     "Stream": "streams",
     "Table": "streams",

@@ -69,7 +69,7 @@ def test_a_configuration_needs_a_name_and_an_address_only():
     assert ALICE.limits == Limits(
         window="auto",
         max_strikes=10,
-        clip=0.1,
+        clip=0.5,
         max_message_bytes=2**24,
         pushes_per_second=1000.0,
         presume_dead_after=86400.0,

@@ -125,3 +125,34 @@ def _as_dict(status: Status) -> dict[str, object]:
         "files": [str(path) for path in status.found],
         "folder": str(status.where),
     }
+
+
+@data.command("deal", epilog="Example: oneway data deal flights --owner origin --out flights")
+def deal(
+    name: Annotated[
+        str, typer.Argument(metavar="DATA", help="A data set with two labels, or a file of one.")
+    ],
+    owner: Annotated[
+        str, typer.Option(metavar="COLUMN", help="Whose row it is: every value gets a file.")
+    ],
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="New or empty.")],
+    label: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="What to predict, in a file.")
+    ] = None,
+    samples: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="At most so many per owner.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Split a table by owner into files for peers: one CSV each, and the task.toml they share."""
+    from oneway.lab.handout import hand_out
+    from oneway.streams import load
+
+    written = hand_out(load(name, label=label), owner, out, samples=samples)
+    if as_json:
+        files = {str(path): count for path, count in written.samples.items()}
+        print_json({"task": str(written.task), "samples": files})
+        return
+    typer.echo(f"{written.task}  the task, the same for all")
+    for path, count in written.samples.items():
+        typer.echo(f"{path}  {count:,} samples")

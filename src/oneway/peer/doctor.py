@@ -158,8 +158,8 @@ def _about_samples(status: Status, time: SpokenTime) -> Iterator[Finding]:
     quiet_since = max(status.last_sample, status.started)
     if not status.finished and time.now - quiet_since > QUIET_SECONDS:
         yield note(
-            f"no sample has arrived {time.since(quiet_since)}: if some should have, check where they come "
-            "from"
+            f"no sample has arrived {time.since(quiet_since)}: if some should have, check where "
+            "they come from"
         )
     if status.skipped:
         count = f"{status.skipped:,} samples were" if status.skipped > 1 else "1 sample was"

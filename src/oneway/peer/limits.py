@@ -43,7 +43,7 @@ class Limits:
 
     window: int | Literal["auto"] = "auto"
     max_strikes: int = 10
-    clip: float = 0.1
+    clip: float = 0.5
     max_message_bytes: int = 2**24
     pushes_per_second: float = 1000.0
     presume_dead_after: float = 86400.0

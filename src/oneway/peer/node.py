@@ -52,7 +52,7 @@ REOPEN_SECONDS = 60.0
 """After a receiver closed an edge itself, this long until the next attempt."""
 
 FOREIGN_SECONDS = 10.0
-"""To a peer with another task, say so this often."""
+"""To a peer with another task, say so this often; and read so often what it says about its own."""
 
 MOVED = 1e-6
 """A change of the estimate, relative to its size, that is worth passing on."""
@@ -118,6 +118,7 @@ class Node:
         self._questions: dict[EdgeId, Push] = {}
         self._reopen_at: dict[Key, float] = {}
         self._told_foreign: dict[Key, float] = {}
+        self._read_foreign: dict[Key, float] = {}
         self._to_tell: list[Frame] = []
         self._estimate: Vector = np.zeros(snapshot.state.dim)
         self._pushed_estimate = self._estimate
@@ -397,15 +398,14 @@ class Node:
 
     def _meet_foreigner(self, arrival: Arrival, message: Body) -> None:
         peer, now = arrival.peer, self._clock()
-        if isinstance(message, Foreign):
+        if isinstance(message, Foreign) and _is_due(self._read_foreign, peer, now):
             try:
                 theirs = json.loads(message.fields)
             except (ValueError, RecursionError):
                 theirs = None
             self.guard.differs(peer, "; ".join(differences(self.task.fields(), theirs)))
         self.guard.count(peer, "another task")
-        if now - self._told_foreign.get(peer, -math.inf) >= FOREIGN_SECONDS:
-            self._told_foreign[peer] = now
+        if _is_due(self._told_foreign, peer, now):
             back = "reply" if arrival.via == "push" else "push"
             mine = Foreign(json.dumps(self.task.fields()).encode())
             self._to_tell.append(Frame(peer, back, encode(mine, self.task.fingerprint)))
@@ -424,3 +424,11 @@ class Node:
     def _frames(self, words: Iterable[Word]) -> list[Frame]:
         fingerprint = self.task.fingerprint
         return [Frame(peer, via, encode(word, fingerprint)) for peer, via, word in words]
+
+
+def _is_due(last: dict[Key, float], peer: Key, now: float) -> bool:
+    """Whether something about foreigners may be done again; if so, it is noted as done."""
+    if now - last.get(peer, -math.inf) < FOREIGN_SECONDS:
+        return False
+    last[peer] = now
+    return True

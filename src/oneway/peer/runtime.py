@@ -171,9 +171,9 @@ class Runtime:
 
     async def _learn(self) -> None:
         """Learn from the stream, one sample per commit: each is pushed before the next is read."""
+        await self._join()
         if self._samples is None:
             return
-        await self._join()
         async with aclosing(self._samples) as items:
             async for item in items:
                 while self._node.paused:

@@ -1,0 +1,69 @@
+"""`oneway peer predict`: ask a peer's model, whether the peer runs or not."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from oneway.cli.output import AsJson, print_json
+from oneway.cli.peer_home import HomeFolder, open_home
+from oneway.errors import DataError, StoreError
+
+_EXAMPLE = "Example: oneway peer predict Temperature=21 Light=430 CO2=750"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("predict", epilog=_EXAMPLE)(predict)
+
+
+def predict(
+    values: Annotated[
+        list[str], typer.Argument(metavar="FEATURE=VALUE ...", help="One sample, unscaled.")
+    ],
+    home: HomeFolder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Predict the label of one sample with the model that is on the disk."""
+    from oneway.peer.learner import Learner
+    from oneway.peer.store import read_snapshot
+
+    mine = open_home(home)
+    task = mine.task()
+    sample = dict(map(_pair, values))
+    state = read_snapshot(mine.store_path).state
+    if state.dim != task.dim:
+        raise StoreError(
+            f"the model in {mine.store_path} has {state.dim} parameters, and the task needs "
+            f"{task.dim}; put the task.toml back that it was started with"
+        )
+    if state.estimate is None or not state.is_sound(task.radius, 0.0):
+        raise StoreError(
+            f"{mine.config().name} has no model at the moment; let it learn: oneway peer run"
+        )
+    learner = Learner(task)
+    prediction = learner.predict(state.estimate, sample)
+    probable = task.model in ("logistic", "softmax")
+    probabilities = learner.probabilities(state.estimate, sample) if probable else None
+    if as_json:
+        print_json({"prediction": prediction, "probabilities": probabilities})
+    elif probabilities is None:
+        typer.echo(prediction)
+    else:
+        typer.echo(f"{prediction}  (probability {probabilities[str(prediction)]:.3f})")
+
+
+def _pair(text: str) -> tuple[str, str]:
+    """A feature and its value.
+
+    Raises:
+        DataError: If there is no = between them.
+    """
+    # The last one: a name may have a = in it, a number has none.
+    name, sign, value = text.rpartition("=")
+    if not sign:
+        from oneway.peer.shown import shown
+
+        raise DataError(f"{shown(text)} is not FEATURE=VALUE, for example Temperature=21.5")
+    return name, value

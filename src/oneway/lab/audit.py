@@ -1,0 +1,108 @@
+"""When a network is quiet: is every unit of mass where it should be?
+
+Equality of whole numbers, over the stores of all peers. What is in flight counts only on edges to
+and from a peer that is down for good: between all others it must have arrived.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from oneway.peer.snapshot import Snapshot
+from oneway.protocol.audit import discrepancy
+from oneway.protocol.fixed_point import FRACTION_BITS, ONE, Fixed, mass_of, zeros
+from oneway.protocol.state import Key, OutPhase, PeerState
+
+
+@dataclass(frozen=True, eq=False)
+class Audit:
+    """What was found.
+
+    Attributes:
+        minted_units: The mass that was ever brought in.
+        held_units: The mass that all peers hold, those that are down included.
+        stranded: What is on its way to or from peers that are down, numerator and mass.
+        discrepancy: Held and stranded, minus brought in, in units of 2^-40: numerator and mass.
+        unsettled: Edges between running peers that were not at rest: with any, nothing is proven.
+    """
+
+    minted_units: int
+    held_units: int
+    stranded: Fixed
+    discrepancy: Fixed
+    unsettled: int
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether nothing was lost and nothing invented, to the last unit."""
+        whole = self.minted_units % ONE == 0
+        return whole and not self.unsettled and not self.discrepancy.any()
+
+    @property
+    def sentences(self) -> list[str]:
+        """The verdict on the mass, on the numerator, and on what hampers it."""
+        count, odd = divmod(self.minted_units, ONE)
+        amount = f"{count} x 2^{FRACTION_BITS}{f' + {odd}' if odd else ''} = {self.minted_units:,}"
+        mass, numerator = mass_of(self.discrepancy), self.discrepancy[:-1]
+        wrong = int((numerator != 0).sum())
+        said = [
+            f"mass {amount} units: {'exact' if mass == 0 else f'{mass:+,} units too much'}",
+            f"numerator of {len(numerator)} numbers: {f'{wrong} are wrong' if wrong else 'exact'}",
+        ]
+        if odd:
+            said.append("the mass brought in is not whole: a peer brings exactly one unit")
+        if self.stranded.any():
+            said.append(
+                f"of it {mass_of(self.stranded):,} units are on their way to or from peers that "
+                "are down"
+            )
+        if self.unsettled:
+            said.append(
+                f"{self.unsettled} edges were not at rest, so nothing is proven; "
+                "give the network more time to drain"
+            )
+        return said
+
+
+def audit(snapshots: Mapping[Key, Snapshot], down: Collection[Key] = ()) -> Audit:
+    """Audit a network that has been drained.
+
+    Args:
+        snapshots: What every peer's store holds, by its public key.
+        down: The peers that do not run any more, for good.
+    """
+    states = {key: snapshot.state for key, snapshot in snapshots.items()}
+    first = next(iter(states.values()))
+    stranded = zeros(first.dim)
+    for part in _stranded(states, down):
+        stranded = stranded + part
+    return Audit(
+        minted_units=sum(mass_of(state.minted) for state in states.values()),
+        held_units=sum(mass_of(state.holding) for state in states.values()),
+        stranded=stranded,
+        discrepancy=discrepancy(states.values()) + stranded,
+        unsettled=sum(
+            num_unsettled(state, down) for key, state in states.items() if key not in down
+        ),
+    )
+
+
+def num_unsettled(state: PeerState, down: Collection[Key] = ()) -> int:
+    """How many edges of a running peer, to peers that run too, are not at rest."""
+    return sum(
+        edge.phase is not OutPhase.OPEN or edge.in_flight > 0
+        for edge in state.out.values()
+        if edge.receiver not in down
+    )
+
+
+def _stranded(states: Mapping[Key, PeerState], down: Collection[Key]) -> Iterator[Fixed]:
+    """What was handed over and not heard, on every edge with an end that is down."""
+    for sender, state in states.items():
+        handed_over = {edge_id: edge.counted for edge_id, edge in state.out.items()}
+        handed_over |= {edge_id: end.total for edge_id, end in state.settled.items()}
+        for (receiver, epoch), total in handed_over.items():
+            if receiver in states and (sender in down or receiver in down):
+                heard = states[receiver].in_.get((sender, epoch))
+                yield total if heard is None else total - heard.heard

@@ -1,0 +1,81 @@
+"""How one sees from outside that a network has come to rest."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from oneway.lab.audit import num_unsettled
+from oneway.peer.keys import key_text
+from oneway.peer.snapshot import Snapshot
+from oneway.peer.status import Status
+from oneway.protocol.state import Key, OutPhase
+
+PeerLife: TypeAlias = Literal["starting", "up", "paused", "down"]
+
+
+@dataclass(frozen=True)
+class Look:
+    """One peer at one moment.
+
+    Attributes:
+        state: "starting" until its process has said something about itself.
+        status: What it last said, perhaps in an earlier life; None if nothing yet.
+        restarts: How often it was started again.
+    """
+
+    name: str
+    key: Key
+    state: PeerLife
+    status: Status | None
+    restarts: int
+
+
+class Rest:
+    """Watches peers that were paused, until nothing is in flight between them.
+
+    Two things must be true at once: what peers say, which includes what is not durable yet, and
+    what their stores hold. What a peer said before the last one paused proves nothing: it may have
+    been sent something since.
+    """
+
+    def __init__(self, down: Collection[Key] = ()) -> None:
+        """Begin to watch.
+
+        Args:
+            down: Peers that are down for good; what is on its way to them will never arrive.
+        """
+        self._down = frozenset(down)
+        self._down_names = {key_text(key) for key in self._down}
+        self._said_before: dict[Key, float] | None = None
+
+    def seen_in(self, looks: Sequence[Look]) -> bool:
+        """Whether the peers say that they are at rest; to be asked again and again."""
+        statuses = {look.key: look.status for look in looks if look.key not in self._down}
+        paused = [look.state == "paused" for look in looks if look.key not in self._down]
+        known = {key: status for key, status in statuses.items() if status is not None}
+        if not all(paused) or len(known) < len(statuses):
+            self._said_before = None
+            return False
+        if self._said_before is None:
+            self._said_before = {key: status.time for key, status in known.items()}
+        before = self._said_before
+        return all(
+            status.time > before[key] and self._is_at_rest(status) for key, status in known.items()
+        )
+
+    def stored_in(self, snapshots: Mapping[Key, Snapshot]) -> bool:
+        """Whether the stores say so too."""
+        return not any(
+            num_unsettled(snapshot.state, self._down)
+            for key, snapshot in snapshots.items()
+            if key not in self._down
+        )
+
+    def _is_at_rest(self, status: Status) -> bool:
+        return all(
+            edge.phase == "none" or (edge.phase == OutPhase.OPEN and edge.seq == edge.acked)
+            for edge in status.receivers
+            if edge.key not in self._down_names
+        )

@@ -1,0 +1,559 @@
+"""What others can do to a peer that they may send to: be counted, be clipped, be shut out."""
+
+from __future__ import annotations
+
+import json
+import random
+from itertools import count
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from oneway.peer import node as node_module
+from oneway.peer.card import Card
+from oneway.peer.config import PeerConfig, Receiver
+from oneway.peer.guard import LOG_SECONDS, QUARANTINE_SECONDS, Guard
+from oneway.peer.limits import Limits
+from oneway.peer.node import FOREIGN_SECONDS, Node
+from oneway.peer.snapshot import Snapshot
+from oneway.peer.task import Feature, Task
+from oneway.protocol.audit import discrepancy, expected_holding
+from oneway.protocol.fixed_point import ONE, mass_of, zeros
+from oneway.protocol.messages import Ack, Closed, Data, Gone, Hello, Push, Stale, State
+from oneway.protocol.state import OutPhase, PeerState
+from oneway.protocol.tags import NO_TAG
+from oneway.transport.base import Arrival
+from oneway.transport.memory import MemoryNetwork
+from oneway.transport.wire import Foreign, decode, encode
+
+TASK = Task("logistic", "y", (Feature("u"), Feature("v")), ("no", "yes"), intercept=False)
+SAMPLE = {"u": 1.0, "v": -2.0}
+NO_LIMIT = Limits(pushes_per_second=1e6, clip=0.0)
+
+
+def key_of(name):
+    return name.encode().ljust(32, b"-")
+
+
+class Town:
+    """Peers by name over the memory transport, as `{sender: receivers}`."""
+
+    def __init__(self, edges, limits=NO_LIMIT, tasks=None):
+        self.time = 100.0
+        self.network = MemoryNetwork()
+        self.nodes, self.ends, self.sent = {}, {}, []
+        epochs = count(1)
+        for index, (name, receivers) in enumerate(edges.items()):
+            cards = [Card(key_of(other), "127.0.0.1", 7700, other) for other in receivers]
+            task = (tasks or {}).get(name, TASK)
+            self.nodes[name] = Node(
+                task,
+                secret=bytes([index + 1]) * 32,
+                config=PeerConfig(
+                    name,
+                    "127.0.0.1:7700",
+                    receivers=tuple(Receiver(card) for card in cards),
+                    anyone=True,
+                    limits=limits,
+                ),
+                snapshot=Snapshot(PeerState.new(task.dim, ledger=index + 1, boot=1 << 20)),
+                clock=lambda: self.time,
+                new_epoch=lambda: next(epochs),
+            )
+            self.ends[name] = self.network.endpoint(key_of(name))
+            self.ends[name].admit(None)
+        for name in edges:
+            for other in edges:
+                self.ends[name].dial(key_of(other), self.ends[other].address)
+
+    def state(self, name):
+        return self.nodes[name].snapshot.state
+
+    def edge(self, name):
+        [edge] = self.state(name).out.values()
+        return edge
+
+    def send(self, name, frames):
+        for frame in frames:
+            self.sent.append((name, frame))
+            end = self.ends[name]
+            (end.push if frame.via == "push" else end.reply)(frame.peer, frame.content)
+
+    def exchange(self):
+        """Commit, send, deliver and receive until there is nothing to say."""
+        while True:
+            for name, node in self.nodes.items():
+                batch = node.begin()
+                self.send(name, [] if batch is None else node.committed(batch))
+            if not self.network.in_flight:
+                return
+            self.deliver()
+
+    def deliver(self):
+        self.network.deliver_all()
+        for name, node in self.nodes.items():
+            while (arrival := self.ends[name].receive_now()) is not None:
+                node.take(arrival)
+
+    def learn(self, name, label="yes"):
+        self.time += 1e-3
+        self.nodes[name].learn(SAMPLE, label)
+        self.exchange()
+
+
+def two(limits=NO_LIMIT, **options):
+    """Alice sends to Bob; both have learned, and all is quiet."""
+    town = Town({"alice": ["bob"], "bob": []}, limits, **options)
+    town.exchange()
+    town.learn("bob", "no")
+    town.learn("alice")
+    return town
+
+
+def push_from(name, message, task=TASK):
+    return Arrival(key_of(name), encode(message, task.fingerprint), "push")
+
+
+def reply_from(name, message, task=TASK):
+    return Arrival(key_of(name), encode(message, task.fingerprint), "reply")
+
+
+def conduct(town, name, about):
+    return town.nodes[name].guard.about(key_of(about))
+
+
+def next_total(town, mass=0.0, numerator=(0.0, 0.0), **changes):
+    """What Alice would push to Bob next, if she handed over this."""
+    edge = town.state("bob").in_[key_of("alice"), town.edge("alice").epoch]
+    total = edge.heard + (np.array([*numerator, mass]) * ONE).astype(np.int64)
+    word = Data(edge.epoch, 2, edge.session, edge.granted, edge.seq + 1, total, NO_TAG)
+    return msgspec.structs.replace(word, **changes)
+
+
+# Another task.
+
+OTHER = Task(
+    "logistic", "y", (Feature("u"), Feature("v")), ("no", "yes"), intercept=False, learning_rate=0.1
+)
+
+
+def test_a_peer_with_another_task_is_refused_and_both_sides_learn_which_field_differs():
+    town = Town({"alice": ["bob"], "bob": []}, tasks={"bob": OTHER})
+    town.learn("bob")
+    town.learn("alice")
+    before = town.state("alice"), town.state("bob")
+    for _ in range(3):
+        for name, node in town.nodes.items():
+            town.send(name, node.overdue())
+        town.deliver()
+    assert (town.state("alice"), town.state("bob")) == before
+    assert conduct(town, "alice", "bob").task_difference == (
+        "learning_rate is 0.3 here and 0.1 there"
+    )
+    assert conduct(town, "bob", "alice").task_difference == (
+        "learning_rate is 0.1 here and 0.3 there"
+    )
+    for name, other in (("alice", "bob"), ("bob", "alice")):
+        assert conduct(town, name, other).rejected["another task"] > 0
+        assert conduct(town, name, other).strikes == 0
+    assert town.edge("alice").phase is OutPhase.RESYNC  # and nothing was handed over
+
+
+def test_a_model_of_another_task_is_never_mixed_in_even_if_its_size_fits():
+    town = two()
+    before = town.state("bob")
+    town.nodes["bob"].take(push_from("alice", next_total(town, 0.5), OTHER))
+    assert town.state("bob") is before
+    town.nodes["bob"].take(push_from("alice", next_total(town, 0.5)))
+    assert town.state("bob") is not before
+
+
+def test_the_difference_is_forgotten_once_the_tasks_agree():
+    town = two()
+    town.nodes["bob"].take(push_from("alice", Foreign(json.dumps(OTHER.fields()).encode()), OTHER))
+    assert conduct(town, "bob", "alice").task_difference
+    town.learn("alice")
+    assert not conduct(town, "bob", "alice").task_difference
+
+
+def test_a_peer_with_another_task_is_told_so_now_and_then_and_not_at_every_word():
+    town = two()
+    bob = town.nodes["bob"]
+    bob.overdue()
+    told = 0
+    for _ in range(1000):
+        town.time += 0.05
+        bob.take(push_from("mallory", Hello(1, 0, 1), OTHER))
+        words = [decode(frame.content)[1] for frame in bob.overdue()]
+        told += sum(isinstance(word, Foreign) for word in words)
+    assert told == 1000 * 0.05 / FOREIGN_SECONDS
+
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=30),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(
+            st.sampled_from([*TASK.fields(), "name", "center"]) | st.text(max_size=5), inner
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@settings(deadline=None, max_examples=80)
+@given(anything.map(json.dumps).map(str.encode) | st.binary(max_size=100))
+def test_whatever_a_foreigner_says_about_its_task_is_shown_in_one_short_line(said):
+    bob = two().nodes["bob"]
+    bob.take(push_from("mallory", Foreign(said), OTHER))
+    shown = bob.guard.about(key_of("mallory")).task_difference
+    assert shown.isprintable()
+    assert len(shown) < 4000
+
+
+def test_a_task_that_is_nested_without_end_is_no_task():
+    bob = two().nodes["bob"]
+    bob.take(push_from("mallory", Foreign(b"[" * 100_000), OTHER))
+    assert "not a task" in bob.guard.about(key_of("mallory")).task_difference
+
+
+# What cannot be decoded, and quarantine.
+
+
+def shut_out(town, name="mallory"):
+    bob = town.nodes["bob"]
+    for _ in range(bob.config.limits.max_strikes):
+        bob.take(Arrival(key_of(name), b"rubbish", "push"))
+
+
+def test_after_too_many_strikes_nothing_of_a_sender_is_even_decoded(monkeypatch):
+    town = two()
+    bob = town.nodes["bob"]
+    shut_out(town, "alice")
+    record = conduct(town, "bob", "alice")
+    assert record.rejected["undecodable"] == record.strikes == bob.config.limits.max_strikes
+    assert record.quarantined_until == town.time + QUARANTINE_SECONDS
+    before, word = town.state("bob"), push_from("alice", next_total(town, 0.5))
+
+    def never(frame):
+        raise AssertionError(f"decoded {frame!r}")
+
+    monkeypatch.setattr(node_module, "decode", never)
+    for arrival in (word, Arrival(key_of("alice"), b"more rubbish", "reply")):
+        bob.take(arrival)
+    assert town.state("bob") is before
+    assert record.rejected["quarantined"] == 2
+    assert bob.begin() is None  # and it gets no answer
+
+
+def test_while_one_sender_is_quarantined_the_others_go_on():
+    town = Town({"alice": ["bob"], "carol": ["bob"], "bob": []})
+    town.exchange()
+    shut_out(town, "alice")
+    for name in ("bob", "alice", "carol"):
+        town.learn(name)
+    heard = {edge.sender: mass_of(edge.heard) for edge in town.state("bob").in_.values()}
+    assert heard == {key_of("alice"): 0, key_of("carol"): ONE // 2}
+
+
+def test_quarantine_ends_and_what_was_handed_over_meanwhile_arrives():
+    town = two()
+    shut_out(town, "alice")
+    town.learn("alice")
+    assert town.edge("alice").in_flight == 1
+    town.time += QUARANTINE_SECONDS
+    town.learn("alice")
+    assert town.edge("alice").in_flight == 0
+    assert conduct(town, "bob", "alice").strikes == 0
+    assert not discrepancy([town.state("alice"), town.state("bob")]).any()
+
+
+def test_fewer_strikes_than_the_limit_do_not_shut_anybody_out():
+    town = two(Limits(max_strikes=3, pushes_per_second=1e6))
+    bob = town.nodes["bob"]
+    for strikes in (1, 2):
+        bob.take(Arrival(key_of("alice"), b"", "push"))
+        assert conduct(town, "bob", "alice").strikes == strikes
+        assert not bob.guard.is_quarantined(key_of("alice"))
+    bob.take(Arrival(key_of("alice"), b"", "push"))
+    assert bob.guard.is_quarantined(key_of("alice"))
+
+
+def mutated(frame, rng):
+    damaged = bytearray(frame)
+    for _ in range(rng.randrange(1, 4)):
+        at = rng.randrange(len(damaged))
+        damaged[at : at + rng.randrange(3)] = rng.randbytes(rng.randrange(4))
+        damaged = damaged or bytearray(b"\x00")
+    return bytes(damaged)
+
+
+def test_thousands_of_random_and_mutated_frames_crash_nothing_and_break_no_books():
+    town = two(Limits(max_strikes=2**30, clip=1.0, pushes_per_second=1e6))
+    for label in ("no", "yes"):
+        town.learn("alice", label)
+    rng = random.Random(7)
+    recorded = [frame.content for _, frame in town.sent]
+    senders = ("alice", "bob", "mallory")
+    for _ in range(3000):
+        frame = mutated(rng.choice(recorded), rng) if rng.random() < 0.8 else rng.randbytes(40)
+        for node in town.nodes.values():
+            via = rng.choice(["push", "reply"])
+            node.take(Arrival(key_of(rng.choice(senders)), frame, via))
+    for name, node in town.nodes.items():
+        state = town.state(name)
+        assert np.array_equal(state.holding, expected_holding(state))
+        assert node.predict(SAMPLE) in ("no", "yes")
+    undecodable = conduct(town, "bob", "mallory").rejected["undecodable"]
+    assert undecodable > 300
+
+
+# What no honest peer sends.
+
+REFUSED = {
+    "wrong dimension": ("dimension", {"total": np.array([0, ONE])}),
+    "shrinking mass": ("shrinking mass", {"total": np.array([0, 0, 0])}),
+    "mass above the cap": ("mass above the cap", {"mass": 17.0}),
+    "mass above the cap in one jump": ("mass above the cap", {"mass": 2.0**20, "seq": 2**61}),
+    "outside the radius": ("outside the radius", {"mass": 0.1, "numerator": (200.0, 0.0)}),
+    "a numerator without mass": ("outside the radius", {"numerator": (1.0, 0.0), "seq": 2**61}),
+    "the highest integer": ("outside the radius", {"total": np.array([2**63 - 1, 0, 2 * ONE])}),
+    "the lowest integer": ("outside the radius", {"total": np.array([-(2**63), 0, 2 * ONE])}),
+}
+
+
+@pytest.mark.parametrize(("kind", "lie"), REFUSED.values(), ids=REFUSED)
+def test_a_push_that_no_honest_peer_sends_is_rejected_counted_and_a_strike(kind, lie):
+    town = two()
+    before = town.state("bob")
+    town.nodes["bob"].take(push_from("alice", next_total(town, **lie)))
+    assert town.state("bob") is before
+    assert conduct(town, "bob", "alice").rejected == {kind: 1}
+    assert conduct(town, "bob", "alice").strikes == 1
+    # The sender is told what is held, so that an honest one would find out.
+    batch = town.nodes["bob"].begin()
+    [frame] = town.nodes["bob"].committed(batch)
+    assert isinstance(decode(frame.content)[1], Ack)
+
+
+def test_words_that_come_over_the_wrong_connection_are_strikes_and_change_nothing():
+    town = two()
+    edge = town.edge("alice")
+    replies = (
+        Ack(edge.epoch, 1, bytes(16), NO_TAG, 1),
+        State(edge.epoch, 2, edge.session, 1, 0, zeros(2), NO_TAG, 1),
+        Closed(edge.epoch, 0, zeros(2), NO_TAG, 1),
+        Stale(edge.epoch, 1),
+        Gone(edge.epoch, 2),
+    )
+    before = town.state("alice"), town.state("bob")
+    for word in replies:
+        town.nodes["alice"].take(push_from("bob", word))
+    town.nodes["bob"].take(reply_from("alice", next_total(town, 0.5)))
+    assert (town.state("alice"), town.state("bob")) == before
+    assert conduct(town, "alice", "bob").rejected == {"out of place": len(replies)}
+    assert conduct(town, "bob", "alice").rejected == {"out of place": 1}
+
+
+@pytest.mark.parametrize("kind", [State, Closed])
+def test_a_receiver_that_claims_what_was_never_sent_gets_strikes_and_nothing_else(kind):
+    town = two()
+    alice = town.nodes["alice"]
+    alice.take(reply_from("bob", Stale(town.edge("alice").epoch, 5 << 20)))  # ask again
+    before, edge = town.state("alice"), town.edge("alice")
+    assert edge.phase is OutPhase.RESYNC
+    loot = edge.sent + mass_of(before.holding)
+    lie = (
+        State(edge.epoch, 2, edge.session, 1, 99, loot, bytes(16), 5 << 20)
+        if kind is State
+        else Closed(edge.epoch, 99, loot, bytes(16), 5 << 20)
+    )
+    for _ in range(alice.config.limits.max_strikes):
+        alice.take(reply_from("bob", lie))
+    assert town.state("alice") is before
+    assert conduct(town, "alice", "bob").rejected["false claim"] == 10
+    assert alice.guard.is_quarantined(key_of("bob"))
+
+
+def test_captured_frames_change_nothing_whenever_and_to_whom_they_are_repeated():
+    """As if from their own sender: nobody else can say them, which the transport proves."""
+    town = Town({"alice": ["bob"], "bob": [], "carol": []})
+    town.exchange()
+    for name in ("bob", "carol", "alice", "alice", "alice"):
+        town.learn(name)
+    before = {name: town.state(name).holding for name in town.nodes}
+    captured = list(town.sent)
+    assert sum(frame.via == "push" for _, frame in captured) >= 4
+    for _ in range(2):
+        for sender, frame in captured:
+            for node in town.nodes.values():
+                node.take(Arrival(key_of(sender), frame.content, frame.via))
+        town.exchange()
+    for name in town.nodes:
+        assert np.array_equal(town.state(name).holding, before[name]), name
+        assert conduct(town, name, "alice").strikes == 0
+    assert conduct(town, "bob", "alice").rejected["repeated"] >= 6
+
+
+def test_an_old_total_repeated_in_a_newer_session_is_not_taken_again():
+    town = two()
+    pushes = [frame.content for name, frame in town.sent if name == "alice"]
+    town.nodes["alice"].take(reply_from("bob", Stale(town.edge("alice").epoch, 1 << 20)))
+    town.exchange()
+    before = town.state("bob").holding
+    for content in pushes:
+        assert isinstance(decode(content)[1], Push)
+        town.nodes["bob"].take(Arrival(key_of("alice"), content, "push"))
+    assert np.array_equal(town.state("bob").holding, before)
+
+
+# How far others can move a peer, and drain it.
+
+
+def test_a_push_from_far_away_is_clipped_counted_and_pulls_no_further():
+    limit = 0.5
+    town = two(Limits(clip=limit, pushes_per_second=1e6))
+    bob = town.nodes["bob"]
+    before, already = bob.estimate, conduct(town, "bob", "alice").clipped
+    bob.take(push_from("alice", next_total(town, 10.0, (5000.0, -5000.0))))
+    allowed = limit * (1 + np.linalg.norm(before))
+    assert 0 < np.linalg.norm(bob.estimate - before) <= allowed
+    assert conduct(town, "bob", "alice").clipped == already + 1
+    assert conduct(town, "bob", "alice").strikes == 0
+    state = town.state("bob")
+    assert np.array_equal(state.holding, expected_holding(state))
+
+
+def test_by_default_no_push_moves_a_peer_far():
+    town = two(Limits(pushes_per_second=1e6))
+    bob = town.nodes["bob"]
+    assert 0 < bob.rules.clip < np.inf
+    before = bob.estimate
+    bob.take(push_from("alice", next_total(town, 16.0, (15_000.0, 0.0))))
+    moved = np.linalg.norm(bob.estimate - before)
+    assert moved <= bob.rules.clip * (1 + np.linalg.norm(before))
+
+
+def test_a_receiver_that_never_answers_gets_a_window_and_gives_it_all_back():
+    limits = Limits(window=4, pushes_per_second=1e6, presume_dead_after=3600.0, clip=0.0)
+    town = two(limits)
+    alice = town.nodes["alice"]
+    before = town.state("alice")
+    steps = before.gradient_steps
+    for _ in range(50):
+        town.time += 1.0
+        alice.learn(SAMPLE, "yes")
+        batch = alice.begin()
+        alice.committed(batch)  # and every frame is lost
+    edge = town.edge("alice")
+    assert edge.in_flight == 4
+    assert town.state("alice").mass >= before.mass * 0.5**4
+    alice.tick()
+    assert town.edge("alice").phase is OutPhase.OPEN
+    town.time += 3600.0
+    alice.tick()
+    state = town.state("alice")
+    learned = state.gradient_steps - steps
+    assert np.array_equal(state.holding, before.holding - learned)
+    assert np.array_equal(state.holding, expected_holding(state))
+    # A fresh edge waits for a word of the receiver; nothing is handed over blindly.
+    assert sorted(edge.phase for edge in state.out.values()) == ["dead", "resync"]
+    alice.learn(SAMPLE, "yes")
+    assert mass_of(town.state("alice").holding) == mass_of(state.holding)
+
+
+def test_a_receiver_that_was_only_asleep_is_found_again_and_nothing_is_lost():
+    limits = Limits(window=4, pushes_per_second=1e6, presume_dead_after=3600.0, clip=0.0)
+    town = two(limits)
+    alice = town.nodes["alice"]
+    alice.learn(SAMPLE, "yes")
+    lost = alice.committed(alice.begin())
+    town.time += 3601.0
+    alice.tick()
+    for frame in lost:  # it had only been delayed, until after the verdict
+        town.nodes["bob"].take(Arrival(key_of("alice"), frame.content, "push"))
+    town.exchange()
+    for name, node in town.nodes.items():
+        town.send(name, node.overdue())
+    town.deliver()
+    town.exchange()
+    assert town.edge("alice").phase is OutPhase.OPEN
+    assert not discrepancy([town.state("alice"), town.state("bob")]).any()
+
+
+# Logs.
+
+
+def lines(caplog):
+    return [record.getMessage() for record in caplog.records if record.name == "oneway.peer"]
+
+
+def test_a_flood_of_rubbish_makes_one_line_at_a_time(caplog):
+    town = two(Limits(max_strikes=2**30, clip=0.0))
+    bob = town.nodes["bob"]
+    for _ in range(1000):
+        bob.take(Arrival(key_of("mallory"), b"rubbish", "push"))
+    assert len(lines(caplog)) == 1
+    town.time += LOG_SECONDS
+    bob.take(Arrival(key_of("mallory"), b"rubbish", "push"))
+    assert len(lines(caplog)) == 2
+    assert lines(caplog)[1].endswith("(999 more like it)")
+
+
+def test_a_quarantine_is_told_once(caplog):
+    town = two()
+    for _ in range(100):
+        town.nodes["bob"].take(Arrival(key_of("mallory"), b"rubbish", "push"))
+    assert len(lines(caplog)) == 2
+    assert "is quarantined for 10 minutes after 10 rejected messages" in lines(caplog)[1]
+
+
+def test_a_flood_of_different_tasks_makes_few_lines(caplog):
+    town = two()
+    bob = town.nodes["bob"]
+    for number in range(1000):
+        town.time += 0.05
+        fields = TASK.fields() | {"learning_rate": number + 1.5}
+        bob.take(push_from("mallory", Foreign(json.dumps(fields).encode()), OTHER))
+        bob.take(push_from("mallory", Hello(1, 0, 1)))  # and again the right one
+    assert len(lines(caplog)) <= 1000 * 0.05 / LOG_SECONDS + 1
+
+
+def test_a_flood_of_pushes_from_far_away_makes_few_lines(caplog):
+    town = two(Limits(clip=0.01, pushes_per_second=1e6))
+    caplog.clear()
+    town.time += LOG_SECONDS
+    for _ in range(200):
+        word = next_total(town, 0.01, (9.0, 9.0))
+        town.nodes["bob"].take(push_from("alice", word))
+    assert conduct(town, "bob", "alice").clipped > 100
+    assert len(lines(caplog)) == 1
+    assert "clipped a push of" in lines(caplog)[0]
+
+
+def test_what_is_logged_is_one_short_printable_line(caplog):
+    town = two()
+    rubbish = msgspec.msgpack.encode([1, b"", ["\x1b[2J\n" * 50_000, 1]])
+    town.nodes["bob"].take(Arrival(key_of("mallory"), rubbish, "push"))
+    [line] = lines(caplog)
+    assert line.isprintable()
+    assert len(line) < 500
+
+
+def test_records_are_kept_by_peer():
+    now = 0.0
+    guard = Guard(2, lambda: now, lambda key: key.decode())
+    guard.strike(b"one", "kind", "sentence")
+    guard.count(b"two", "repeated")
+    assert guard.about(b"one").strikes == 1
+    assert guard.about(b"two").strikes == 0
+    assert not guard.is_quarantined(b"nobody")
+    guard.strike(b"one", "kind", "sentence")
+    assert guard.is_quarantined(b"one")
+    assert not guard.is_quarantined(b"two")
+    now = QUARANTINE_SECONDS
+    assert not guard.is_quarantined(b"one")
+    assert guard.about(b"one").rejected == {"kind": 2}  # served, not forgotten

@@ -1,0 +1,551 @@
+"""When a peer says what: from durable state, again if unanswered; how it comes and goes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from itertools import count
+
+import numpy as np
+import pytest
+
+from oneway.errors import DataError
+from oneway.peer.card import Card
+from oneway.peer.config import PeerConfig, Receiver
+from oneway.peer.learner import Learner
+from oneway.peer.limits import Limits
+from oneway.peer.node import IDLE_SECONDS, REOPEN_SECONDS, Node
+from oneway.peer.snapshot import Snapshot
+from oneway.peer.talk import FIRST_RETRY, HEARTBEAT, LONGEST_RETRY, SLOWEST_LINK, Talk
+from oneway.peer.task import Feature, Task
+from oneway.protocol.audit import discrepancy, expected_holding, total_mass
+from oneway.protocol.fixed_point import ONE, mass_of
+from oneway.protocol.messages import Ack, Close, Closed, Data, Hello
+from oneway.protocol.rules import Rules
+from oneway.protocol.state import OutPhase, PeerState
+from oneway.protocol.transitions import mint, restart, trust
+from oneway.transport.base import Arrival
+from oneway.transport.memory import MemoryNetwork
+from oneway.transport.wire import decode
+
+TASK = Task("logistic", "y", (Feature("u"), Feature("v")), ("no", "yes"), intercept=False)
+SAMPLE = {"u": 1.0, "v": -2.0}
+LIMITS = Limits(pushes_per_second=1000.0, clip=0.0)
+BOOT = 1 << 20
+
+
+def key_of(name):
+    return name.encode().ljust(32, b"-")
+
+
+def config(name, receivers=(), **options):
+    cards = [Card(key_of(other), "127.0.0.1", 7700, other) for other in receivers]
+    options = {"limits": LIMITS, "anyone": True} | options
+    return PeerConfig(
+        name, "127.0.0.1:7700", receivers=tuple(Receiver(card) for card in cards), **options
+    )
+
+
+class Town:
+    """Peers by name over the memory transport, as `{sender: receivers}`."""
+
+    def __init__(self, edges, task=TASK):
+        self.time = 100.0
+        self.task = task
+        self.network = MemoryNetwork()
+        self.nodes, self.ends = {}, {}
+        self.epochs = count(1)
+        for index, (name, receivers) in enumerate(edges.items()):
+            state = PeerState.new(task.dim, ledger=index + 1, boot=BOOT)
+            self.start(name, Snapshot(state), config(name, receivers))
+            self.ends[name] = self.network.endpoint(key_of(name))
+            self.ends[name].admit(None)
+        for name in edges:
+            for other in edges:
+                self.ends[name].dial(key_of(other), self.ends[other].address)
+
+    def start(self, name, snapshot, settings):
+        self.nodes[name] = Node(
+            self.task,
+            secret=key_of(name),
+            config=settings,
+            snapshot=snapshot,
+            clock=lambda: self.time,
+            new_epoch=lambda: next(self.epochs),
+        )
+
+    def state(self, name):
+        return self.nodes[name].snapshot.state
+
+    def states(self):
+        return [node.snapshot.state for node in self.nodes.values()]
+
+    def send(self, name, frames):
+        for frame in frames:
+            end = self.ends[name]
+            (end.push if frame.via == "push" else end.reply)(frame.peer, frame.content)
+
+    def exchange(self):
+        """Commit, send, deliver and receive until there is nothing to say."""
+        while True:
+            for name, node in self.nodes.items():
+                batch = node.begin()
+                self.send(name, [] if batch is None else node.committed(batch))
+            if not self.network.in_flight:
+                return
+            self.network.deliver_all()
+            for name, node in self.nodes.items():
+                while (arrival := self.ends[name].receive_now()) is not None:
+                    node.take(arrival)
+
+    def pass_time(self, seconds):
+        """Let time pass, do what is due, say what is overdue."""
+        self.time += seconds
+        for name, node in self.nodes.items():
+            node.tick()
+            self.send(name, node.overdue())
+        self.exchange()
+
+    def learn(self, name, times=1):
+        for _ in range(times):
+            self.time += 1e-3
+            self.nodes[name].learn(SAMPLE, "yes")
+            self.exchange()
+
+
+def words(frames):
+    return [decode(frame.content)[1] for frame in frames]
+
+
+def kinds(frames):
+    return [type(word) for word in words(frames)]
+
+
+def quiet(**edges):
+    town = Town(edges)
+    town.exchange()
+    for name in edges:
+        town.nodes[name].ensure_minted()
+    town.exchange()
+    return town
+
+
+# Nothing is said that is not durable.
+
+
+def test_a_push_is_said_after_its_commit_and_as_it_was_committed():
+    town = quiet(alice=["bob"], bob=[])
+    alice = town.nodes["alice"]
+    town.time += 1
+    alice.learn(SAMPLE, "yes")
+    batch = alice.begin()
+    committed = batch.snapshot.state
+    town.time += 1
+    alice.learn(SAMPLE, "yes")  # while the first is being written
+    [word] = words(alice.committed(batch))
+    [edge] = committed.out.values()
+    assert word.seq == edge.seq
+    assert word.total.tolist() == edge.sent.tolist()
+    [later] = alice.snapshot.state.out.values()
+    assert later.seq == edge.seq + 1
+    [word] = words(alice.committed(alice.begin()))
+    assert word.seq == later.seq
+
+
+def test_without_a_commit_nothing_new_is_ever_said():
+    town = quiet(alice=["bob"], bob=[])
+    alice = town.nodes["alice"]
+    [durable] = alice.snapshot.state.out.values()
+    for _ in range(5):
+        town.time += 100.0
+        alice.learn(SAMPLE, "yes")
+        alice.tick()
+        for word in words(alice.overdue()):
+            assert isinstance(word, Data)
+            assert word.seq == durable.seq
+
+
+def test_an_answer_waits_until_what_it_is_about_is_durable():
+    town = quiet(alice=["bob"], bob=[])
+    town.time += 1
+    alice, bob = town.nodes["alice"], town.nodes["bob"]
+    alice.learn(SAMPLE, "yes")
+    [frame] = alice.committed(alice.begin())
+    bob.take(Arrival(key_of("alice"), frame.content, "push"))
+    assert bob.overdue() == []
+    batch = bob.begin()
+    assert not bob.is_durable(batch)
+    [reply] = words(bob.committed(batch))
+    assert isinstance(reply, Ack)
+    assert reply.seq == words([frame])[0].seq
+    assert bob.begin() is None
+
+
+def test_a_question_that_changes_nothing_needs_no_commit():
+    town = quiet(alice=["bob"], bob=[])
+    town.learn("alice")
+    bob = town.nodes["bob"]
+    town.time += HEARTBEAT
+    for frame in town.nodes["alice"].overdue():
+        bob.take(Arrival(key_of("alice"), frame.content, frame.via))
+    batch = bob.begin()
+    assert bob.is_durable(batch)
+    assert kinds(bob.committed(batch)) == [Ack]
+
+
+# A full disk.
+
+
+def test_with_a_full_disk_nothing_is_pushed_or_answered_and_predictions_go_on():
+    town = quiet(alice=["bob"], bob=["alice"])
+    town.learn("alice")
+    town.learn("bob")
+    alice, bob = town.nodes["alice"], town.nodes["bob"]
+    town.time += 1
+    bob.learn(SAMPLE, "yes")
+    for frame in bob.committed(bob.begin()):
+        alice.take(Arrival(key_of("bob"), frame.content, frame.via))
+    for _ in range(5):
+        town.time += 1
+        alice.learn(SAMPLE, "yes")
+        before = mass_of(town.state("alice").holding)
+        alice.failed(alice.begin(), "the disk is full")
+        alice.learn(SAMPLE, "yes")
+        alice.tick()
+        assert mass_of(town.state("alice").holding) == before  # learned, but not pushed
+        assert alice.predict(SAMPLE) == "yes"
+        assert sum(alice.probabilities(SAMPLE).values()) == pytest.approx(1.0)
+    assert alice.disk_problem == "the disk is full"
+
+    # It recovers by itself: what waited is answered, what was learned is pushed.
+    frames = alice.committed(alice.begin())
+    assert not alice.disk_problem
+    assert Ack in kinds(frames)
+    town.send("alice", frames)
+    town.time += 1
+    alice.tick()
+    town.exchange()
+    assert [edge.in_flight for edge in town.state("alice").out.values()] == [0]
+    assert [edge.in_flight for edge in town.state("bob").out.values()] == [0]
+    assert not discrepancy(town.states()).any()
+
+
+# Saying it again.
+
+
+def spoken(town, name, seconds, step=0.05):
+    """The times at which a peer with nobody to hear it says something, and what."""
+    start, said = town.time, []
+    for index in range(1, round(seconds / step) + 1):
+        town.time = start + index * step
+        said += [(round(index * step, 6), kind) for kind in kinds(town.nodes[name].overdue())]
+    return said
+
+
+def test_what_is_unanswered_is_said_again_each_time_later():
+    town = Town({"alice": ["bob"], "bob": []})
+    alice = town.nodes["alice"]
+    assert kinds(alice.committed(alice.begin())) == [Hello]
+    said = spoken(town, "alice", 29.0)
+    assert {kind for _, kind in said} == {Hello}
+    gaps = np.diff([0.0, *(at for at, _ in said)])
+    expected = [min(FIRST_RETRY * 2**doubled, LONGEST_RETRY) for doubled in range(len(gaps))]
+    np.testing.assert_allclose(gaps, expected, atol=0.051)
+
+
+def test_a_sign_of_life_makes_the_unanswered_worth_saying_soon_again():
+    town = quiet(alice=["bob"], bob=[])
+    alice = town.nodes["alice"]
+    town.time += 1
+    alice.learn(SAMPLE, "yes")
+    alice.committed(alice.begin())  # lost
+    spoken(town, "alice", 15.0)
+    bob = town.nodes["bob"]
+    [edge] = bob.snapshot.state.in_.values()
+    town.time += HEARTBEAT
+    [beat] = bob.overdue()
+    alice.take(Arrival(key_of("bob"), beat.content, beat.via))
+    [(first, _), *_] = spoken(town, "alice", 1.0)
+    assert first == pytest.approx(FIRST_RETRY, abs=0.051)
+    assert edge.seq == 1
+
+
+def test_a_quiet_edge_is_spoken_of_at_every_heartbeat_and_not_in_between():
+    for name, kind in (("alice", Data), ("bob", Ack)):
+        town = quiet(alice=["bob"], bob=[])
+        town.pass_time(HEARTBEAT)
+        said = spoken(town, name, 2 * HEARTBEAT + 1.0)
+        assert [what for _, what in said] == [kind, kind], name
+
+
+def test_a_large_model_is_given_the_time_it_takes_before_it_is_said_again():
+    rules = Rules(secret=b"s" * 32)
+    dim = 10_000_000
+    state = trust(PeerState.new(1, 1, BOOT), key_of("bob"), 1)
+    talk = Talk(rules, dim, now=0.0)
+    assert len(list(talk.news(state, {}, 0.0))) == 1
+    patience = FIRST_RETRY + 8 * dim / SLOWEST_LINK
+    assert not list(talk.overdue(state, patience - 0.1))
+    assert len(list(talk.overdue(state, patience))) == 1
+    assert not list(talk.overdue(state, 2 * patience - 0.1))
+
+
+def test_after_a_start_an_idle_peer_asks_its_receivers_by_itself():
+    """It learns nothing and hears nothing: only time makes it speak."""
+    town = quiet(alice=["bob"], bob=[])
+    saved = town.nodes["alice"].snapshot
+    again = replace(saved, state=restart(saved.state, 9 << 20))
+    town.start("alice", again, config("alice", ["bob"]))
+    [edge] = town.state("alice").out.values()
+    assert edge.phase is OutPhase.RESYNC
+    town.pass_time(0.05)
+    [edge] = town.state("alice").out.values()
+    assert edge.phase is OutPhase.OPEN
+
+
+def test_a_crash_and_an_old_backup_cost_no_mass():
+    town = quiet(alice=["bob"], bob=["alice"])
+    town.learn("alice", 3)
+    backup = town.nodes["alice"].snapshot
+    town.learn("alice", 3)
+    town.learn("bob", 2)
+    for boot, saved in ((5 << 20, town.nodes["alice"].snapshot), (3 << 20, backup)):
+        again = replace(saved, state=restart(saved.state, boot))
+        town.start("alice", again, config("alice", ["bob"]))
+        assert town.state("alice").boot > saved.state.boot
+        for _ in range(3):
+            town.pass_time(HEARTBEAT)
+        assert not discrepancy(town.states()).any()
+        for name, node in town.nodes.items():
+            for other in town.nodes:
+                assert node.guard.about(key_of(other)).strikes == 0, name
+
+
+# Trust changes while running.
+
+
+def test_distrust_closes_the_edge_and_trust_opens_the_next_one_at_once():
+    town = quiet(alice=["bob"], bob=[])
+    town.learn("alice", 3)
+    alice = town.nodes["alice"]
+    alice.follow(config("alice"))
+    town.exchange()
+    assert not town.state("alice").out
+    assert len(town.state("alice").settled) == 1
+    alice.follow(config("alice", ["bob"]))
+    town.exchange()
+    [edge] = town.state("alice").out.values()
+    assert edge.phase is OutPhase.OPEN
+    town.learn("alice")
+    assert edge.seq < next(iter(town.state("alice").out.values())).seq
+    assert not discrepancy(town.states()).any()
+
+
+def test_who_closed_an_edge_itself_is_asked_again_only_after_a_while():
+    town = quiet(alice=["bob"], bob=[])
+    town.learn("alice")
+    town.nodes["bob"].follow(config("bob", leaving=True))
+    town.learn("alice")
+    assert not town.state("alice").out
+    assert town.state("alice").settled
+    town.pass_time(REOPEN_SECONDS - 1.0)
+    assert not town.state("alice").out
+    town.nodes["alice"].tick()
+    town.time += 1.0
+    town.nodes["alice"].tick()
+    assert len(town.state("alice").out) == 1
+
+
+def test_a_receiver_that_lost_its_disk_is_opened_anew_at_once():
+    town = quiet(alice=["bob"], bob=[])
+    town.learn("alice", 3)
+    fresh = PeerState.new(TASK.dim, ledger=77, boot=9 << 20)
+    town.start("bob", Snapshot(fresh), config("bob"))
+    town.learn("alice")  # Gone
+    town.nodes["alice"].tick()
+    town.exchange()
+    [edge] = town.state("alice").out.values()
+    assert (edge.phase, edge.ledger) == (OutPhase.OPEN, 77)
+    town.learn("alice")
+    for state in town.states():
+        assert np.array_equal(state.holding, expected_holding(state))
+
+
+# Joining and leaving.
+
+
+def test_a_newcomer_that_others_send_to_mints_at_their_model():
+    town = Town({"alice": ["bob"], "bob": []})
+    town.exchange()
+    assert not town.state("bob").has_minted
+    town.learn("alice")
+    first = town.state("bob").minted
+    assert mass_of(first) == ONE
+    np.testing.assert_allclose(
+        town.nodes["bob"].estimate, town.nodes["alice"].estimate, rtol=0, atol=1e-11
+    )
+    town.learn("bob")
+    assert town.state("bob").minted is first
+    assert total_mass(town.states()) == 2.0
+    assert not discrepancy(town.states()).any()
+
+
+def test_a_peer_without_senders_mints_at_zero_with_its_first_sample():
+    town = Town({"alice": []})
+    town.learn("alice")
+    assert town.state("alice").minted.tolist() == [0, 0, ONE]
+
+
+@pytest.mark.parametrize(
+    ("x", "y"),
+    [
+        ({"u": 1.0}, "yes"),
+        ({"u": 1.0, "v": "many"}, "yes"),
+        ({"u": math.nan, "v": 0.0}, "yes"),
+        (SAMPLE, "perhaps"),
+        (SAMPLE, None),
+    ],
+)
+def test_a_sample_that_cannot_be_used_changes_nothing_not_even_before_the_first(x, y):
+    town = Town({"alice": []})
+    alice = town.nodes["alice"]
+    for _ in range(2):
+        before = alice.snapshot
+        with pytest.raises(DataError):
+            alice.learn(x, y)
+        assert alice.snapshot is before
+        town.learn("alice")
+
+
+def test_who_leaves_hands_over_every_unit_and_still_answers():
+    town = quiet(alice=["bob", "carol"], bob=["alice"], carol=[])
+    for name in ("bob", "alice", "carol", "bob", "alice"):
+        town.learn(name)
+    alice = town.nodes["alice"]
+    alice.follow(config("alice", ["bob", "carol"], leaving=True))
+    assert not alice.is_drained
+    for _ in range(4):
+        town.pass_time(1.0)
+    assert alice.is_drained
+    assert not town.state("alice").holding.any()
+    assert total_mass([town.state("bob"), town.state("carol")]) == 3.0
+    assert not discrepancy(town.states()).any()
+    # Bob, who sent to Alice, was told that the edge is closed and has back what did not arrive.
+    town.learn("bob")
+    assert not town.state("bob").out
+    assert alice.is_drained
+    assert not discrepancy(town.states()).any()
+
+
+def test_a_peer_that_leaves_is_not_done_before_its_receiver_has_acknowledged():
+    town = quiet(alice=["bob"], bob=[])
+    alice = town.nodes["alice"]
+    alice.follow(config("alice", ["bob"], leaving=True))
+    town.time += 1
+    alice.tick()
+    lost = alice.committed(alice.begin())
+    assert Data in kinds(lost)
+    assert not town.state("alice").holding.any()
+    assert not alice.is_drained
+    town.pass_time(1.0)
+    assert alice.is_drained
+
+
+# When to push.
+
+
+def test_no_more_is_pushed_than_the_limit_allows_and_what_was_learned_travels_with_the_next():
+    town = quiet(alice=["bob"], bob=[])
+    alice = town.nodes["alice"]
+    alice.follow(config("alice", ["bob"], limits=replace(LIMITS, pushes_per_second=10.0)))
+    [before] = town.state("alice").out.values()
+    town.time += 0.1
+    for _ in range(50):
+        alice.learn(SAMPLE, "yes")
+        town.exchange()
+        town.time += 0.01
+    [after] = town.state("alice").out.values()
+    assert after.seq - before.seq == 5
+    town.pass_time(0.1)
+    [last] = town.state("alice").out.values()
+    assert last.seq == after.seq + 1
+
+
+def test_a_peer_without_samples_passes_on_what_it_receives_now_and_then():
+    town = quiet(alice=["bob"], bob=["carol"], carol=[])
+    town.learn("alice")
+    assert not town.nodes["carol"].estimate.any()
+    town.pass_time(IDLE_SECONDS)
+    assert town.nodes["carol"].estimate.any()
+    [edge] = town.state("bob").out.values()
+    for _ in range(5):  # and then there is nothing new
+        town.pass_time(IDLE_SECONDS)
+    assert next(iter(town.state("bob").out.values())).seq == edge.seq
+
+
+def test_a_paused_peer_hands_nothing_over_and_still_takes_and_answers():
+    town = quiet(alice=["bob"], bob=["alice"])
+    alice = town.nodes["alice"]
+    alice.follow(config("alice", ["bob"], paused=True))
+    mass = town.state("alice").mass
+    town.learn("bob")
+    town.pass_time(10.0)
+    assert town.state("alice").mass > mass
+    assert [edge.in_flight for edge in town.state("bob").out.values()] == [0]
+    assert mass_of(next(iter(town.state("alice").out.values())).sent) == 0
+
+
+def test_since_when_an_edge_waits_is_remembered_and_forgotten():
+    town = quiet(alice=["bob"], bob=[])
+    alice = town.nodes["alice"]
+    assert not alice.lagging
+    town.time += 5.0
+    alice.learn(SAMPLE, "yes")
+    alice.committed(alice.begin())  # lost
+    [(acked, since)] = alice.lagging.values()
+    assert (acked, since) == (1, town.time)
+    town.pass_time(10.0)
+    assert not alice.lagging
+
+
+def test_settled_edges_are_recalled_at_the_heartbeat():
+    town = quiet(alice=["bob"], bob=[])
+    town.learn("alice")
+    alice, bob = town.nodes["alice"], town.nodes["bob"]
+    alice.follow(config("alice"))
+    town.exchange()
+    town.time += HEARTBEAT
+    assert kinds(alice.overdue()) == [Close]
+    assert kinds(bob.overdue()) == [Closed]
+
+
+# One sample.
+
+
+@pytest.mark.parametrize("model", ["logistic", "ridge", "hinge", "softmax"])
+@pytest.mark.parametrize("step", ["capped", "mass", "paper"])
+@pytest.mark.parametrize("size", [1e10, 1e150, 1e200, 1e308])
+def test_a_sample_of_any_size_is_learned_from_or_refused_with_a_sentence(model, step, size):
+    classes = {"ridge": (), "softmax": ("a", "b", "c")}.get(model, ("a", "b"))
+    task = Task(model, "y", (Feature("u"), Feature("v")), classes, step=step, learning_rate=20.0)
+    state = mint(PeerState.new(task.dim, 1, BOOT), np.linspace(-1.0, 1.0, task.dim))
+    label = 3.0 if model == "ridge" else classes[-1]
+    try:
+        lesson = Learner(task).learn(state, state.estimate, {"u": size, "v": -size}, label, 0)
+    except DataError as error:
+        refusal = str(error)
+        assert "far too large" in refusal
+    else:
+        assert math.isfinite(lesson.loss)
+        assert mass_of(lesson.state.holding) == ONE
+
+
+def test_an_estimate_that_is_not_sound_is_not_used_for_predictions():
+    town = quiet(alice=[])
+    town.learn("alice", 5)
+    alice = town.nodes["alice"]
+    before = alice.estimate.copy()
+    broken = replace(town.state("alice"), holding=np.array([2**60, 0, 5]))
+    alice._set(broken)  # as while a restored peer has heard back from some of its edges only
+    assert alice.estimate.tolist() == before.tolist()
+    assert alice.predict(SAMPLE) == "yes"

@@ -1,0 +1,316 @@
+"""Everything a peer ever puts on the wire, explained byte by byte.
+
+Every field of every frame is a counter, a name, a running total of models, or a hash of one; no
+sample, label or gradient occurs. That is privacy by construction and no more: it is not secrecy.
+The difference of two successive totals of a peer that learned from one sample and received nothing
+in between is proportional to a gradient, and for a linear model to the sample itself. The last test
+shows it, and `docs/threat-model.md` says so.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from itertools import count
+
+import numpy as np
+import pytest
+
+from oneway.peer.card import Card
+from oneway.peer.config import PeerConfig, Receiver
+from oneway.peer.limits import Limits
+from oneway.peer.node import Node
+from oneway.peer.snapshot import Snapshot
+from oneway.peer.task import Feature, Task
+from oneway.protocol.fixed_point import ONE, zeros
+from oneway.protocol.messages import Data
+from oneway.protocol.state import PeerState
+from oneway.protocol.tags import NO_TAG, digest_of, sign
+from oneway.protocol.transitions import restart
+from oneway.records import Batch
+from oneway.transport.memory import MemoryNetwork
+from oneway.transport.wire import Foreign, decode
+
+FEATURES = (Feature("u", 3.0, 2.0), Feature("v", -70.0, 11.0), Feature("w"))
+TASKS = {
+    "logistic": Task("logistic", "y", FEATURES, ("vacant", "occupied"), learning_rate=0.2),
+    "ridge": Task("ridge", "y", FEATURES, learning_rate=0.01),
+}
+EDGES = {"alice": ["bob", "carol"], "bob": ["alice"], "carol": ["bob"]}
+ROUNDS = 12
+
+
+def key_of(name):
+    return name.encode().ljust(32, b"-")
+
+
+def secret_of(name):
+    return f"the secret of {name}".encode().ljust(32, b".")
+
+
+class Recorded:
+    """A small network, all it said, and books about what was handed over, kept by hand."""
+
+    def __init__(self, task, edges):
+        self.time = 0.0
+        self.task, self.edges = task, edges
+        self.network = MemoryNetwork()
+        self.rng = np.random.default_rng(5)
+        self.epochs = count(1001)
+        self.said = []
+        self.samples, self.gradients = [], []
+        self.handed = {}  # (sender, receiver) -> running totals, as tuples of integers
+        self.nodes, self.ends = {}, {}
+        for index, name in enumerate(edges):
+            state = PeerState.new(task.dim, 500 + index, boot=(7 + index) << 20)
+            self.start(name, Snapshot(state))
+            self.ends[name] = self.network.endpoint(key_of(name))
+            self.ends[name].admit(None)
+            for receiver in edges[name]:
+                self.handed[name, receiver] = [(0,) * (task.dim + 1)]
+        for name in edges:
+            for other in edges:
+                self.ends[name].dial(key_of(other), self.ends[other].address)
+
+    def start(self, name, snapshot):
+        cards = [Card(key_of(other), "127.0.0.1", 7700, other) for other in self.edges[name]]
+        self.nodes[name] = Node(
+            self.task,
+            secret_of(name),
+            PeerConfig(
+                name,
+                "127.0.0.1:7700",
+                receivers=tuple(Receiver(card) for card in cards),
+                limits=Limits(clip=0.0),
+            ),
+            snapshot,
+            clock=lambda: self.time,
+            new_epoch=lambda: next(self.epochs),
+        )
+
+    def exchange(self):
+        while True:
+            for name, node in self.nodes.items():
+                batch = node.begin()
+                self.send(name, [] if batch is None else node.committed(batch))
+            if not self.network.in_flight:
+                return
+            self.network.deliver_all()
+            for name, node in self.nodes.items():
+                while (arrival := self.ends[name].receive_now()) is not None:
+                    node.take(arrival)
+
+    def send(self, name, frames):
+        for frame in frames:
+            self.said.append((name, frame))
+            end = self.ends[name]
+            (end.push if frame.via == "push" else end.reply)(frame.peer, frame.content)
+
+    def learn(self, name):
+        """One distinctive sample; what is handed over afterwards is computed here once more."""
+        self.time += 1.0
+        node = self.nodes[name]
+        node.ensure_minted()
+        x = {f.name: float(self.rng.normal(f.center, f.scale)) for f in FEATURES}
+        y = self.rng.choice(self.task.classes) if self.task.classes else self.rng.normal(0, 5)
+        y = str(y) if self.task.classes else float(y)
+        scaled, label = self.task.vector(x), self.task.label_value(y)
+        batch = Batch(scaled[None], np.array([label]))
+        self.samples.append((x, y, scaled, label))
+        self.gradients.append(self.task.build_model().gradient(node.estimate, batch))
+
+        before = node.snapshot.state
+        node.learn(x, y)
+        after = node.snapshot.state
+        step = (after.gradient_steps - before.gradient_steps).tolist()
+        self.gradients.append(np.array(step[:-1]) / ONE)
+        held = [had - moved for had, moved in zip(before.holding.tolist(), step, strict=True)]
+        share = 0.5 / len(self.edges[name])
+        for receiver in self.edges[name]:
+            totals = self.handed[name, receiver]
+            part = [math.floor(number * share) for number in held]
+            totals.append(tuple(t + p for t, p in zip(totals[-1], part, strict=True)))
+        self.exchange()
+
+    def restart(self, name):
+        snapshot = self.nodes[name].snapshot
+        self.start(name, Snapshot(restart(snapshot.state, 99 << 20), snapshot.journal))
+        self.tell()
+
+    def tell(self):
+        """Let everybody say what is overdue."""
+        self.time += 40.0
+        for name, node in self.nodes.items():
+            self.send(name, node.overdue())
+        self.exchange()
+
+
+@pytest.fixture(params=TASKS)
+def network(request):
+    """Peers that learned, restarted, and parted: every kind of message was said."""
+    network = Recorded(TASKS[request.param], EDGES)
+    network.exchange()
+    for round_index in range(ROUNDS):
+        for name in EDGES:
+            network.learn(name)
+        if round_index == ROUNDS // 2:
+            network.restart("carol")
+            network.tell()
+    stranger = Node(
+        Task("hinge", "y", FEATURES, ("a", "b")),
+        secret_of("dave"),
+        PeerConfig("dave", "127.0.0.1:7700", receivers=network.nodes["carol"].config.receivers),
+        Snapshot(PeerState.new(4, 900, boot=1 << 20)),
+        clock=lambda: network.time,
+        new_epoch=lambda: next(network.epochs),
+    )
+    network.nodes["dave"] = stranger
+    network.ends["dave"] = network.network.endpoint(key_of("dave"))
+    network.ends["dave"].dial(key_of("bob"), network.ends["bob"].address)
+    network.exchange()
+    network.tell()
+    del network.nodes["dave"]
+    bob = network.nodes["bob"]
+    bob.follow(PeerConfig("bob", "127.0.0.1:7700", limits=Limits(clip=0.0)))
+    network.exchange()
+    network.tell()
+    return network
+
+
+def said_by_peers(network):
+    return [(name, frame) for name, frame in network.said if name in EDGES]
+
+
+def task_fields(content):
+    fields = json.loads(content)
+    return fields | {"features": tuple(Feature(**feature) for feature in fields["features"])}
+
+
+def test_every_total_on_the_wire_is_the_sum_of_what_was_handed_over(network):
+    """Portion by portion, and each portion is a share of everything the peer holds."""
+    seen = 0
+    for name, frame in said_by_peers(network):
+        _, message = decode(frame.content)
+        if isinstance(message, Data):
+            receiver = frame.peer.rstrip(b"-").decode()
+            totals = network.handed[name, receiver]
+            assert tuple(message.total.tolist()) in totals, (name, receiver)
+            seen += message.total.any()
+    assert seen >= ROUNDS * 4
+    for (name, receiver), totals in network.handed.items():
+        heard = [
+            tuple(edge.heard.tolist())
+            for edge in network.nodes[receiver].snapshot.state.in_.values()
+            if edge.sender == key_of(name)
+        ]
+        assert totals[-1] in heard
+
+
+def test_every_field_of_every_frame_is_a_counter_a_name_a_total_or_a_hash_of_one(network):
+    totals = {total for handed in network.handed.values() for total in handed}
+    digests = {digest_of(np.array(total)) for total in totals}
+    states = {name: node.snapshot.state for name, node in network.nodes.items()}
+    ledgers = {0} | {state.ledger for state in states.values()}
+    epochs = set(range(1001, next(network.epochs)))
+    tags = {NO_TAG} | {
+        sign(secret_of(name), states[name].ledger, key_of(receiver), epoch, seq, digest_of(total))
+        for (name, receiver), handed in network.handed.items()
+        for total in map(np.array, handed)
+        for epoch in epochs
+        for seq in range(ROUNDS + 8)
+    }
+    kinds = set()
+    for name, frame in said_by_peers(network):
+        task, message = decode(frame.content)
+        assert task == network.task.fingerprint
+        kinds.add(type(message).__name__)
+        for field in message.__struct_fields__:
+            value = getattr(message, field)
+            match field:
+                case "epoch":
+                    assert value in epochs
+                case "ledger":
+                    assert value in ledgers
+                case "seq":
+                    assert 0 <= value < ROUNDS + 8
+                case "session" | "granted" | "boot":  # starts of the process, to a millisecond
+                    assert value < 200 << 20
+                case "total":
+                    assert tuple(value.tolist()) in totals
+                case "digest":
+                    assert value in digests
+                case "tag":
+                    assert value in tags
+                case "fields":
+                    assert isinstance(message, Foreign)
+                    assert Task(**task_fields(value)) == network.task
+                case _:
+                    raise AssertionError(f"{name} said {field}")
+    assert kinds >= {"Data", "Hello", "Ack", "State", "Close", "Closed", "Foreign"}
+
+
+def forms(number):
+    """A number in every way it could stand in bytes."""
+    yield np.array(number).astype("<f8").tobytes()
+    yield np.array(number).astype(">f8").tobytes()
+    units = round(number * ONE)
+    for whole in (units, -units):
+        yield whole.to_bytes(8, "little", signed=True)
+        yield whole.to_bytes(8, "big", signed=True)
+    for digits in (6, 17):
+        yield f"{number:.{digits}g}".encode()
+
+
+def test_no_feature_raw_or_scaled_no_label_and_no_gradient_occurs_in_the_bytes(network):
+    everything = b"\n".join(
+        frame.content
+        for _, frame in said_by_peers(network)
+        if not isinstance(decode(frame.content)[1], Foreign)  # the shared task, field by field
+    )
+    assert len(everything) > 10_000
+    found = []
+    for x, y, scaled, label in network.samples:
+        numbers = [*x.values(), *scaled] + ([label] if network.task.model == "ridge" else [])
+        found += [number for number in numbers for form in forms(number) if form in everything]
+        found += [y for text in network.task.classes if text.encode() in everything]
+        for name in x:
+            assert f'"{name}"'.encode() not in everything
+    for gradient in network.gradients:
+        for number in gradient:
+            found += [number for form in forms(number) if number and form in everything]
+    assert not found
+    # The search does find what is there: a total.
+    total = network.handed["alice", "bob"][-1][0]
+    assert total.to_bytes(8, "little", signed=True) in everything
+
+
+def test_what_is_said_does_not_depend_on_what_else_a_sample_holds():
+    """Columns that the task does not name never enter the peer."""
+    frames = []
+    for more in ({}, {"name": "Ada", "diagnosis": "secret", "x": 5.0}):
+        network = Recorded(TASKS["logistic"], {"alice": ["bob"], "bob": []})
+        network.exchange()
+        network.time += 1.0
+        network.nodes["alice"].learn({"u": 1.0, "v": 2.0, "w": 3.0, **more}, "vacant")
+        network.exchange()
+        frames.append([frame.content for _, frame in network.said])
+    assert frames[0] == frames[1]
+    assert len(frames[0]) > 3
+
+
+@pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
+def test_and_yet_the_first_push_of_a_lone_peer_tells_its_first_sample_up_to_a_factor(task):
+    """No sample travels, but this is what a receiver can compute: trust is needed to send."""
+    network = Recorded(task, {"alice": ["bob"], "bob": []})
+    network.exchange()
+    network.learn("alice")
+    [(_, _, scaled, _)] = network.samples
+    totals = [
+        message.total
+        for message in (decode(frame.content)[1] for _, frame in network.said)
+        if isinstance(message, Data)
+    ]
+    difference = (totals[-1] - zeros(task.dim))[:-1] / ONE
+    direction = np.append(scaled, 1.0)
+    cosine = difference @ direction / np.linalg.norm(difference) / np.linalg.norm(direction)
+    assert abs(cosine) == pytest.approx(1.0, abs=1e-9)

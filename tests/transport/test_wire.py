@@ -1,0 +1,309 @@
+"""Frames from the network become a message or a `WireError`, and nothing else happens."""
+
+from __future__ import annotations
+
+import ast
+import random
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+import oneway
+from oneway.errors import WireError
+from oneway.protocol.messages import Ack, Close, Closed, Data, Gone, Hello, Stale, State
+from oneway.protocol.tags import SIZE
+from oneway.transport.wire import LARGEST, VERSION, Foreign, decode, encode
+
+EXAMPLES = settings(deadline=None, max_examples=150)
+TASK = b"sixteen bytes :)"
+
+numbers = st.integers(0, LARGEST - 1)
+tags = st.binary(min_size=SIZE, max_size=SIZE)
+totals = st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=20).map(
+    lambda units: np.array(units, dtype=np.int64)
+)
+messages = st.one_of(
+    st.builds(Data, numbers, numbers, numbers, numbers, numbers, totals, tags),
+    st.builds(Hello, numbers, numbers, numbers),
+    st.builds(Close, numbers, numbers, numbers, totals, tags),
+    st.builds(Ack, numbers, numbers, tags, tags, numbers),
+    st.builds(State, numbers, numbers, numbers, numbers, numbers, totals, tags, numbers),
+    st.builds(Closed, numbers, numbers, totals, tags, numbers),
+    st.builds(Stale, numbers, numbers),
+    st.builds(Gone, numbers, numbers),
+    st.builds(Foreign, st.binary(max_size=100)),
+)
+
+A_TAG = bytes(range(SIZE))
+A_TOTAL = np.array([1, -2, 3])
+ONE_OF_EACH = [
+    Data(1, 2, 3, 4, 5, A_TOTAL, A_TAG),
+    Hello(1, 2, 3),
+    Close(1, 2, 3, A_TOTAL, A_TAG),
+    Ack(1, 2, A_TAG, A_TAG, 3),
+    State(1, 2, 3, 4, 5, A_TOTAL, A_TAG, 6),
+    Closed(1, 2, A_TOTAL, A_TAG, 3),
+    Stale(1, 2),
+    Gone(1, 2),
+    Foreign(b"{}"),
+]
+
+
+def parts(message):
+    """The fields of a message in terms that can be compared."""
+    values = (getattr(message, name) for name in message.__struct_fields__)
+    return [value.tolist() if isinstance(value, np.ndarray) else value for value in values]
+
+
+def plain(message):
+    """A message as the lists, numbers and bytes that travel."""
+    return msgspec.msgpack.decode(encode(message, TASK))[2]
+
+
+def framed(body, version=VERSION, task=TASK):
+    return msgspec.msgpack.encode([version, task, body])
+
+
+def refused(frame):
+    """The sentence with which a frame is refused."""
+    with pytest.raises(WireError) as error:
+        decode(frame)
+    return str(error.value)
+
+
+@EXAMPLES
+@given(messages, st.binary(max_size=32))
+def test_every_message_comes_back_as_it_went(message, task):
+    fingerprint, back = decode(encode(message, task))
+    assert fingerprint == task
+    assert type(back) is type(message)
+    assert parts(back) == parts(message)
+
+
+def test_an_array_travels_as_raw_little_endian_bytes_whatever_the_machine_is():
+    native = encode(Closed(1, 2, A_TOTAL, A_TAG, 3), TASK)
+    foreign = encode(Closed(1, 2, A_TOTAL.astype(">i8"), A_TAG, 3), TASK)
+    assert native == foreign
+    assert A_TOTAL.astype("<i8").tobytes() in native
+    _, back = decode(native)
+    assert back.total.dtype == np.int64
+    assert (back.total + 1).tolist() == [2, -1, 4]
+
+
+def test_a_frame_is_hardly_larger_than_its_array():
+    for dim in (20, 10_000):
+        frame = encode(Data(2**60, 2**60, 2**60, 2**60, 2**60, np.zeros(dim + 1, int), A_TAG), TASK)
+        assert len(frame) < 8 * (dim + 1) + 128
+
+
+# Whatever arrives.
+
+
+@EXAMPLES
+@given(st.binary(max_size=400))
+@example(b"")
+@example(b"\xc1")
+@example(b"\x93\x01\xc4\x01t\xdd\xff\xff\xff\xff")
+def test_any_bytes_are_a_message_or_a_wire_error(frame):
+    try:
+        task, message = decode(frame)
+    except WireError:
+        return
+    assert isinstance(task, bytes)
+    assert decode(encode(message, task))[0] == task
+
+
+anything = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**64 - 1)
+    | st.floats()
+    | st.text(max_size=10)
+    | st.binary(max_size=20)
+    | st.sampled_from(["data", "hello", "close", "ack", "state", "closed", "stale", "gone"]),
+    lambda inner: (
+        st.lists(inner, max_size=9) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+    ),
+    max_leaves=20,
+)
+
+
+@EXAMPLES
+@given(anything)
+def test_any_messagepack_is_a_message_or_a_wire_error(body):
+    for frame in (msgspec.msgpack.encode(body), framed(body)):
+        try:
+            _, message = decode(frame)
+        except WireError:
+            continue
+        assert type(message) in {type(one) for one in ONE_OF_EACH}
+
+
+@EXAMPLES
+@given(st.sampled_from(ONE_OF_EACH), st.data())
+def test_a_message_with_one_field_replaced_by_anything_is_checked(message, data):
+    fields = plain(message)
+    index = data.draw(st.integers(0, len(fields) - 1))
+    fields[index] = data.draw(anything)
+    try:
+        _, back = decode(framed(fields))
+    except WireError:
+        return
+    for name in back.__struct_fields__:
+        value = getattr(back, name)
+        if isinstance(value, int):
+            assert 0 <= value < LARGEST
+        elif name in ("tag", "digest"):
+            assert len(value) == SIZE
+        elif name == "total":
+            assert value.dtype == np.int64
+            assert value.ndim == 1
+            assert value.size > 0
+
+
+def mutated(frame, rng):
+    """The frame with something wrong: cut, longer, flipped, overwritten, spliced."""
+    damaged = bytearray(frame)
+    match rng.randrange(6):
+        case 0:
+            del damaged[rng.randrange(len(damaged)) :]
+        case 1:
+            damaged += rng.randbytes(rng.randrange(1, 20))
+        case 2:
+            for _ in range(rng.randrange(1, 4)):
+                damaged[rng.randrange(len(damaged))] ^= 1 << rng.randrange(8)
+        case 3:
+            # Bytes that announce a type and a length: arrays, maps, strings, extensions of 4 GB.
+            at = rng.randrange(len(damaged))
+            announced = rng.choice([b"\xdd", b"\xdf", b"\xdb", b"\xc6", b"\xc9"])
+            damaged[at : at + 5] = announced + b"\xff\xff\xff\xff"
+        case 4:
+            start, end = sorted(rng.choices(range(len(damaged)), k=2))
+            damaged[start:end] = rng.randbytes(rng.randrange(10))
+        case _:
+            at = rng.randrange(len(damaged))
+            damaged[at:at] = b"\x91" * rng.randrange(1, 3000)
+    return bytes(damaged)
+
+
+def test_a_thousand_mutated_frames_raise_nothing_but_wire_errors():
+    rng = random.Random(20)
+    frames = [encode(message, TASK) for message in ONE_OF_EACH]
+    refusals = []
+    for _ in range(2000):
+        frame = mutated(rng.choice(frames), rng)
+        if rng.random() < 0.2:
+            frame = mutated(frame or b"\x00", rng)
+        try:
+            decode(frame)
+        except WireError as error:
+            refusals.append(str(error))
+    assert len(refusals) >= 1000
+    assert all(len(sentence) < 500 and sentence.isprintable() for sentence in refusals)
+
+
+@pytest.mark.parametrize("depth", [10, 1000, 100_000])
+def test_nesting_without_end_is_refused(depth):
+    for opened in (b"\x91", b"\x81\xa1x", b"\x81"):
+        nested = opened * depth
+        refused(nested)
+        refused(b"\x93\x01\xc4\x01t" + nested)
+        refused(b"\x93\x01\xc4\x01t\x94\xa5hello" + nested)
+
+
+# What exactly is refused, and with which words.
+
+
+@pytest.mark.parametrize("version", [0, 2, 99, 2**63, -1])
+def test_another_version_is_named_on_both_sides(version):
+    sentence = refused(framed(["hello", 1, 2, 3], version=version))
+    assert sentence == (
+        f"a message of version {version} arrived; this peer speaks version {VERSION}: let both run "
+        "the same release of oneway"
+    )
+
+
+def test_another_version_is_named_even_if_its_messages_are_unknown_here():
+    assert "version 2 arrived" in refused(framed({"anything": [1]}, version=2))
+
+
+@pytest.mark.parametrize("number", [-1, LARGEST, 2**63, 2**64 - 1, -(2**63)])
+def test_counters_that_one_more_could_overflow_are_refused(number):
+    for message in ONE_OF_EACH:
+        fields = plain(message)
+        for index, value in enumerate(fields):
+            if isinstance(value, int):
+                wrong = [*fields[:index], number, *fields[index + 1 :]]
+                assert f"is {number} in a message; it must be from 0 to 2^62" in refused(
+                    framed(wrong)
+                )
+
+
+@pytest.mark.parametrize("size", [0, 1, SIZE - 1, SIZE + 1, 1000])
+def test_tags_and_digests_have_one_size(size):
+    sentence = refused(framed(["ack", 1, 2, bytes(size), A_TAG, 3]))
+    assert sentence == f"digest has {size} bytes in a message instead of {SIZE}"
+    sentence = refused(framed(["ack", 1, 2, A_TAG, bytes(size), 3]))
+    assert sentence == f"tag has {size} bytes in a message instead of {SIZE}"
+
+
+@pytest.mark.parametrize("size", [0, 1, 7, 9, 23])
+def test_an_array_is_a_whole_number_of_integers(size):
+    sentence = refused(framed(["closed", 1, 2, bytes(size), A_TAG, 3]))
+    assert "not a whole number of 8-byte integers" in sentence
+
+
+@pytest.mark.parametrize("total", [[1, 2, 3], "text", 5, None, {}, 1.5])
+def test_an_array_is_bytes_and_nothing_that_resembles_them(total):
+    refused(framed(["closed", 1, 2, total, A_TAG, 3]))
+
+
+@pytest.mark.parametrize("message", ONE_OF_EACH, ids=lambda message: type(message).__name__)
+def test_a_message_has_exactly_its_fields(message):
+    fields = plain(message)
+    decode(framed(fields))
+    refused(framed(fields[:-1]))
+    refused(framed([*fields, 0]))
+    refused(msgspec.msgpack.encode([VERSION, TASK, fields, "more"]))
+    refused(encode(message, TASK) + b"\x00")
+
+
+@pytest.mark.parametrize("value", [1.0, True, None, "1", b"1", [1], {}])
+def test_only_an_integer_is_an_integer(value):
+    refused(framed(["hello", 1, 2, value]))
+    refused(msgspec.msgpack.encode([value, TASK, ["hello", 1, 2, 3]]))
+
+
+def test_what_arrived_is_not_repeated_at_length_nor_with_control_characters():
+    sentence = refused(framed(["\x1b[31m\nhacked" * 10_000, 1, 2]))
+    assert len(sentence) < 500
+    assert sentence.isprintable()
+
+
+# No pickle.
+
+EXECUTES = {"pickle", "cPickle", "_pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib"}
+
+
+def imported_by(path):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module.split(".")[0]
+
+
+@pytest.mark.parametrize("package", ["protocol", "transport", "peer"])
+def test_nothing_that_could_execute_what_arrives_is_imported_or_called(package):
+    root = Path(oneway.__file__).parent / package
+    files = sorted(root.rglob("*.py"))
+    assert files
+    for path in files:
+        assert not EXECUTES & set(imported_by(path)), path
+        source = path.read_text(encoding="utf-8")
+        for call in ("eval(", "exec(", "allow_pickle", "recv_pyobj", "send_pyobj", "np.load("):
+            assert call not in source, (path, call)
