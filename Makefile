@@ -46,6 +46,9 @@ bench: $(LAB) ## Speed and memory, as ratios measured in one run
 	$(BIN)/python benchmarks/loading.py
 	$(BIN)/python benchmarks/occupancy.py
 	$(BIN)/python benchmarks/step_rules.py
+	$(BIN)/python benchmarks/commits.py
+	$(BIN)/python benchmarks/pushes.py
+	$(BIN)/python benchmarks/liar.py
 
 clean: ## Remove the virtual environment and caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -2,7 +2,8 @@
 
 The liar is honest about mass and lies about its model: whatever it hands over, the model in it is
 far away in the wrong direction. Test loss of the honest peers' models at the end, and their average
-online loss, for several limits; each line is a mean over seeds, in rounds over states in memory.
+online loss, for several limits relative to the own model (the peer's default is 0.5); each line is
+a mean over seeds, in rounds over states in memory.
 
     python benchmarks/liar.py
 """
@@ -15,7 +16,7 @@ from dataclasses import replace
 import numpy as np
 
 import oneway as ow
-from oneway.protocol.fixed_point import fixed, mass_of, numerator_of, ONE
+from oneway.protocol.fixed_point import ONE, fixed, mass_of, numerator_of
 from oneway.protocol.rules import Rules
 from oneway.protocol.speech import answer, say
 from oneway.protocol.state import PeerState
@@ -48,12 +49,14 @@ class Network:
         self.exchange()
 
     def start(self, index: int) -> PeerState:
+        """One unit of mass at a model of zeros, and an edge to every receiver."""
         state = mint(PeerState.new(self.dim, index + 1, 1), np.zeros(self.dim))
         for receiver in self.graph.receivers_of(index):
             state = trust(state, self.keys[receiver], 1)
         return state
 
     def samples(self, count: int) -> Batch:
+        """Labels that follow a logistic model with the true parameters."""
         features = self.rng.normal(size=(count, NUM_FEATURES))
         noise = self.rng.logistic(size=count)
         return Batch(features, np.where(features @ self.truth + noise > 0, 1.0, -1.0))
@@ -75,6 +78,7 @@ class Network:
                         self.states[index] = back.state
 
     def round(self) -> None:
+        """Everybody learns from one sample, or lies, and pushes."""
         batch = self.samples(NUM_PEERS)
         for index, state in enumerate(self.states):
             one = Batch(batch.features[[index]], batch.labels[[index]])
@@ -99,6 +103,7 @@ class Network:
         self.exchange()
 
     def test_loss(self) -> float:
+        """The mean loss of the honest peers' models on new samples."""
         batch = self.samples(2_000)
         honest = [state for index, state in enumerate(self.states) if index != self.liar]
         return float(
@@ -107,6 +112,7 @@ class Network:
 
 
 def measure(clip: float, *, lies: bool) -> tuple[float, float]:
+    """Test loss and online loss of the honest peers, means over the seeds."""
     tests, online = [], []
     for seed in SEEDS:
         network = Network(seed, clip, lies=lies)

@@ -39,6 +39,7 @@ processes = multiprocessing.get_context("spawn")
 
 
 def free_port() -> int:
+    """A port of this machine that nobody listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -66,12 +67,15 @@ def make_peers(folder: Path, dim: int) -> tuple[Home, Home]:
 
 
 async def endless(dim: int, until: float) -> AsyncGenerator[Row, None]:
+    """The same sample again and again, for some time."""
     values = {f"x{index}": 0.01 * index for index in range(FEATURES[dim])} | {"y": "1"}
     while time.monotonic() < until:
         yield Row(values, 1, START)
 
 
 def receive(folder: Path, seconds: float) -> None:
+    """Run the receiver for some time."""
+
     async def live(peer: Peer) -> None:
         asyncio.get_running_loop().call_later(seconds, peer.stop)
         await peer.run()
@@ -80,18 +84,12 @@ def receive(folder: Path, seconds: float) -> None:
 
 
 def send(folder: Path, dim: int, result: multiprocessing.Queue[dict[str, float]]) -> None:
-    async def live(peer: Peer) -> None:
-        loop = asyncio.get_running_loop()
-        while not (peer_ready(peer)):
-            await asyncio.sleep(0.05)
-        del loop
-
-    def peer_ready(peer: Peer) -> bool:
-        return any(edge.seq for edge in peer.node.snapshot.state.out.values())
+    """Run the sender, and measure it once its first push has arrived."""
 
     async def measure(peer: Peer) -> dict[str, float]:
         running = asyncio.create_task(peer.run(endless(dim, time.monotonic() + 2 * SECONDS)))
-        await live(peer)
+        while acked(peer) < 2:
+            await asyncio.sleep(0.05)
         before, cpu, began = acked(peer), cpu_seconds(), time.monotonic()
         await asyncio.sleep(SECONDS)
         pushes, seconds = acked(peer) - before, time.monotonic() - began
@@ -108,22 +106,28 @@ def send(folder: Path, dim: int, result: multiprocessing.Queue[dict[str, float]]
 
 
 def acked(peer: Peer) -> int:
+    """How many pushes of a peer were acknowledged."""
     return sum(edge.acked for edge in peer.node.snapshot.state.out.values())
 
 
 def cpu_seconds() -> float:
+    """What this process has used so far."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return usage.ru_utime + usage.ru_stime
 
 
 def resident_megabytes() -> float:
+    """What this process holds in memory."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("VmRSS"):
             return int(line.split()[1]) / 1024
     return float("nan")
 
 
-def raw_receive(address: str, keys: tuple[bytes, bytes], result: multiprocessing.Queue[int]) -> None:
+def raw_receive(
+    address: str, keys: tuple[bytes, bytes], result: multiprocessing.Queue[int]
+) -> None:
+    """Count what arrives at a bare ROUTER."""
     context = zmq.Context()
     router = context.socket(zmq.ROUTER)
     router.curve_publickey, router.curve_secretkey = keys
@@ -165,6 +169,7 @@ def raw_messages_per_second(size: int) -> float:
 
 
 def main() -> None:
+    """Measure all sizes."""
     print("parameters  pushes/s   raw CURVE/s   raw per push   CPU per push   resident")
     for dim in SIZES:
         raw = raw_messages_per_second(8 * (dim + 1) + 100)

@@ -210,6 +210,7 @@ def test_with_a_full_disk_nothing_is_pushed_or_answered_and_predictions_go_on():
         alice.learn(SAMPLE, "yes")
         before = mass_of(town.state("alice").holding)
         alice.failed(alice.begin(), "the disk is full")
+        town.time += 1
         alice.learn(SAMPLE, "yes")
         alice.tick()
         assert mass_of(town.state("alice").holding) == before  # learned, but not pushed

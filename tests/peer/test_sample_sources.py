@@ -118,6 +118,15 @@ def test_a_column_name_may_go_over_lines(separator: str) -> None:
 CELLS = st.text(st.sampled_from('ab1é ",;\t\n\r\u2028'), max_size=6)
 
 
+def test_a_quoted_row_number_without_a_header_is_left_out_as_r_writes_it(tmp_path: Path) -> None:
+    path = tmp_path / "r.csv"
+    path.write_bytes(b'"date","Light"\n"1","2015-02-04",426\n2,"2015-02-05",0\n')
+    first, second = read(path)
+    assert first.values == {"date": "2015-02-04", "Light": "426"}
+    assert second.reason == "it has 3 cells, but the header has 2 columns"
+
+
+
 @settings(deadline=None)
 @given(
     rows_of_cells=st.lists(st.tuples(CELLS, CELLS, CELLS), max_size=8),

@@ -312,6 +312,7 @@ def test_the_clip_bounds_what_one_push_can_do_to_ones_own_estimate(
     own, theirs, own_mass, mass, clip
 ):
     rules = replace(RULES, clip=clip, mass_cap=100.0)
+    own = 0.999 * own  # who lies outside the radius itself is not protected by it
     bob = replace(peer(2, at=own), holding=fixed(own * own_mass, own_mass))
     before = bob.estimate
     bob = receive_push(bob, ALICE, Hello(EPOCH, 0, 5 << 20), rules).state
@@ -490,3 +491,18 @@ def test_an_acknowledgement_that_was_overtaken_changes_nothing():
     assert isinstance(early, Ack)
     second, bob = deliver(pushed(first), ALICE, bob, BOB)
     assert receive_reply(second, BOB, early, RULES).state is second
+
+
+def test_an_acknowledgement_from_an_earlier_life_is_a_reason_to_ask():
+    alice, bob = connected(peer(at=[1, 1]), peer(2))
+    alice = pushed(alice)
+    word = say(alice, alice.out[name(BOB)], RULES)
+    bob = receive_push(bob, ALICE, word, RULES).state
+    [early] = answer(bob, ALICE, word)
+    [late] = answer(replace(bob, boot=bob.boot + 1), ALICE, word)
+    alice = receive_reply(alice, BOB, late, RULES).state
+    before = pushed(alice)
+    after = receive_reply(before, BOB, early, RULES).state
+    assert after.out[name(BOB)].phase is OutPhase.RESYNC
+    assert after.out[name(BOB)].their_boot == late.boot
+    assert same(after.holding, before.holding)

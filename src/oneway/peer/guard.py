@@ -92,7 +92,7 @@ class Guard:
         """Note that a peer has another task."""
         conduct = self.about(peer)
         if difference and difference != conduct.task_difference:
-            self._say(conduct, f"{self._name_of(peer)} has another task: {difference}")
+            _log.warning("%s has another task: %s", self._name_of(peer), difference)
             conduct.task_difference = difference
 
     def agrees(self, peer: Key) -> None:

@@ -56,6 +56,8 @@ class Csv:
             return None
         if damaged:
             raise DataError("it holds bytes that are not UTF-8 text")
+        if len(cells) == len(self.columns) + 1 and _has_row_name(text, cells):
+            cells = cells[1:]
         if len(cells) != len(self.columns):
             raise DataError(
                 f"it has {_count(len(cells), 'cell')}, but the header has "
@@ -208,6 +210,11 @@ def _split(text: str, separator: str) -> tuple[list[str], bool]:
             raise DataError(f"a cell in it is longer than {limit:,} characters") from None
         raise DataError("it has a carriage return outside quotes that ends no line") from None
     return cells, reader.line_num == 1
+
+
+def _has_row_name(text: str, cells: Sequence[str]) -> bool:
+    """Whether a row begins with a number in quotes: R's row name, which has no header."""
+    return text.startswith('"') and cells[0].isdecimal()
 
 
 def _count(number: int, thing: str) -> str:

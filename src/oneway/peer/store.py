@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import threading
 from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
@@ -44,13 +45,15 @@ class PeerStore:
     """All that a peer must never forget.
 
     One process at a time may have it open (`home` holds the lock); any process may
-    `read_snapshot`. One thread at a time may commit, whichever it is.
+    `read_snapshot`. Threads that commit wait for each other.
     """
 
     def __init__(self, path: Path, connection: sqlite3.Connection, committed: Snapshot) -> None:
         self._path = path
         self._connection = connection
         self._committed = committed
+        # A commit that its caller gave up on may still be under way when the next one comes.
+        self._writing = threading.Lock()
 
     @classmethod
     def create(
@@ -107,17 +110,18 @@ class PeerStore:
         Raises:
             StoreError: If it cannot be written; the last one stays, and a later one may succeed.
         """
-        changes = rows.changes(self._committed, snapshot)
-        try:
-            with self._connection as connection:
-                connection.execute("BEGIN IMMEDIATE")
-                for statement, parameters in changes:
-                    connection.executemany(statement, parameters)
-        except sqlite3.Error as error:
-            goes_on = "; the peer goes on by itself"
-            raise failure(self._path, error, goes_on) from error
-        # Only now: what a failed commit would have changed is a change from the last good one.
-        self._committed = snapshot
+        with self._writing:
+            changes = rows.changes(self._committed, snapshot)
+            try:
+                with self._connection as connection:
+                    connection.execute("BEGIN IMMEDIATE")
+                    for statement, parameters in changes:
+                        connection.executemany(statement, parameters)
+            except sqlite3.Error as error:
+                goes_on = "; the peer goes on by itself"
+                raise failure(self._path, error, goes_on) from error
+            # Only now: what a failed commit would have changed is a change from the last good one.
+            self._committed = snapshot
 
     def close(self) -> None:
         """Close the file; everything is in it already."""

@@ -39,6 +39,7 @@ class Talk:
         self._first_retry = FIRST_RETRY + 8 * dim / SLOWEST_LINK
         self._said: dict[EdgeId, _Said] = {}
         self._heartbeat = now
+        self._farewell = -HEARTBEAT
 
     def news(
         self, durable: PeerState, questions: Mapping[EdgeId, Push], now: float
@@ -66,6 +67,12 @@ class Talk:
                 yield self._say(
                     durable, edge, now, max(said.wait, min(2 * said.wait, LONGEST_RETRY))
                 )
+        if durable.leaving and now - self._farewell >= 2 * self._first_retry:
+            # Who sends to a peer that leaves must know before it is gone, or what is under way
+            # would come back only when the peer is presumed dead.
+            self._farewell = now
+            for heard in durable.in_.values():
+                yield heard.sender, "reply", report(durable, heard)
         if now - self._heartbeat >= HEARTBEAT:
             self._heartbeat = now
             for heard in durable.in_.values():
