@@ -16,9 +16,9 @@ from pathlib import Path
 
 import numpy as np
 
-from oneway.peer.snapshot import Journal, Snapshot
-from oneway.peer.store import PeerStore
-from oneway.peer.store_file import log_of
+from oneway.peer.store.file import log_of
+from oneway.peer.store.snapshot import Journal, Snapshot
+from oneway.peer.store.store import PeerStore
 from oneway.protocol.messages import Ack, State
 from oneway.protocol.rules import Rules
 from oneway.protocol.state import PeerState

@@ -21,10 +21,10 @@ from pathlib import Path
 
 import zmq
 
-from oneway.peer.config import PeerConfig
-from oneway.peer.home import Home
+from oneway.peer.home.config import PeerConfig
+from oneway.peer.home.home import Home
 from oneway.peer.peer import Peer
-from oneway.peer.samples import START, Row
+from oneway.peer.samples.row import START, Row
 
 SECONDS = 6.0
 RAW_SECONDS = 2.0

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from oneway.peer.card import Card
-from oneway.peer.home import Home
-from oneway.peer.keys import key_text
-from oneway.peer.task import Task
+from oneway.peer.home.home import Home
+from oneway.peer.identity.card import Card
+from oneway.peer.identity.keys import key_text
+from oneway.peer.task.task import Task
 
 HEADER = "when,Temperature,Light,Occupancy"
 ROWS = [f"day {row},{20 + row % 5},{430 * (row % 3 == 0)},{int(row % 3 == 0)}" for row in range(60)]

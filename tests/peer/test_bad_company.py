@@ -13,13 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oneway.peer import node as node_module
-from oneway.peer.card import Card
-from oneway.peer.config import PeerConfig, Receiver
 from oneway.peer.guard import LOG_SECONDS, QUARANTINE_SECONDS, Guard
-from oneway.peer.limits import Limits
+from oneway.peer.home.config import PeerConfig, Receiver
+from oneway.peer.home.limits import Limits
+from oneway.peer.identity.card import Card
 from oneway.peer.node import FOREIGN_SECONDS, Node
-from oneway.peer.snapshot import Snapshot
-from oneway.peer.task import Feature, Task
+from oneway.peer.store.snapshot import Snapshot
+from oneway.peer.task.task import Feature, Task
 from oneway.protocol.audit import discrepancy, expected_holding
 from oneway.protocol.fixed_point import ONE, mass_of, zeros
 from oneway.protocol.messages import Ack, Closed, Data, Gone, Hello, Push, Stale, State

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oneway.errors import CardError, ConfigError
-from oneway.peer.card import EXAMPLE, Card, check_name, parse_card_or_key
-from oneway.peer.keys import key_text
+from oneway.peer.identity.card import EXAMPLE, Card, check_name, parse_card_or_key
+from oneway.peer.identity.keys import key_text
 
 KEY = bytes(range(32))
 TEXT = key_text(KEY)

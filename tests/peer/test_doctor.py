@@ -9,15 +9,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from oneway.peer.card import Card
-from oneway.peer.config import PeerConfig, Receiver, Sender
-from oneway.peer.doctor import MachineFacts, diagnose, examine
-from oneway.peer.home import Home
-from oneway.peer.keys import key_text
-from oneway.peer.limits import Limits
-from oneway.peer.spoken_time import SpokenTime, spoken_age
+from oneway.peer.doctor.doctor import MachineFacts, diagnose, examine
+from oneway.peer.doctor.spoken_time import SpokenTime, spoken_age
+from oneway.peer.home.config import PeerConfig, Receiver, Sender
+from oneway.peer.home.home import Home
+from oneway.peer.home.limits import Limits
+from oneway.peer.identity.card import Card
+from oneway.peer.identity.keys import key_text
 from oneway.peer.status import ReceiverStatus, SenderStatus, Status, write_status
-from oneway.peer.task import Feature, Task
+from oneway.peer.task.task import Feature, Task
 
 changed = msgspec.structs.replace
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oneway.errors import CardError, KeyFileError
-from oneway.peer import keys
+from oneway.peer.identity import keys
 
 
 def test_the_public_key_belongs_to_the_secret():

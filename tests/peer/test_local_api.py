@@ -13,9 +13,9 @@ import msgspec
 import pytest
 
 from oneway.errors import ConfigError, MissingExtraError, StoreError, TransportError
-from oneway.peer.api import build_app, check_bind, serve
+from oneway.peer.api.api import build_app, check_bind, serve
 from oneway.peer.status import Status
-from oneway.peer.task import Feature, Task
+from oneway.peer.task.task import Feature, Task
 
 LOGISTIC = Task("logistic", "occupied", (Feature("light"), Feature("co2")), ("no", "yes"))
 RIDGE = Task("ridge", "price", (Feature("size"),))
@@ -383,7 +383,7 @@ def test_the_content_type_may_name_its_character_set(peer):
 
 @pytest.fixture
 def nothing_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("oneway.peer.api_app", "oneway.peer.api_server"):
+    for name in ("oneway.peer.api.app", "oneway.peer.api.server"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     for name in ("starlette", "starlette.applications", "uvicorn"):
         monkeypatch.setitem(sys.modules, name, None)

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from oneway.errors import DataError
-from oneway.peer.card import Card
-from oneway.peer.config import PeerConfig, Receiver
+from oneway.peer.home.config import PeerConfig, Receiver
+from oneway.peer.home.limits import Limits
+from oneway.peer.identity.card import Card
 from oneway.peer.learner import Learner
-from oneway.peer.limits import Limits
 from oneway.peer.node import IDLE_SECONDS, REOPEN_SECONDS, Node
-from oneway.peer.snapshot import Snapshot
+from oneway.peer.store.snapshot import Snapshot
 from oneway.peer.talk import FIRST_RETRY, HEARTBEAT, LONGEST_RETRY, SLOWEST_LINK, Talk
-from oneway.peer.task import Feature, Task
+from oneway.peer.task.task import Feature, Task
 from oneway.protocol.audit import discrepancy, expected_holding, total_mass
 from oneway.protocol.fixed_point import ONE, mass_of
 from oneway.protocol.messages import Ack, Close, Closed, Data, Hello

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oneway.errors import CardError, ConfigError
-from oneway.peer.card import Card
-from oneway.peer.config import PeerConfig, Receiver, Sender
-from oneway.peer.config_file import config_toml, parse_config, read_config, write_config
-from oneway.peer.keys import key_text
-from oneway.peer.limits import Faults, Limits
+from oneway.peer.home.config import PeerConfig, Receiver, Sender
+from oneway.peer.home.config_file import config_toml, parse_config, read_config, write_config
+from oneway.peer.home.limits import Faults, Limits
+from oneway.peer.identity.card import Card
+from oneway.peer.identity.keys import key_text
 
 OWN = bytes([9]) * 32
 BOB = Card(bytes([1]) * 32, "127.0.0.1", 7702, "bob")
@@ -330,3 +330,8 @@ def test_a_model_must_fit_into_a_message():
     Limits().check_dim(1_000_000)
     with pytest.raises(ConfigError, match=r"10,000,000 parameters needs messages of .* raise it"):
         Limits().check_dim(10_000_000)
+
+
+def test_a_window_beyond_what_receivers_take_in_is_refused():
+    with pytest.raises(ConfigError, match=r"window is 5,000; it must be at most 1,024"):
+        Limits(window=5000)

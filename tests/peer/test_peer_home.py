@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from oneway.errors import ConfigError, KeyFileError, TaskError
-from oneway.peer import keys
-from oneway.peer.free_address import free_address
-from oneway.peer.home import Home
-from oneway.peer.task import Task
+from oneway.peer.home.free_address import free_address
+from oneway.peer.home.home import Home
+from oneway.peer.identity import keys
+from oneway.peer.task.task import Task
 
 TASK = """\
 # ours
@@ -102,7 +102,7 @@ def test_a_full_disk_at_any_step_leaves_nothing_behind(tmp_path, task, monkeypat
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(f"oneway.peer.home.{failing}", full)
+    monkeypatch.setattr(f"oneway.peer.home.home.{failing}", full)
     with pytest.raises(ConfigError, match=r"cannot make a peer in .*: No space left on device"):
         Home.create(tmp_path / "new" / "alice", "alice", task, "127.0.0.1:7990")
     assert not (tmp_path / "new").exists()
@@ -117,7 +117,7 @@ def test_of_two_that_make_a_peer_at_once_the_second_harms_nothing(tmp_path, task
         keys.save(theirs, folder / "key.secret")
         return keys.KeyPair(b"", bytes(32))
 
-    monkeypatch.setattr("oneway.peer.home.generate", other_was_faster)
+    monkeypatch.setattr("oneway.peer.home.home.generate", other_was_faster)
     with pytest.raises(KeyFileError, match="never overwritten"):
         Home.create(folder, "alice", task, "127.0.0.1:7990")
     assert keys.load(folder / "key.secret") == theirs
@@ -172,7 +172,7 @@ def test_the_lock_is_released_when_the_peer_fails(tmp_path, task):
 def test_a_killed_peer_does_not_keep_the_lock(tmp_path, task):
     home = Home.create(tmp_path / "alice", "alice", task)
     program = (
-        "import sys, time; from pathlib import Path; from oneway.peer.home import Home\n"
+        "import sys, time; from pathlib import Path; from oneway.peer.home.home import Home\n"
         "with Home(Path(sys.argv[1])).lock():\n"
         "    print('locked', flush=True); sys.stdin.read()"
     )

@@ -22,10 +22,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oneway.errors import StoreError
-from oneway.peer import rows
-from oneway.peer.samples import Position
-from oneway.peer.snapshot import Contact, Journal, Snapshot
-from oneway.peer.store import PeerStore, read_snapshot
+from oneway.peer.samples.row import Position
+from oneway.peer.store import rows
+from oneway.peer.store.snapshot import Contact, Journal, Snapshot
+from oneway.peer.store.store import PeerStore, read_snapshot
 from oneway.protocol.audit import expected_holding
 from oneway.protocol.messages import Ack, State
 from oneway.protocol.rules import Rules
@@ -417,7 +417,7 @@ from dataclasses import replace
 from pathlib import Path
 import numpy as np
 from oneway.errors import StoreError
-from oneway.peer.store import PeerStore, read_snapshot
+from oneway.peer.store.store import PeerStore, read_snapshot
 from oneway.protocol.messages import Ack
 from oneway.protocol.rules import Rules
 from oneway.protocol.tags import NO_TAG, digest_of
@@ -502,7 +502,7 @@ def test_a_store_killed_at_any_instant_holds_all_that_was_committed(path):
 READ_IT = """
 import sys
 from pathlib import Path
-from oneway.peer.store import read_snapshot
+from oneway.peer.store.store import read_snapshot
 print(read_snapshot(Path(sys.argv[1])).journal.samples)
 """
 

@@ -16,12 +16,12 @@ from itertools import count
 import numpy as np
 import pytest
 
-from oneway.peer.card import Card
-from oneway.peer.config import PeerConfig, Receiver
-from oneway.peer.limits import Limits
+from oneway.peer.home.config import PeerConfig, Receiver
+from oneway.peer.home.limits import Limits
+from oneway.peer.identity.card import Card
 from oneway.peer.node import Node
-from oneway.peer.snapshot import Snapshot
-from oneway.peer.task import Feature, Task
+from oneway.peer.store.snapshot import Snapshot
+from oneway.peer.task.task import Feature, Task
 from oneway.protocol.fixed_point import ONE, zeros
 from oneway.protocol.messages import Data
 from oneway.protocol.state import PeerState

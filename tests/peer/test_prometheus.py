@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oneway.peer.metrics import prometheus
+from oneway.peer.api.metrics import prometheus
 from oneway.peer.status import ReceiverStatus, SenderStatus, Status
 
 BOB = ReceiverStatus(

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import oneway as ow
-from oneway.peer.card import Card
-from oneway.peer.config import PeerConfig, Receiver, Sender
-from oneway.peer.limits import Limits
+from oneway.peer.home.config import PeerConfig, Receiver, Sender
+from oneway.peer.home.limits import Limits
+from oneway.peer.identity.card import Card
 from oneway.peer.node import Node
-from oneway.peer.snapshot import Snapshot
-from oneway.peer.task import Feature, Task
+from oneway.peer.store.snapshot import Snapshot
+from oneway.peer.task.task import Feature, Task
 from oneway.protocol.audit import discrepancy
 from oneway.protocol.fixed_point import ONE
 from oneway.protocol.state import PeerState

@@ -21,11 +21,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oneway.errors import ConfigError, DataError, MissingDataError
-from oneway.peer.row_reader import RowReader
-from oneway.peer.sample_bytes import CHUNK_BYTES
-from oneway.peer.sample_format import MAX_RECORD_BYTES, MAX_RECORD_LINES, check_columns
-from oneway.peer.samples import START, BadRow, Position, Row
-from oneway.peer.source import MAX_PIECES_AHEAD, ROWS_PER_TURN, pace, rows
+from oneway.peer.samples.format import MAX_RECORD_BYTES, MAX_RECORD_LINES, check_columns
+from oneway.peer.samples.pieces import CHUNK_BYTES
+from oneway.peer.samples.reader import RowReader
+from oneway.peer.samples.row import START, BadRow, Position, Row
+from oneway.peer.samples.source import MAX_PIECES_AHEAD, ROWS_PER_TURN, pace, rows
 
 T = TypeVar("T")
 Item: TypeAlias = Row | BadRow
@@ -124,7 +124,6 @@ def test_a_quoted_row_number_without_a_header_is_left_out_as_r_writes_it(tmp_pat
     first, second = read(path)
     assert first.values == {"date": "2015-02-04", "Light": "426"}
     assert second.reason == "it has 3 cells, but the header has 2 columns"
-
 
 
 @settings(deadline=None)
@@ -634,7 +633,7 @@ ECHO = """
 import asyncio, sys
 from contextlib import aclosing
 from oneway.errors import DataError
-from oneway.peer.source import rows
+from oneway.peer.samples.source import rows
 
 async def echo(first):
     async with aclosing(rows("-")) as found:

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from oneway.errors import DataError, MissingDataError, TaskError
 from oneway.models import Hinge, LogisticRegression, RidgeRegression, SoftmaxRegression
-from oneway.peer.derive import derive_task, task_from_samples
-from oneway.peer.task import Feature, Task, differences
+from oneway.peer.task.derive import derive_task, task_from_samples
+from oneway.peer.task.task import Feature, Task, differences
 from oneway.streams import data_folder
 
 TEXT = """\

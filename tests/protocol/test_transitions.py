@@ -18,6 +18,7 @@ from oneway.protocol.speech import answer, say
 from oneway.protocol.state import OutPhase, PeerState
 from oneway.protocol.tags import NO_TAG
 from oneway.protocol.transitions import (
+    MOST_EDGES,
     descend,
     distrust,
     leave,
@@ -506,3 +507,15 @@ def test_an_acknowledgement_from_an_earlier_life_is_a_reason_to_ask():
     assert after.out[name(BOB)].phase is OutPhase.RESYNC
     assert after.out[name(BOB)].their_boot == late.boot
     assert same(after.holding, before.holding)
+
+
+def test_a_sender_cannot_make_a_receiver_remember_edges_without_end():
+    state, rules = PeerState.new(dim=2, ledger=7, boot=1), Rules(secret=bytes(32))
+    for epoch in range(1, MOST_EDGES + 1):
+        state = receive_push(state, b"a" * 32, Hello(epoch, 0, 5), rules).state
+    refused = receive_push(state, b"a" * 32, Hello(MOST_EDGES + 1, 0, 5), rules)
+    assert refused.state is state
+    assert refused.strike is not None
+    assert refused.strike.kind == "too many edges"
+    assert receive_push(state, b"a" * 32, Hello(1, 0, 6), rules).strike is None
+    assert receive_push(state, b"b" * 32, Hello(1, 0, 5), rules).strike is None

@@ -22,8 +22,8 @@ from oneway.cli.peer_home import (
 from oneway.errors import ConfigError
 
 if TYPE_CHECKING:
-    from oneway.peer.config import PeerConfig
-    from oneway.peer.home import Home
+    from oneway.peer.home.config import PeerConfig
+    from oneway.peer.home.home import Home
 
 peer = typer.Typer(no_args_is_help=True)
 
@@ -63,7 +63,7 @@ def init(
     as_json: AsJson = False,
 ) -> None:
     """Make a peer: a secret key, a peer.toml and a copy of the task, all in one folder."""
-    from oneway.peer.home import Home
+    from oneway.peer.home.home import Home
 
     folder = folder_of(home)
     _check_reachable(name, listen, advertise)
@@ -103,7 +103,7 @@ def trust(
     home: HomeFolder = None,
 ) -> None:
     """Send to a peer from now on. Trust is one-way: it may send to you only if you admit it."""
-    from oneway.peer.card import Card
+    from oneway.peer.identity.card import Card
 
     mine = open_home(home)
     config = mine.config()
@@ -165,7 +165,7 @@ def _admission(
     config: PeerConfig, mine: Home, who: str | None, *, revoke: bool
 ) -> tuple[PeerConfig, str]:
     """The changed configuration, and what has changed."""
-    from oneway.peer.card import parse_card_or_key
+    from oneway.peer.identity.card import parse_card_or_key
 
     if who is None:
         if revoke:
@@ -191,8 +191,8 @@ def _check_reachable(name: str, listen: str | None, advertise: str) -> None:
     Raises:
         ConfigError: If a part of it breaks its rule, or others could not reach it.
     """
-    from oneway.peer.address import is_wildcard, parse_address
-    from oneway.peer.config import PeerConfig
+    from oneway.peer.home.config import PeerConfig
+    from oneway.peer.identity.address import is_wildcard, parse_address
 
     if listen is None:
         PeerConfig(name, "127.0.0.1:7701", advertise)
@@ -207,8 +207,8 @@ def _check_reachable(name: str, listen: str | None, advertise: str) -> None:
 
 
 def _say_what_is_next(config: PeerConfig, there: str) -> None:
-    from oneway.peer.address import parse_address
-    from oneway.peer.api_access import is_loopback
+    from oneway.peer.api.access import is_loopback
+    from oneway.peer.identity.address import parse_address
 
     host, port = parse_address(config.advertise or config.listen)
     if is_loopback(host):

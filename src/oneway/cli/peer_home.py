@@ -11,7 +11,7 @@ import typer
 from oneway.errors import CardError
 
 if TYPE_CHECKING:
-    from oneway.peer.home import Home
+    from oneway.peer.home.home import Home
 
 _LONGEST_FILE = 4096
 
@@ -40,7 +40,7 @@ def open_home(home: Path | None) -> Home:
     Raises:
         ConfigError: If there is none.
     """
-    from oneway.peer.home import Home
+    from oneway.peer.home.home import Home
 
     return Home.open(folder_of(home))
 
@@ -71,8 +71,8 @@ def name_or_key(text: str) -> str:
     Raises:
         CardError: If it is a malformed card.
     """
-    from oneway.peer.card import Card
-    from oneway.peer.keys import key_text
+    from oneway.peer.identity.card import Card
+    from oneway.peer.identity.keys import key_text
 
     line = handed_over(text).strip()
     return key_text(Card.parse(line).key) if line.startswith("oneway:") else line

@@ -15,7 +15,7 @@ from oneway.cli.peer_home import HomeFolder, name_or_key, open_home
 from oneway.errors import ConfigError
 
 if TYPE_CHECKING:
-    from oneway.peer.home import Home
+    from oneway.peer.home.home import Home
     from oneway.peer.status import Status
 
 POLL_SECONDS = 0.1
@@ -41,7 +41,7 @@ def distrust(
     home: HomeFolder = None,
 ) -> None:
     """Send no more to a peer; what has not arrived there comes back."""
-    from oneway.peer.keys import key_text
+    from oneway.peer.identity.keys import key_text
 
     mine = open_home(home)
     config = mine.config()

@@ -13,7 +13,7 @@ from oneway.cli.peer_voice import Voice, tell
 
 if TYPE_CHECKING:
     from oneway.peer.peer import Peer
-    from oneway.peer.samples import BadRow, Row
+    from oneway.peer.samples.row import BadRow, Row
     from oneway.peer.status import Status
 
 LOOK_SECONDS = 0.1
@@ -51,7 +51,7 @@ def run_here(
         api: Where to serve it, if at all.
 
     Raises:
-        OnewayError: As `Peer.run` and `oneway.peer.api.serve` say.
+        OnewayError: As `Peer.run` and `oneway.peer.api.api.serve` say.
     """
     try:
         with voice.speaking():
@@ -100,7 +100,7 @@ async def _live(
 
 
 async def _serve(peer: Peer, api: LocalApi, started: asyncio.Future[str]) -> None:
-    from oneway.peer.api import build_app, serve
+    from oneway.peer.api.api import build_app, serve
 
     app = build_app(peer, api.host, api.token)
     await serve(app, api.host, api.port, started.set_result)

@@ -27,7 +27,7 @@ def predict(
 ) -> None:
     """Predict the label of one sample with the model that is on the disk."""
     from oneway.peer.learner import Learner
-    from oneway.peer.store import read_snapshot
+    from oneway.peer.store.store import read_snapshot
 
     mine = open_home(home)
     task = mine.task()

@@ -16,7 +16,7 @@ from oneway.errors import ConfigError
 if TYPE_CHECKING:
     from oneway.cli.peer_live import LocalApi
     from oneway.cli.peer_voice import Voice
-    from oneway.peer.config import PeerConfig
+    from oneway.peer.home.config import PeerConfig
     from oneway.peer.status import Status
 
 GRACE_SECONDS = 5.0
@@ -118,9 +118,9 @@ def _local_api(address: str, token_file: Path | None) -> LocalApi:
             the API without a token.
     """
     from oneway.cli.peer_live import LocalApi
-    from oneway.peer.address import parse_address
-    from oneway.peer.api import DEFAULT_HOST, check_bind
-    from oneway.peer.toml_file import read_text
+    from oneway.peer.api.api import DEFAULT_HOST, check_bind
+    from oneway.peer.files.toml import read_text
+    from oneway.peer.identity.address import parse_address
 
     alone = address.isascii() and address.isdigit()
     # Only a port may be 0, for any that is free: people who name a host know the port as well.

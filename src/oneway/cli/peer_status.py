@@ -29,7 +29,7 @@ def status(home: HomeFolder = None, as_json: AsJson = False) -> None:
     """Say how the peer is doing: what it learned, to whom it sends, from whom it hears."""
     import msgspec
 
-    from oneway.peer.spoken_time import spoken_age
+    from oneway.peer.doctor.spoken_time import spoken_age
     from oneway.peer.status import read_status
 
     mine = open_home(home)
@@ -72,7 +72,7 @@ def doctor(home: HomeFolder = None, as_json: AsJson = False) -> None:
     import msgspec
     from rich.console import Console
 
-    from oneway.peer.doctor import diagnose, examine
+    from oneway.peer.doctor.doctor import diagnose, examine
     from oneway.peer.status import read_status
 
     mine = open_home(home)

@@ -12,7 +12,7 @@ from oneway.errors import ConfigError, DataError, MissingDataError
 if TYPE_CHECKING:
     from oneway.cli.peer_voice import Voice
     from oneway.peer.peer import Peer
-    from oneway.peer.samples import BadRow, Position, Row
+    from oneway.peer.samples.row import BadRow, Position, Row
 
 
 def check_stream(data: str | None, *, follow: bool, rate: float | None, until_done: bool) -> None:
@@ -42,7 +42,7 @@ async def samples_of(
     peer: Peer, data: str, follow: bool, rate: float | None, voice: Voice
 ) -> AsyncGenerator[Row | BadRow, None]:
     """The rows of the source from where the peer stopped, which is said when it is known."""
-    from oneway.peer.source import pace, rows
+    from oneway.peer.samples.source import pace, rows
 
     before = peer.position
     columns = (peer.task.label, *(feature.name for feature in peer.task.features))

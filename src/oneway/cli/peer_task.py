@@ -11,8 +11,8 @@ from oneway.cli.output import note
 from oneway.errors import ConfigError
 
 if TYPE_CHECKING:
-    from oneway.peer.derive import Derived
-    from oneway.peer.task import ModelName
+    from oneway.peer.task.derive import Derived
+    from oneway.peer.task.task import ModelName
 
 
 def register(app: typer.Typer) -> None:
@@ -43,7 +43,7 @@ def task(
 
     One peer does this once; all peers of a network must have the very same file.
     """
-    from oneway.peer.derive import derive_task
+    from oneway.peer.task.derive import derive_task
 
     derived = derive_task(data, label, model=_model(model), learning_rate=learning_rate)
     text = derived.task.to_toml()
@@ -62,7 +62,7 @@ def _model(name: str | None) -> ModelName | None:
         ConfigError: If there is none.
     """
     from oneway.peer.shown import shown
-    from oneway.peer.task import ModelName
+    from oneway.peer.task.task import ModelName
     from oneway.streams.nearest import nearest
 
     known = get_args(ModelName)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from oneway.peer.snapshot import Snapshot
+from oneway.peer.store.snapshot import Snapshot
 from oneway.protocol.audit import discrepancy
 from oneway.protocol.fixed_point import FRACTION_BITS, ONE, Fixed, mass_of, zeros
 from oneway.protocol.state import Key, OutPhase, PeerState

@@ -13,8 +13,8 @@ import numpy as np
 from oneway.algorithms import Isolated, OnlinePushSum
 from oneway.algorithms.base import Mixing
 from oneway.lab.problem import Problem
-from oneway.peer.snapshot import Journal
-from oneway.peer.task import Task
+from oneway.peer.store.snapshot import Journal
+from oneway.peer.task.task import Task
 from oneway.protocol.steps import STEP_RULES
 from oneway.records import Ints, Matrix, NetworkState, Vector
 from oneway.simulator import simulate

@@ -15,10 +15,10 @@ from oneway.lab.problem import Problem
 from oneway.lab.process import PeerProcess, command
 from oneway.lab.rest import Look, PeerLife, Rest
 from oneway.lab.setup import TASK_FILE, Member, make_member, make_members
-from oneway.peer.limits import Faults
-from oneway.peer.snapshot import Journal, Snapshot
+from oneway.peer.home.limits import Faults
 from oneway.peer.status import read_status
-from oneway.peer.store import read_snapshot
+from oneway.peer.store.snapshot import Journal, Snapshot
+from oneway.peer.store.store import read_snapshot
 from oneway.records import Ints
 
 DRAIN_SECONDS = 60.0

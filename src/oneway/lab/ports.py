@@ -6,7 +6,7 @@ import socket
 from types import TracebackType
 
 from oneway.errors import ConfigError
-from oneway.peer.address import join_address
+from oneway.peer.identity.address import join_address
 
 HOST = "127.0.0.1"
 FIRST, LAST = 20_000, 32_000

@@ -8,8 +8,8 @@ from typing import Literal
 import numpy as np
 
 from oneway.errors import ConfigError, DataError
-from oneway.peer.card import check_name
-from oneway.peer.task import Feature, ModelName, Task
+from oneway.peer.identity.card import check_name
+from oneway.peer.task.task import Feature, ModelName, Task
 from oneway.records import Ints
 from oneway.streams.labels import LabelValue
 from oneway.streams.labels import Task as LabelTask

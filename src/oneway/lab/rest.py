@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from oneway.lab.audit import num_unsettled
-from oneway.peer.keys import key_text
-from oneway.peer.snapshot import Snapshot
+from oneway.peer.identity.keys import key_text
 from oneway.peer.status import Status
+from oneway.peer.store.snapshot import Snapshot
 from oneway.protocol.state import Key, OutPhase
 
 PeerLife: TypeAlias = Literal["starting", "up", "paused", "down"]

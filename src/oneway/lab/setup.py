@@ -11,10 +11,10 @@ import numpy as np
 
 from oneway.errors import ConfigError
 from oneway.lab.problem import Problem
-from oneway.peer.card import Card
-from oneway.peer.config import PeerConfig
-from oneway.peer.home import Home
-from oneway.peer.task import Task
+from oneway.peer.home.config import PeerConfig
+from oneway.peer.home.home import Home
+from oneway.peer.identity.card import Card
+from oneway.peer.task.task import Task
 from oneway.records import Ints
 from oneway.streams.table import Table
 from oneway.topology import TrustGraph

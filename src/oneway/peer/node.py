@@ -16,13 +16,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from oneway.errors import WireError
-from oneway.peer.config import PeerConfig
 from oneway.peer.guard import Guard
+from oneway.peer.home.config import PeerConfig
 from oneway.peer.learner import Learner
-from oneway.peer.samples import Position
-from oneway.peer.snapshot import Contact, Snapshot
+from oneway.peer.samples.row import Position
+from oneway.peer.store.snapshot import Contact, Snapshot
 from oneway.peer.talk import Talk, Word
-from oneway.peer.task import Task, differences
+from oneway.peer.task.task import Task, differences
 from oneway.protocol.absorbing import Absorbed
 from oneway.protocol.messages import Data, Gone, Push, Reply
 from oneway.protocol.rules import Rules
@@ -154,7 +154,8 @@ class Node:
         """Whether a leaving peer has handed over everything, and knows that it arrived."""
         state = self._durable.state
         at_rest = all(
-            edge.phase is OutPhase.OPEN and edge.in_flight == 0 for edge in state.out.values()
+            edge.phase is OutPhase.DEAD or (edge.phase is OutPhase.OPEN and edge.in_flight == 0)
+            for edge in state.out.values()
         )
         return state.leaving and at_rest and not state.holding.any()
 

@@ -13,15 +13,15 @@ from pathlib import Path
 from types import TracebackType
 
 from oneway.errors import OnewayError
-from oneway.peer.home import Home
-from oneway.peer.keys import signing_secret
+from oneway.peer.home.home import Home
+from oneway.peer.identity.keys import signing_secret
 from oneway.peer.node import Node
 from oneway.peer.runtime import Runtime
-from oneway.peer.samples import BadRow, Position, Row
-from oneway.peer.snapshot import Snapshot
+from oneway.peer.samples.row import BadRow, Position, Row
 from oneway.peer.status import Status
-from oneway.peer.store import PeerStore
-from oneway.peer.task import Task
+from oneway.peer.store.snapshot import Snapshot
+from oneway.peer.store.store import PeerStore
+from oneway.peer.task.task import Task
 from oneway.protocol.stamps import RANDOM_BITS, first_stamp
 from oneway.protocol.state import PeerState
 from oneway.protocol.transitions import restart

@@ -13,12 +13,12 @@ from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import aclosing
 
 from oneway.errors import ConfigError, DataError, StoreError
-from oneway.peer.config import PeerConfig
-from oneway.peer.home import Home
+from oneway.peer.home.config import PeerConfig
+from oneway.peer.home.home import Home
 from oneway.peer.node import Frame, Node
-from oneway.peer.samples import BadRow, Row
+from oneway.peer.samples.row import BadRow, Row
 from oneway.peer.status import Status, write_status
-from oneway.peer.store import PeerStore
+from oneway.peer.store.store import PeerStore
 from oneway.peer.telemetry import Traffic, status_of
 from oneway.transport.faulty import Faults, Faulty
 

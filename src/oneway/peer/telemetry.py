@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 
 from oneway.errors import ConfigError
-from oneway.peer.keys import key_text
+from oneway.peer.identity.keys import key_text
 from oneway.peer.node import Node
 from oneway.peer.status import ReceiverStatus, SenderStatus, Status
 from oneway.protocol.fixed_point import mass_of

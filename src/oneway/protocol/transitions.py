@@ -52,6 +52,10 @@ __all__ = [
     "trust",
 ]
 
+MOST_EDGES = 1000
+"""From one sender, open and closed: it makes a new one when trust in a receiver is given anew."""
+
+TOO_MANY = Objection("too many edges", f"it opened more than {MOST_EDGES:,} edges")
 NEVER_SENT = Objection("false claim", "it claims to have heard what was never sent")
 
 LIVE = (OutPhase.OPEN, OutPhase.RESYNC)
@@ -162,6 +166,8 @@ def receive_push(state: PeerState, sender: Key, message: Push, rules: Rules) -> 
     if message.ledger not in (0, state.ledger):
         return Absorbed(state)  # it means somebody this peer no longer is: the answer is Gone
     edge_id = (sender, message.epoch)
+    if edge_id not in state.in_ and _count_from(state, sender) >= MOST_EDGES:
+        return Absorbed(state, TOO_MANY)
     edge = state.in_.get(edge_id) or InEdge(
         sender, message.epoch, zeros(state.dim), closed=state.leaving
     )
@@ -342,6 +348,10 @@ def _without_out(state: PeerState, edge: OutEdge, gained: Fixed | None = None) -
 
 def _with_in(state: PeerState, edge: InEdge) -> PeerState:
     return replace(state, in_={**state.in_, (edge.sender, edge.epoch): edge})
+
+
+def _count_from(state: PeerState, sender: Key) -> int:
+    return sum(edge.sender == sender for edge in state.in_.values())
 
 
 def _none(state: PeerState) -> Mapping[int, Fixed]:

@@ -1,0 +1,1 @@
+"""The local HTTP API for the application beside the peer, and its Prometheus metrics."""

@@ -1,0 +1,1 @@
+"""What is wrong with a peer, in sentences that name the remedy."""

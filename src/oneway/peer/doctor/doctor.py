@@ -1,0 +1,214 @@
+"""What is wrong with a peer, in sentences that name the remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import tzinfo
+
+from oneway.errors import ConfigError
+from oneway.peer.api.access import is_loopback
+from oneway.peer.doctor.edges import QUIET_SECONDS, about_receivers, about_senders
+from oneway.peer.doctor.findings import Finding, note, ok, problem
+from oneway.peer.doctor.machine import MachineFacts, examine
+from oneway.peer.doctor.spoken_time import SpokenTime
+from oneway.peer.home.config import PeerConfig
+from oneway.peer.identity.address import parse_address
+from oneway.peer.identity.keys import SIZE
+from oneway.peer.status import Status
+from oneway.peer.task.task import Task
+
+__all__ = ["Finding", "MachineFacts", "diagnose", "examine"]
+
+STALE_SECONDS = 30.0
+"""A peer that runs says how it is every few seconds."""
+
+LITTLE_DISK = 100 * 10**6
+
+CLOCK_SLACK = 5.0
+"""File systems and clocks may disagree by so many seconds."""
+
+MANY_SKIPPED = 0.1
+"""A stream with a larger share of samples that cannot be used is not the one that was meant."""
+
+
+def diagnose(
+    status: Status | None,
+    config: PeerConfig,
+    task: Task,
+    facts: MachineFacts,
+    zone: tzinfo | None = None,
+) -> list[Finding]:
+    """Return what is to be said about a peer, problems first.
+
+    Args:
+        status: What the peer last said about itself, if ever.
+        config: What it is told.
+        task: What it learns.
+        facts: How its machine is, now.
+        zone: The time zone to speak in; None is this machine's.
+    """
+    time = SpokenTime(facts.now, zone)
+    findings = [*_about_machine(config, task, facts, time)]
+    alive = facts.process is not None and status is not None
+    if status is None or not alive or facts.now - status.time > STALE_SECONDS:
+        findings += _about_silence(status, config, facts, time)
+        findings += _about_trust(config)
+    else:
+        findings += _about_peer(status, task, facts, time)
+        findings += _about_trust(config)
+        findings += about_receivers(status, time)
+        findings += about_senders(status, config, time)
+    # A peer that is both receiver and sender has each of its faults once.
+    return _summed_up(list(dict.fromkeys(findings)))
+
+
+def _about_machine(
+    config: PeerConfig, task: Task, facts: MachineFacts, time: SpokenTime
+) -> Iterator[Finding]:
+    if facts.newest_file > facts.now + CLOCK_SLACK:
+        yield problem(
+            f"the clock was set back: it says {time.at(facts.now)}, and the peer wrote its files "
+            f"at {time.at(facts.newest_file)}; set the clock right"
+        )
+    if facts.disk_free is not None and facts.disk_free < LITTLE_DISK:
+        yield problem(
+            f"the disk has {facts.disk_free // 10**6} MB left: make room in {facts.folder}; a peer "
+            "that cannot save its state stops sending"
+        )
+    if not facts.folder_writable:
+        yield problem(
+            f"the folder {facts.folder} cannot be written: chmod u+rwx {facts.folder}, or run the "
+            "peer as the user it belongs to"
+        )
+    if facts.key_mode is None:
+        yield problem(
+            f"the key file {facts.key_path} is missing or cannot be seen: put it back from your "
+            "backup; without it nobody knows you"
+        )
+    elif facts.key_mode & 0o077:
+        yield problem(
+            f"the key file can be read by others (mode {facts.key_mode:04o}): "
+            f"chmod 600 {facts.key_path}"
+        )
+    try:
+        config.limits.check_dim(task.dim)
+    except ConfigError as error:
+        yield problem(str(error))
+
+
+def _about_silence(
+    status: Status | None, config: PeerConfig, facts: MachineFacts, time: SpokenTime
+) -> Iterator[Finding]:
+    """Say why a peer does not speak."""
+    if facts.process is not None:
+        last = f" {time.since(status.time)}" if status else " yet"
+        yield problem(
+            f"process {facts.process} runs {config.name} but has said nothing{last}: look at what "
+            f"it printed, and if it stays so: kill {facts.process}, and start it again"
+        )
+        return
+    last = f"; it last did at {time.at(status.time)}" if status else ""
+    yield problem(f"{config.name} is not running{last}: start it with `oneway peer run`")
+    if facts.port == "taken":
+        yield problem(
+            f"another program listens on {config.listen}, where {config.name} should: stop it, or "
+            "choose another port under listen in peer.toml, and hand out your new card"
+        )
+    elif facts.port == "elsewhere":
+        yield problem(
+            f"{config.listen} is not an address of this machine: correct listen in peer.toml; "
+            "0.0.0.0 means every address of this machine"
+        )
+    elif facts.port == "forbidden":
+        yield problem(
+            f"you may not listen on {config.listen}: choose a port from 1024 on under listen in "
+            "peer.toml, and hand out your new card"
+        )
+
+
+def _about_peer(
+    status: Status, task: Task, facts: MachineFacts, time: SpokenTime
+) -> Iterator[Finding]:
+    if facts.port == "free":
+        yield problem(
+            "the peer runs, but does not listen where peer.toml says: if you changed listen, "
+            "start it again"
+        )
+    if status.task != task.fingerprint.hex():
+        yield problem("task.toml was changed since the peer started: start it again")
+    if status.disk_problem:
+        yield problem(
+            f"the state cannot be saved, so nothing is sent: {status.disk_problem}; the peer goes "
+            "on by itself once it can"
+        )
+    if status.leaving:
+        yield _about_leaving(status)
+    yield from _about_samples(status, time)
+
+
+def _about_leaving(status: Status) -> Finding:
+    if status.drained:
+        return note("the peer has handed over everything and has left; stop it whenever you like")
+    owing = [peer.name for peer in status.receivers if peer.seq > peer.acked]
+    whom = f" until {', '.join(owing)} acknowledged it" if owing else ""
+    return note(f"the peer is leaving and hands over what it has: let it run{whom}")
+
+
+def _about_samples(status: Status, time: SpokenTime) -> Iterator[Finding]:
+    quiet_since = max(status.last_sample, status.started)
+    if not status.finished and time.now - quiet_since > QUIET_SECONDS:
+        yield note(
+            f"no sample has arrived {time.since(quiet_since)}: if some should have, check where "
+            "they come from"
+        )
+    if status.skipped:
+        count = f"{status.skipped:,} samples were" if status.skipped > 1 else "1 sample was"
+        last = f", the last because of {status.last_skipped}" if status.last_skipped else ""
+        many = status.skipped > MANY_SKIPPED * (status.samples + status.skipped)
+        yield (problem if many else note)(
+            f"{count} skipped{last}: correct where they come from, nothing was learned from them"
+        )
+
+
+def _about_trust(config: PeerConfig) -> Iterator[Finding]:
+    """Say what is missing in peer.toml."""
+    try:
+        # Any key will do: it is the address that may be missing.
+        config.card(bytes(SIZE))
+    except ConfigError as error:
+        yield problem(str(error))
+    if config.paused:
+        yield note("the peer is paused and neither learns nor sends: set paused to false to go on")
+    if not config.senders and not config.anyone:
+        yield problem(
+            "nobody sends to you, so your model is only your own: hand out `oneway peer card` and "
+            "admit those who send"
+        )
+    if not config.receivers:
+        yield note(
+            "you send to nobody, so nobody learns from you: `oneway peer trust CARD` with the card "
+            "of somebody you would send your model to"
+        )
+    yield from _about_reach(config)
+
+
+def _about_reach(config: PeerConfig) -> Iterator[Finding]:
+    """Say so if others are elsewhere, and cannot reach this peer."""
+    afar = [peer.name for peer in config.receivers if not is_loopback(peer.card.host)]
+    if afar and not config.advertise and is_loopback(parse_address(config.listen)[0]):
+        yield note(
+            f"you listen on {config.listen}, which other machines cannot reach, but {afar[0]} is "
+            "on another: if it should send to you, set listen in peer.toml to an address of this "
+            "machine that others reach, and hand out your new card"
+        )
+
+
+def _summed_up(findings: list[Finding]) -> list[Finding]:
+    """Put the worst first, and say that all is well if it is."""
+    well = [finding for finding in findings if finding.severity == "ok"]
+    notes = [finding for finding in findings if finding.severity == "note"]
+    problems = [finding for finding in findings if finding.severity == "problem"]
+    if not problems:
+        said = ", ".join(finding.sentence for finding in well)
+        well = [ok(f"all is well: {said}" if said else "all is well")]
+    return [*problems, *notes, *well]

@@ -1,0 +1,1 @@
+"""Reading TOML and replacing files, with errors people can act on."""

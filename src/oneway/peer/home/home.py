@@ -1,0 +1,194 @@
+"""The folder of a peer: what it is told, its secret key, its durable state, and who runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from oneway.errors import ConfigError, TaskError
+from oneway.peer.files.atomic import sync_folder, write_atomically
+from oneway.peer.files.toml import read_text
+from oneway.peer.home.config import PeerConfig
+from oneway.peer.home.config_file import read_config, write_config
+from oneway.peer.home.free_address import free_address
+from oneway.peer.home.process_lock import hold, holder
+from oneway.peer.identity.keys import KeyPair, generate, load, save
+from oneway.peer.task.task import Task
+
+
+@dataclass(frozen=True)
+class Home:
+    """The files of one peer.
+
+    Attributes:
+        folder: Where they lie; all of a peer is in its folder.
+    """
+
+    folder: Path
+
+    @property
+    def config_path(self) -> Path:
+        """What this peer is told."""
+        return self.folder / "peer.toml"
+
+    @property
+    def task_path(self) -> Path:
+        """What all peers are told."""
+        return self.folder / "task.toml"
+
+    @property
+    def key_path(self) -> Path:
+        """The secret key."""
+        return self.folder / "key.secret"
+
+    @property
+    def store_path(self) -> Path:
+        """The durable state."""
+        return self.folder / "peer.sqlite"
+
+    @property
+    def status_path(self) -> Path:
+        """What the running peer last said about itself."""
+        return self.folder / "status.json"
+
+    @property
+    def lock_path(self) -> Path:
+        """Held by the process that runs this peer."""
+        return self.folder / "peer.lock"
+
+    @classmethod
+    def create(cls, folder: Path, name: str, task_path: Path, listen: str | None = None) -> Home:
+        """Make a new peer in a folder, which may exist and hold other things.
+
+        Without `listen` it gets the first free port of this machine from 7701 on.
+
+        Raises:
+            ConfigError: If there is a peer already, or the name, the task or the address breaks a
+                rule, or the folder cannot be written; nothing is left behind.
+            KeyFileError: If the key cannot be written.
+        """
+        home = cls(folder)
+        text = read_text(task_path, TaskError, "name the task.toml that the other peers have")
+        Task.parse(text, str(task_path))
+        config = PeerConfig(name, listen or free_address(folder))
+        try:
+            own_task = home.task_path.exists() and home.task_path.samefile(task_path)
+            home._refuse_existing(own_task=own_task)
+            home._write(config, None if own_task else text)
+        except OSError as error:
+            raise ConfigError(f"cannot make a peer in {folder}: {error.strerror}") from error
+        return home
+
+    @classmethod
+    def open(cls, folder: Path) -> Home:
+        """Return the home of a peer that was made before.
+
+        Raises:
+            ConfigError: If there is no peer in the folder, or a part of it is missing.
+        """
+        home = cls(folder)
+        remedy = "go to one, or make one with oneway peer init NAME --task task.toml"
+        try:
+            if not folder.is_dir():
+                raise ConfigError(f"there is no peer's folder {folder}; {remedy}")
+            if not home.config_path.exists():
+                raise ConfigError(
+                    f"{folder} is not a peer's folder (it has no peer.toml); {remedy}"
+                )
+            missing = [path for path in (home.task_path, home.key_path) if not path.exists()]
+        except OSError as error:
+            raise ConfigError(f"cannot look into {folder}: {error.strerror}") from error
+        if missing:
+            raise ConfigError(
+                f"the peer in {folder} has no {missing[0].name}; put it back from your backup, or "
+                "move the folder away and make a new one"
+            )
+        return home
+
+    def config(self) -> PeerConfig:
+        """Read what this peer is told.
+
+        Raises:
+            ConfigError: If it is malformed.
+        """
+        return read_config(self.config_path)
+
+    def save_config(self, config: PeerConfig) -> None:
+        """Change what this peer is told; a running peer follows.
+
+        Raises:
+            ConfigError: If it cannot be written.
+        """
+        write_config(config, self.config_path)
+
+    def task(self) -> Task:
+        """Read what all peers are told.
+
+        Raises:
+            TaskError: If it is malformed.
+        """
+        return Task.read(self.task_path)
+
+    def keys(self) -> KeyPair:
+        """Read the key pair.
+
+        Raises:
+            KeyFileError: If the key file is malformed, or open to others.
+        """
+        return load(self.key_path)
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Run this peer: no other process can at the same time, and a killed one is no obstacle.
+
+        Raises:
+            ConfigError: If another process runs it; names the process.
+        """
+        with hold(self.lock_path, f"the peer in {self.folder}"):
+            yield
+
+    def running_process(self) -> int | None:
+        """Return the id of the process that runs this peer; None if none does."""
+        return holder(self.lock_path)
+
+    def _write(self, config: PeerConfig, task: str | None) -> None:
+        """Write all files, or none."""
+        folders = (self.folder, *self.folder.parents)
+        made = [path for path in folders if not path.exists()]
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            # First: a key is never overwritten, so of two that make a peer here one stops.
+            save(generate(), self.key_path)
+            made = [self.config_path, self.key_path, *made]
+            if task is not None:
+                made = [self.task_path, *made]
+                write_atomically(self.task_path, task)
+            # Last: a folder with a peer.toml has everything else.
+            write_config(config, self.config_path)
+            sync_folder(self.folder)
+        except BaseException:
+            _remove(made)
+            raise
+
+    def _refuse_existing(self, *, own_task: bool) -> None:
+        mine = [self.config_path, self.key_path, self.store_path]
+        for path in mine if own_task else [*mine, self.task_path]:
+            # A broken link counts too: writing would follow it.
+            if path.exists() or path.is_symlink():
+                raise ConfigError(
+                    f"{self.folder} already has a {path.name}, and a peer is never overwritten; "
+                    "choose another folder, or move that one away"
+                )
+
+
+def _remove(paths: list[Path]) -> None:
+    """Remove the files and empty folders, as far as they are there."""
+    for path in paths:
+        try:
+            path.rmdir() if path.is_dir() else path.unlink(missing_ok=True)
+        except OSError:
+            # Somebody else has put something there meanwhile, or the disk fails: the error that
+            # brought us here is the one to tell.
+            continue

@@ -1,0 +1,145 @@
+"""The line by which a peer is introduced to others: `oneway:KEY@host:port?name=alice`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NoReturn
+from urllib.parse import quote, unquote
+
+from oneway.errors import CardError, ConfigError
+from oneway.peer.identity.address import (
+    check_host,
+    check_port,
+    is_wildcard,
+    join_address,
+    parse_address,
+)
+from oneway.peer.identity.keys import SIZE, TEXT_LENGTH, key_text, parse_key
+from oneway.peer.shown import shown
+
+EXAMPLE = "oneway:zvajrjq4wqzsoqyilhjwabcefqrudj6jbiued7jpr37bxnomynkq@192.168.1.20:7701?name=alice"
+"""A well-formed card, for messages."""
+
+_SCHEME = "oneway:"
+_LONGEST_NAME = 64
+_LONGEST_CARD = 1000
+
+
+@dataclass(frozen=True)
+class Card:
+    """Who a peer is and where it listens; nothing in it is secret.
+
+    Attributes:
+        key: The public key, 32 bytes.
+        host: A host name or IP address, IPv6 without brackets.
+        port: Where it listens.
+        name: What the peer calls itself; names are for people, keys decide.
+
+    Raises:
+        CardError: If one of them breaks its rule.
+    """
+
+    key: bytes
+    host: str
+    port: int
+    name: str
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.key, bytes) or len(self.key) != SIZE:
+            raise CardError(f"a key has {SIZE} bytes, not {shown(self.key)}")
+        try:
+            check_host(self.host)
+            check_port(self.port)
+            check_name(self.name)
+        except ConfigError as error:
+            raise CardError(str(error)) from None
+        if is_wildcard(self.host):
+            raise CardError(
+                f"the host {self.host} means every interface of one's own machine, and nobody can "
+                "dial it; its owner sets advertise in peer.toml to an address others can reach"
+            )
+
+    @classmethod
+    def parse(cls, text: str) -> Card:
+        """Return the card that a line holds.
+
+        Raises:
+            CardError: If it is malformed; says what is wrong and shows a correct card.
+
+        >>> Card.parse(EXAMPLE).name
+        'alice'
+        """
+        line = text.strip()
+        if not line.startswith(_SCHEME):
+            _malformed(line, f"it does not begin with {_SCHEME}")
+        if len(line) > _LONGEST_CARD:
+            _malformed(line, f"it is longer than {_LONGEST_CARD} characters")
+        key, at, rest = line.removeprefix(_SCHEME).partition("@")
+        if not at:
+            _malformed(line, "it has no @ between the key and the address")
+        address, mark, query = rest.partition("?")
+        if not mark or not query.startswith("name="):
+            _malformed(line, "it does not end with ?name= and a name")
+        try:
+            name = unquote(query.removeprefix("name="), errors="strict")
+            return cls(parse_key(key), *parse_address(address), name)
+        except UnicodeDecodeError:
+            _malformed(line, "its name is not percent-encoded UTF-8")
+        except ConfigError as error:
+            _malformed(line, str(error))
+
+    @property
+    def address(self) -> str:
+        """Where to dial: `host:port`."""
+        return join_address(self.host, self.port)
+
+    def __str__(self) -> str:
+        address = join_address(self.host, self.port)
+        return f"{_SCHEME}{key_text(self.key)}@{address}?name={quote(self.name, safe='')}"
+
+
+def parse_card_or_key(text: str) -> Card | bytes:
+    """Return a card, or the key if the text is a bare key.
+
+    Raises:
+        CardError: If it is neither.
+    """
+    line = text.strip()
+    if ":" in line or "@" in line:
+        return Card.parse(line)
+    try:
+        return parse_key(line)
+    except CardError as error:
+        raise CardError(
+            f"{shown(line)} is neither a card nor a key: {error}; a key has {TEXT_LENGTH} "
+            f"characters, a card looks like {EXAMPLE}"
+        ) from None
+
+
+def check_name(name: object) -> str:
+    """Return a name that a peer may have.
+
+    It begins with a letter or digit, so that it cannot be taken for an option of a command.
+
+    Raises:
+        ConfigError: If the name breaks the rule.
+    """
+    if (
+        isinstance(name, str)
+        and 0 < len(name) <= _LONGEST_NAME
+        and all(_is_alphanumeric(letter) or letter in "-_." for letter in name)
+        and _is_alphanumeric(name[0])
+    ):
+        return name
+    raise ConfigError(
+        f"the name {shown(name)} cannot be used; a name has 1 to {_LONGEST_NAME} letters, digits, "
+        "'-', '_' or '.', no spaces, and begins with a letter or digit, for example alice"
+    )
+
+
+def _is_alphanumeric(letter: str) -> bool:
+    return letter.isalpha() or letter.isdecimal()
+
+
+def _malformed(line: str, reason: str) -> NoReturn:
+    raise CardError(f"{shown(line)} is not a card: {reason}; a card looks like {EXAMPLE}") from None

@@ -1,0 +1,1 @@
+"""Where a peer's samples come from: files, growing files, pipes, standard input."""

@@ -1,0 +1,1 @@
+"""What a peer will still know after a crash: snapshots in one SQLite file."""

@@ -1,0 +1,224 @@
+"""The durable state of a peer: one SQLite file, every commit atomic, and on the disk on return."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from oneway.errors import StoreError
+from oneway.peer.files.atomic import sync_folder
+from oneway.peer.identity.keys import key_text
+from oneway.peer.store import rows
+from oneway.peer.store.file import (
+    APPLICATION_ID,
+    VERSION,
+    check_format,
+    connect_to_read,
+    connect_to_write,
+    failure,
+    is_damage,
+    is_whole,
+    log_of,
+    page_size,
+    refusal,
+)
+from oneway.peer.store.snapshot import Snapshot
+from oneway.protocol.audit import expected_holding
+
+
+class Owner(NamedTuple):
+    """Whose store it is: the peer's public key, its task's fingerprint, its model's size."""
+
+    key: bytes
+    task: bytes
+    dim: int
+
+
+class PeerStore:
+    """All that a peer must never forget.
+
+    One process at a time may have it open (`home` holds the lock); any process may
+    `read_snapshot`. Threads that commit wait for each other.
+    """
+
+    def __init__(self, path: Path, connection: sqlite3.Connection, committed: Snapshot) -> None:
+        self._path = path
+        self._connection = connection
+        self._committed = committed
+        # A commit that its caller gave up on may still be under way when the next one comes.
+        self._writing = threading.Lock()
+
+    @classmethod
+    def create(
+        cls, path: Path, *, key: bytes, task: bytes, dim: int, snapshot: Snapshot
+    ) -> PeerStore:
+        """Make a new store that holds a snapshot. It appears whole, or not at all.
+
+        Args:
+            path: Where; only its owner may read it.
+            key: The peer's public key.
+            task: The fingerprint of the task.
+            dim: The number of parameters.
+            snapshot: What to begin with.
+
+        Raises:
+            StoreError: If there is something already, or the store cannot be written.
+        """
+        draft = path.with_name(f"{path.name}-draft")
+        try:
+            _refuse_remains(path)
+            draft.unlink(missing_ok=True)
+            os.close(os.open(draft, os.O_CREAT | os.O_EXCL, 0o600))
+            try:
+                _fill(draft, Owner(key, task, dim), snapshot)
+                draft.replace(path)
+            finally:
+                draft.unlink(missing_ok=True)
+            sync_folder(path.parent)
+            return cls(path, connect_to_write(path), snapshot)
+        except (OSError, sqlite3.Error) as error:
+            raise failure(path, error) from error
+
+    @classmethod
+    def open(cls, path: Path, *, key: bytes, task: bytes, dim: int) -> PeerStore:
+        """Open the store of this peer. A file that is refused is not written to.
+
+        Raises:
+            StoreError: If it is missing, foreign, damaged, another peer's or another task's.
+        """
+        owner, snapshot = _read(path, alone=True)
+        _check_owner(path, owner, Owner(key, task, dim))
+        try:
+            return cls(path, connect_to_write(path), snapshot)
+        except sqlite3.Error as error:
+            raise failure(path, error) from error
+
+    def load(self) -> Snapshot:
+        """The last snapshot that is durable."""
+        return self._committed
+
+    def commit(self, snapshot: Snapshot) -> None:
+        """Make a snapshot durable, whole or not at all.
+
+        Raises:
+            StoreError: If it cannot be written; the last one stays, and a later one may succeed.
+        """
+        with self._writing:
+            changes = rows.changes(self._committed, snapshot)
+            try:
+                with self._connection as connection:
+                    connection.execute("BEGIN IMMEDIATE")
+                    for statement, parameters in changes:
+                        connection.executemany(statement, parameters)
+            except sqlite3.Error as error:
+                goes_on = "; the peer goes on by itself"
+                raise failure(self._path, error, goes_on) from error
+            # Only now: what a failed commit would have changed is a change from the last good one.
+            self._committed = snapshot
+
+    def close(self) -> None:
+        """Close the file; everything is in it already."""
+        self._connection.close()
+
+
+def read_snapshot(path: Path) -> Snapshot:
+    """Read the last durable snapshot of a peer, running or not, without disturbing it.
+
+    Raises:
+        StoreError: If there is no store, or it is foreign or damaged.
+    """
+    return _read(path, alone=False)[1]
+
+
+def _refuse_remains(path: Path) -> None:
+    if path.exists() or path.is_symlink():
+        raise StoreError(
+            f"{path} exists already, and a store is never overwritten; move it away first"
+        )
+    if not is_whole(path):
+        # SQLite would play the log of the old store into the new one.
+        log = log_of(path)
+        raise StoreError(
+            f"there is {log} without its {path.name}, the other half of a store; put that back, or "
+            f"move {log.name} to where it went"
+        )
+
+
+def _fill(path: Path, owner: Owner, snapshot: Snapshot) -> None:
+    """Write an empty file directly, with no log that could be left behind."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute(f"PRAGMA page_size = {page_size(owner.dim)}")
+        connection.execute("PRAGMA journal_mode = MEMORY")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA fullfsync = ON")
+        with connection:
+            connection.execute("BEGIN")
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            connection.execute(f"PRAGMA user_version = {VERSION}")
+            for table in rows.SCHEMA:
+                connection.execute(table)
+            connection.execute("INSERT INTO owner VALUES (?, ?, ?)", owner)
+            for statement, parameters in rows.changes(rows.NOTHING, snapshot):
+                connection.executemany(statement, parameters)
+
+
+def _read(path: Path, *, alone: bool) -> tuple[Owner, Snapshot]:
+    try:
+        if not path.exists():
+            raise StoreError(f"there is no {path}; restore a backup, or start the peer anew")
+        with closing(connect_to_read(path, alone=alone)) as connection:
+            # One transaction: everything is read from the same moment.
+            connection.execute("BEGIN")
+            check_format(path, connection)
+            if alone:
+                _check_pages(connection)
+            [row] = connection.execute("SELECT key, task, dim FROM owner")
+            owner = Owner(*row)
+            snapshot = rows.read(connection, owner.dim)
+    except sqlite3.Error as error:
+        if is_damage(error):
+            raise refusal(path, f"is damaged ({error})") from error
+        raise failure(path, error) from error
+    except OSError as error:
+        raise failure(path, error) from error
+    except (msgspec.MsgspecError, ValueError, TypeError) as error:
+        raise refusal(path, f"is damaged ({error})") from error
+    if not np.array_equal(snapshot.state.holding, expected_holding(snapshot.state)):
+        raise refusal(path, "is damaged (what it holds is not what its books say)")
+    return owner, snapshot
+
+
+def _check_pages(connection: sqlite3.Connection) -> None:
+    [(found,)] = connection.execute("PRAGMA quick_check(1)").fetchall()
+    if found != "ok":
+        raise ValueError(found)
+
+
+def _check_owner(path: Path, found: Owner, wanted: Owner) -> None:
+    """Check that a store belongs to this peer and this task.
+
+    Raises:
+        StoreError: If it does not.
+    """
+    if found.key != wanted.key:
+        raise StoreError(
+            f"{path} belongs to the peer {key_text(found.key)}, and this is {key_text(wanted.key)}"
+            "; it was left untouched: put the key file back that belongs to it, or move it away"
+        )
+    if found.task != wanted.task:
+        raise StoreError(
+            f"{path} belongs to another task ({found.task.hex()}, this one is {wanted.task.hex()}"
+            "); it was left untouched: put the task.toml back that it was started with, or make a "
+            "new peer for the new task"
+        )
+    if found.dim != wanted.dim:
+        raise refusal(
+            path, f"holds a model of {found.dim} parameters, and the task has {wanted.dim}"
+        )

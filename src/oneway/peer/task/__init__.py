@@ -1,0 +1,1 @@
+"""What everybody learns together: the shared task.toml, and a peer's samples in its terms."""
