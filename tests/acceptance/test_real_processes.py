@@ -1,0 +1,90 @@
+"""Real peers, real sockets, real kills: the audit is exact, and learning hardly suffers."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import oneway as ow
+from oneway.lab.lab import Lab
+from oneway.lab.problem import Problem
+from oneway.lab.run import Conditions, run_lab
+
+NUM_PEERS = 8
+SAMPLES = 500
+RATE = 25.0
+"""Samples per second: slow enough that the result does not depend on the machine."""
+PATIENCE = 120.0
+
+
+@pytest.fixture(scope="module")
+def problem() -> Problem:
+    """Room Occupancy; synthetic samples where it is not at hand, so that the peers run anyway."""
+    try:
+        table = ow.streams.load("occupancy")
+    except ow.OnewayError:
+        table = ow.streams.synthetic(NUM_PEERS * SAMPLES, num_features=5, seed=1).table
+    graph = ow.TrustGraph.random(num_nodes=NUM_PEERS, max_receivers=3, seed=5)
+    return Problem.deal(table, graph, samples=SAMPLES, seed=1, learning_rate=0.1)
+
+
+def until(holds: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < deadline, f"it never came to this: {what}"
+        time.sleep(0.1)
+
+
+def samples_of(lab: Lab, peer: int) -> int:
+    status = lab.statuses()[peer].status
+    return 0 if status is None else status.samples
+
+
+def test_kills_and_lost_messages_cost_no_mass_and_little_loss(tmp_path: Path, problem: Problem):
+    calm = run_lab(tmp_path / "calm", problem, Conditions(rate=RATE))
+    storm = run_lab(
+        tmp_path / "storm", problem, Conditions(rate=RATE, loss=0.2, kill_every=2.0, seed=3)
+    )
+    for result in (calm, storm):
+        assert result.audit.is_exact, result.audit.sentences
+        assert result.audit.minted_units == NUM_PEERS * 2**40
+        assert [peer.samples for peer in result.peers] == [SAMPLES] * NUM_PEERS
+    assert sum(peer.restarts for peer in storm.peers) >= 4
+    assert storm.comparison.together < 1.15 * calm.comparison.together
+    # A network that did not exchange anything would be no better than everybody alone.
+    assert calm.comparison.together < 1.1 * calm.comparison.simulated
+
+
+def test_a_peer_that_is_stopped_for_good_costs_the_others_only_its_data(
+    tmp_path: Path, problem: Problem
+):
+    with Lab(tmp_path / "lab", problem, rate=RATE) as lab:
+        until(lambda: all(samples_of(lab, peer) > 50 for peer in range(NUM_PEERS)), "all learn")
+        before = samples_of(lab, 0)
+        lab.kill(0)
+        until(
+            lambda: all(samples_of(lab, peer) > before + 150 for peer in lab.running()),
+            "the others go on",
+        )
+        others = [look.status for look in lab.statuses()[1:]]
+        assert lab.drain()
+        lab.stop()
+        audit = lab.audit()
+        # The others' books balance against what the dead peer's store holds and what is under way.
+        assert audit.is_exact, audit.sentences
+        assert audit.minted_units == NUM_PEERS * 2**40
+    assert all(status.recent_loss < 1.5 * status.average_loss for status in others)
+
+
+def test_no_process_is_left_behind(tmp_path: Path, problem: Problem):
+    with Lab(tmp_path / "lab", problem, rate=RATE) as lab:
+        until(lambda: len(lab.running()) == NUM_PEERS, "all run")
+        pids = [lab.pid(peer) for peer in range(NUM_PEERS)]
+    for pid in pids:
+        assert pid is not None
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
