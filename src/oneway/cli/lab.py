@@ -78,7 +78,8 @@ def lab(
     """Run real peers on this machine: a process each, its own keys and samples, one-way trust.
 
     In the end the network is drained and every unit of mass is accounted for (exit code 1 if one
-    is missing), and the loss is compared with the simulator's. Ctrl-C ends the learning early.
+    is missing), and the loss is compared with the simulator's. Ctrl-C ends the learning early,
+    a second one everything at once.
     """
     from oneway.experiments.settings import read_settings
     from oneway.lab.display import result_sentences, result_table
@@ -97,6 +98,8 @@ def lab(
         "learning_rate": learning_rate,
         "seed": seed,
     }
+    if samples is not None and samples < 1:
+        raise ConfigError(f"--samples is {samples}; every peer needs at least 1 to learn from")
     settings = read_settings(
         None, {name: value for name, value in given.items() if value is not None}
     )
@@ -125,10 +128,11 @@ def lab(
             typer.echo(sentence)
         if out is not None:
             note(f"Peers and result.json: {out}")
-    if not result.complete:
-        note("Interrupted: this is what was learned until then.")
     if not result.audit.is_exact:
         raise typer.Exit(1)
+    if not result.complete:
+        note("Interrupted: this is what was learned until then.")
+        raise typer.Exit(130)
 
 
 def _problem(settings: Settings) -> Problem:

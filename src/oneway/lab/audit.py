@@ -47,7 +47,7 @@ class Audit:
         mass, numerator = mass_of(self.discrepancy), self.discrepancy[:-1]
         wrong = int((numerator != 0).sum())
         said = [
-            f"mass {amount} units: {'exact' if mass == 0 else f'{mass:+,} units too much'}",
+            f"mass {amount} units: {_verdict(mass)}",
             f"numerator of {len(numerator)} numbers: {f'{wrong} are wrong' if wrong else 'exact'}",
         ]
         if odd:
@@ -95,6 +95,12 @@ def num_unsettled(state: PeerState, down: Collection[Key] = ()) -> int:
         for edge in state.out.values()
         if edge.receiver not in down
     )
+
+
+def _verdict(units: int) -> str:
+    if units == 0:
+        return "exact"
+    return f"{abs(units):,} too many" if units > 0 else f"{-units:,} missing"
 
 
 def _stranded(states: Mapping[Key, PeerState], down: Collection[Key]) -> Iterator[Fixed]:

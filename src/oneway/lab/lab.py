@@ -13,10 +13,9 @@ from oneway.lab.audit import Audit, audit
 from oneway.lab.ports import Ports
 from oneway.lab.problem import Problem
 from oneway.lab.process import PeerProcess, command
-from oneway.lab.rest import Look, PeerLife, Rest
+from oneway.lab.rest import Look, Rest, look_at
 from oneway.lab.setup import TASK_FILE, Member, make_member, make_members
 from oneway.peer.home.limits import Faults
-from oneway.peer.status import read_status
 from oneway.peer.store.snapshot import Journal, Snapshot
 from oneway.peer.store.store import read_snapshot
 from oneway.records import Ints
@@ -222,7 +221,7 @@ class Lab:
         for process in self._processes:
             if process.failure:
                 raise OnewayError(f"{process.failure}; see {process.log_path}")
-        return [_look(process) for process in self._processes]
+        return [look_at(process) for process in self._processes]
 
     def is_finished(self) -> bool:
         """Whether every peer that runs has come to the end of its samples."""
@@ -321,17 +320,3 @@ class Lab:
                 faults=replace(config.faults, cut=tuple(sorted(cut(set(config.faults.cut))))),
             )
         )
-
-
-def _look(process: PeerProcess) -> Look:
-    member, pid = process.member, process.pid
-    status = read_status(member.home.status_path)
-    state: PeerLife
-    if pid is None:
-        state = "down"
-    elif status is None or status.pid != pid:
-        # What is there was said in an earlier life.
-        state = "starting"
-    else:
-        state = "paused" if status.paused else "up"
-    return Look(member.name, member.key, state, status, max(0, process.starts - 1))

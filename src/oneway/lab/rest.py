@@ -1,4 +1,4 @@
-"""How one sees from outside that a network has come to rest."""
+"""Peers as one sees them from outside, and how one sees that they have come to rest."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from oneway.lab.audit import num_unsettled
+from oneway.lab.process import PeerProcess
 from oneway.peer.identity.keys import key_text
-from oneway.peer.status import Status
+from oneway.peer.status import Status, read_status
 from oneway.peer.store.snapshot import Snapshot
 from oneway.protocol.state import Key, OutPhase
 
@@ -30,6 +31,21 @@ class Look:
     state: PeerLife
     status: Status | None
     restarts: int
+
+
+def look_at(process: PeerProcess) -> Look:
+    """One peer at this moment."""
+    member, pid = process.member, process.pid
+    status = read_status(member.home.status_path)
+    state: PeerLife
+    if pid is None:
+        state = "down"
+    elif status is None or status.pid != pid:
+        # What is there was said in an earlier life.
+        state = "starting"
+    else:
+        state = "paused" if status.paused else "up"
+    return Look(member.name, member.key, state, status, max(0, process.starts - 1))
 
 
 class Rest:

@@ -1,0 +1,95 @@
+"""Everything one can do to a running lab, and the books balance in the end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import oneway as ow
+from oneway.errors import ConfigError
+from oneway.lab.lab import Lab
+from oneway.lab.problem import Problem
+from oneway.protocol.fixed_point import ONE
+
+PATIENCE = 120.0
+
+
+def until(holds: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < deadline, f"it never came to this: {what}"
+        time.sleep(0.05)
+
+
+def phases(lab: Lab, sender: int) -> dict[str, str]:
+    status = lab.statuses()[sender].status
+    return {} if status is None else {edge.name: edge.phase for edge in status.receivers}
+
+
+def mass(lab: Lab, peer: int) -> float:
+    status = lab.statuses()[peer].status
+    return 0.0 if status is None else status.mass
+
+
+def test_cuts_distrust_newcomers_and_kills_cost_no_mass(tmp_path):
+    table = ow.streams.synthetic(num_samples=2000, num_features=3, seed=1).table
+    graph = ow.TrustGraph.from_edges([(0, 1), (1, 2), (2, 0), (0, 2)])
+    problem = Problem.deal(table, graph, samples=600, seed=2)
+    with Lab(tmp_path / "lab", problem, rate=30.0) as lab:
+        until(lambda: all(phases(lab, peer).values() for peer in range(3)), "all have edges")
+        lab.set_loss(0.3)
+        lab.cut(1, 2)
+        lab.distrust(0, 2)
+        until(lambda: "peer2" not in phases(lab, 0), "the edge 0 -> 2 is settled")
+        newcomer = lab.add_peer("dora", np.arange(1900, 2000), receivers=[0], senders=[1])
+        assert newcomer == 3
+        until(lambda: mass(lab, newcomer) > 0, "the newcomer takes part")
+        lab.kill(0)
+        assert lab.pid(0) is None
+        assert lab.statuses()[0].state == "down"
+        assert lab.down == {lab.members[0].key}
+        lab.heal(1, 2)
+        lab.restart(0)
+        until(lambda: lab.statuses()[0].state == "up", "the victim is back")
+        assert lab.down == set()
+        assert lab.drain()
+        assert all(look.state == "paused" for look in lab.statuses())
+        lab.stop()
+        audit = lab.audit()
+        assert audit.is_exact, audit.sentences
+        assert audit.minted_units == 4 * ONE
+        assert not audit.stranded.any()
+    said = "\n".join(lab.events)
+    for sentence in (
+        "3 peers were started",
+        "30% of the messages are lost",
+        "the line between peer1 and peer2 was cut",
+        "peer0 no longer sends to peer2",
+        "dora joined",
+        "peer0 was killed",
+        "peer0 was started again",
+        "nothing is in flight any more",
+    ):
+        assert sentence in said
+
+
+def test_a_lab_that_never_ran_has_nothing_to_audit(tmp_path, problem):
+    lab = Lab(tmp_path / "lab", problem)
+    try:
+        with pytest.raises(ow.OnewayError, match="nothing to audit"):
+            lab.audit()
+        with pytest.raises(ConfigError, match="share from 0 to 1"):
+            lab.set_loss(1.5)
+        with pytest.raises(ConfigError, match=r"there is no receiver"):
+            lab.distrust(0, 0)
+    finally:
+        lab.close()
+
+
+def test_a_rate_below_zero_is_refused_before_anything_is_made(tmp_path, problem):
+    with pytest.raises(ConfigError, match="rate is -1 samples per second"):
+        Lab(tmp_path / "lab", problem, rate=-1.0)
+    assert not (tmp_path / "lab").exists()
