@@ -275,7 +275,7 @@ def test_a_sender_that_fell_silent_is_told_with_a_time():
         "carol has not pushed since 14:03 (12 minutes): if it should have, check that carol runs "
         "and still trusts you"
     ]
-    assert sentences["ok"] == ["all is well: 1 receiver acknowledges within 0.2 s"]
+    assert sentences["ok"] == ["apart from that, all is well: 1 receiver acknowledges within 0.2 s"]
 
 
 def test_a_sender_silent_in_this_life_is_silent_since_its_start():
@@ -368,6 +368,13 @@ def test_a_few_skipped_samples_are_a_note_and_many_a_problem():
 
 def test_samples_skipped_in_an_earlier_life_are_counted_without_a_reason():
     assert said(changed(ALICE, skipped=2))["note"][0].startswith("2 samples were skipped: correct")
+
+
+def test_a_peer_that_gave_everything_away_is_told_why_it_no_longer_pushes():
+    quiet = [changed(sender, last_push=NOW - 60) for sender in ALICE.senders]
+    poor = changed(ALICE, mass=0.0078, senders=quiet)
+    assert any("nearly all your mass (0.0078 is left)" in line for line in said(poor)["problem"])
+    assert not said(changed(ALICE, mass=0.0078))["problem"]
 
 
 def test_a_stream_that_dried_up_is_told_with_a_time():

@@ -18,7 +18,7 @@ from oneway.peer.node import IDLE_SECONDS, REOPEN_SECONDS, Node
 from oneway.peer.store.snapshot import Snapshot
 from oneway.peer.talk import FIRST_RETRY, HEARTBEAT, LONGEST_RETRY, SLOWEST_LINK, Talk
 from oneway.peer.task.task import Feature, Task
-from oneway.protocol.audit import discrepancy, expected_holding, total_mass
+from oneway.protocol.audit import discrepancy, expected_holding
 from oneway.protocol.fixed_point import ONE, mass_of
 from oneway.protocol.messages import Ack, Close, Closed, Data, Hello
 from oneway.protocol.rules import Rules
@@ -387,7 +387,7 @@ def test_a_newcomer_that_others_send_to_mints_at_their_model():
     )
     town.learn("bob")
     assert town.state("bob").minted is first
-    assert total_mass(town.states()) == 2.0
+    assert sum(state.mass for state in town.states()) == 2.0
     assert not discrepancy(town.states()).any()
 
 
@@ -429,7 +429,7 @@ def test_who_leaves_hands_over_every_unit_and_still_answers():
         town.pass_time(1.0)
     assert alice.is_drained
     assert not town.state("alice").holding.any()
-    assert total_mass([town.state("bob"), town.state("carol")]) == 3.0
+    assert town.state("bob").mass + town.state("carol").mass == 3.0
     assert not discrepancy(town.states()).any()
     # Bob, who sent to Alice, was told that the edge is closed and has back what did not arrive.
     town.learn("bob")

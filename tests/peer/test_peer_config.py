@@ -52,7 +52,11 @@ def configs(draw: st.DrawFn) -> PeerConfig:
             presume_dead_after=draw(positive),
         ),
         faults=Faults(
-            draw(shares), draw(positive), draw(shares), draw(shares), tuple(draw(st.lists(names)))
+            loss=draw(shares),
+            duplicate=draw(shares),
+            reorder=draw(shares),
+            delay=draw(positive),
+            cut=tuple(draw(st.lists(names))),
         ),
     )
 
@@ -164,6 +168,7 @@ BAD_FILES = {
     "a window of zero": (f"{TOP}[limits]\nwindow = 0", 'window is 0; .* at least 1, or "auto"'),
     "half a strike": (f"{TOP}[limits]\nmax_strikes = 0.5", "max_strikes is 0.5; .* whole number"),
     "a negative clip": (f"{TOP}[limits]\nclip = -1", 'clip is -1; .* or "off" for no limit'),
+    "a clip of zero": (f"{TOP}[limits]\nclip = 0", 'clip is 0; .* above 0, or "off"'),
     "tiny messages": (f"{TOP}[limits]\nmax_message_bytes = 9", "max_message_bytes is 9; .* 1024"),
     "no pushes": (f"{TOP}[limits]\npushes_per_second = 0", "pushes_per_second is 0; .* above 0"),
     "too much loss": (f"{TOP}[faults]\nloss = 20", "loss is 20; it must be a share from 0 to 1"),

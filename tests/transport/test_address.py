@@ -20,7 +20,9 @@ def test_an_address_reads_back_as_written(host, port):
     assert ipaddress.ip_address(address.host) == host
 
 
-@pytest.mark.parametrize("host", ["localhost", "peer.example.org", "my_container", "a-b", "1st.eu"])
+@pytest.mark.parametrize(
+    "host", ["localhost", "peer.example.org", "my_container", "_x", "a-b", "1st.eu"]
+)
 def test_a_host_may_have_a_name(host):
     assert parse_address(f"{host}:7001") == Address(host, 7001, "name")
 

@@ -108,11 +108,16 @@ def trust(
     mine = open_home(home)
     config = mine.config()
     receiver = Card.parse(handed_over(card))
+    if config.leaving:
+        raise ConfigError(
+            f"{config.name} is leaving or has left, and sends to nobody new; to take part again, "
+            "make a new peer in another folder with oneway peer init"
+        )
     mine.save_config(config.with_receiver(receiver, weight, own_key=mine.keys().public))
     typer.echo(f"{config.name} sends to {receiver.name} with weight {weight:g}.")
     note(how_it_follows(mine, config.name))
     note(
-        f"{receiver.name} takes it in only after it has admitted you; there, run:\n"
+        f"{receiver.name} takes it in once it has admitted you; if it has not yet, there, run:\n"
         f"oneway peer admit '{_card(mine)}'"
     )
 

@@ -44,8 +44,9 @@ def predict(
         )
     learner = Learner(task)
     prediction = learner.predict(state.estimate, sample)
-    probable = task.model in ("logistic", "softmax")
-    probabilities = learner.probabilities(state.estimate, sample) if probable else None
+    probabilities = (
+        learner.probabilities(state.estimate, sample) if task.says_probabilities else None
+    )
     if as_json:
         print_json({"prediction": prediction, "probabilities": probabilities})
     elif probabilities is None:

@@ -89,6 +89,12 @@ def run(
     peer, voice = Peer(folder_of(home)), Voice()
     with closing(peer):
         config = peer.node.config
+        if config.leaving and peer.node.is_drained:
+            voice.say(
+                f"{config.name} has left and handed over everything; to take part again, make a "
+                "new peer in another folder with oneway peer init"
+            )
+            return
         _say_whom_it_knows(config, voice)
         samples = None if data is None else samples_of(peer, data, follow, rate, voice)
         if data is None and not config.leaving:

@@ -99,7 +99,7 @@ def _facts(status: Status) -> dict[str, str]:
         facts["loss"] = f"{status.average_loss:.4f} on average{recent}"
     if status.accuracy is not None:
         facts["accuracy"] = f"{status.accuracy:.2%}, each predicted before it was learned from"
-    facts["mass"] = f"{status.mass:.6g}" + ("" if status.minted else ", its own is not in it yet")
+    facts["mass"] = f"{status.mass:.6f}" + ("" if status.minted else ", its own is not in it yet")
     if status.leaving:
         facts["leaving"] = "everything is handed over" if status.drained else "hands over"
     if status.paused:
@@ -143,7 +143,7 @@ def _senders(senders: list[SenderStatus], now: float) -> Table:
             _state(peer),
             f"{peer.seq:,}",
             _ago(peer.last_push, now),
-            f"{sum(peer.rejected.values()):,}",
+            f"{_rejected(peer):,}",
             f"{peer.clipped:,}",
             f"{peer.strikes:,}",
         )
@@ -176,3 +176,10 @@ def _short(age: float) -> str:
         if age >= size:
             return f"{age // size:.0f} {unit}"
     return f"{age:.0f} s"
+
+
+def _rejected(sender: SenderStatus) -> int:
+    """Its messages that were rejected; that some arrive twice is the network's doing."""
+    from oneway.peer.guard import REPEATED
+
+    return sum(count for kind, count in sender.rejected.items() if kind != REPEATED)

@@ -82,7 +82,6 @@ class Lab:
 
     def start(self) -> None:
         """Start every peer that does not run."""
-        self._began = self._clock()
         for process in self._processes:
             if not process.is_running:
                 process.start()

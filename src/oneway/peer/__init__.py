@@ -1,0 +1,1 @@
+"""A real peer: one process, its own data and keys, durable state, one-way trust."""

@@ -13,6 +13,9 @@ QUARANTINE_SECONDS = 600.0
 LOG_SECONDS = 10.0
 """About one peer, no more than one line in this time."""
 
+REPEATED = "repeated"
+"""Why most messages are not taken in: the network, or a careful sender, said them twice."""
+
 _log = logging.getLogger("oneway.peer")
 
 
@@ -22,10 +25,12 @@ class Conduct:
 
     Attributes:
         rejected: Its rejected messages, by reason.
-        clipped: How often it moved us by more than the limit.
+        clipped: How often it would have moved us by more than the limit.
         strikes: Rejections that count against it.
         quarantined_until: Before this time nothing of it is even decoded.
         task_difference: How its task differs from ours, as a sentence.
+        last_line: When something about it was last logged.
+        unsaid: What was not logged since.
     """
 
     rejected: Counter[str] = field(default_factory=Counter)

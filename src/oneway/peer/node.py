@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from oneway.errors import WireError
-from oneway.peer.guard import Guard
+from oneway.peer.guard import REPEATED, Guard
 from oneway.peer.home.config import PeerConfig
 from oneway.peer.learner import Learner
 from oneway.peer.samples.row import Position
@@ -24,11 +24,11 @@ from oneway.peer.store.snapshot import Contact, Snapshot
 from oneway.peer.talk import Talk, Word
 from oneway.peer.task.task import Task, differences
 from oneway.protocol.absorbing import Absorbed
+from oneway.protocol.fixed_point import ratio
 from oneway.protocol.messages import Data, Gone, Push, Reply
 from oneway.protocol.rules import Rules
-from oneway.protocol.state import EdgeId, Key, OutPhase, PeerState
+from oneway.protocol.state import LIVE, EdgeId, Key, OutPhase, PeerState
 from oneway.protocol.transitions import (
-    LIVE,
     distrust,
     leave,
     mint,
@@ -76,7 +76,23 @@ class Frame:
 
 
 class Node:
-    """The mind of a peer."""
+    """The mind of a peer.
+
+    Attributes:
+        task: What all peers learn.
+        lock: Held while anything below changes; to read several of them as of one moment.
+        config: What this peer is told now.
+        rules: The same, as far as the protocol goes.
+        disk_problem: Why the last commit failed, as a sentence; empty if it did not.
+        last_skipped: Why the last sample that could not be used could not; empty if none.
+        last_sample: When the last sample was learned from in this life, if any was.
+        guard: Who behaved how.
+        answered: When each receiver last answered in this life.
+        pushed: When each sender last pushed in this life.
+        lagging: Edges with something in flight: up to where it is acknowledged, and since when.
+        recent_losses: Of the last `RECENT` samples.
+        started: When this life began.
+    """
 
     def __init__(
         self,
@@ -100,11 +116,10 @@ class Node:
         """
         self.task = task
         self.lock = threading.RLock()
-        self.paused = config.paused
         self.disk_problem = ""
         self.last_skipped = ""
         self.last_sample: float | None = None
-        self.guard = Guard(config.limits.max_strikes, clock, lambda key: self.name_of(key))
+        self.guard = Guard(config.limits.max_strikes, clock, self.name_of)
         self.answered: dict[Key, float] = {}
         self.pushed: dict[Key, float] = {}
         self.lagging: dict[EdgeId, tuple[int, float]] = {}
@@ -146,17 +161,14 @@ class Node:
         with self.lock:
             state = self._current.state
             if state.is_sound(self.rules.radius, 0.0):
-                self._estimate = state.holding[:-1] / float(state.holding[-1])
+                self._estimate = ratio(state.holding)
             return self._estimate
 
     @property
     def is_drained(self) -> bool:
         """Whether a leaving peer has handed over everything, and knows that it arrived."""
         state = self._durable.state
-        at_rest = all(
-            edge.phase is OutPhase.DEAD or (edge.phase is OutPhase.OPEN and edge.in_flight == 0)
-            for edge in state.out.values()
-        )
+        at_rest = all(edge.phase is OutPhase.DEAD or edge.is_at_rest for edge in state.out.values())
         return state.leaving and at_rest and not state.holding.any()
 
     def name_of(self, key: Key) -> str:
@@ -170,7 +182,7 @@ class Node:
         """Do as the configuration says from now on."""
         with self.lock:
             self._adopt(config)
-            self._talk_rules()
+            self._talk.rules = self.rules
             state = self._current.state
             trusted = {receiver.key for receiver in config.receivers}
             for edge in list(state.out.values()):
@@ -238,7 +250,7 @@ class Node:
         """Push, if there is something new and the last push is long enough ago."""
         with self.lock:
             now, state = self._clock(), self._current.state
-            if self.paused or self.disk_problem:
+            if self.config.paused or self.disk_problem:
                 return
             since = now - self._last_push
             news = self._has_news or state.leaving or (since >= IDLE_SECONDS and self._has_moved())
@@ -263,6 +275,11 @@ class Node:
             self._set(state)
             self._open_edges()
             self.push_if_due()
+
+    def reached(self, peer: Key) -> None:
+        """A peer is there, perhaps after a long time: what it has not answered is said soon."""
+        with self.lock:
+            self._talk.answered(peer, self._clock())
 
     def take(self, arrival: Arrival) -> None:
         """Take in a frame from the network."""
@@ -291,7 +308,7 @@ class Node:
             if done.strike is not None:
                 self.guard.strike(peer, done.strike.kind, done.strike.sentence)
             elif isinstance(message, Data) and done.state is before:
-                self.guard.count(peer, "repeated")
+                self.guard.count(peer, REPEATED)
             if done.clipped:
                 self.guard.clip(peer, done.clipped)
             self._set(done.state)
@@ -349,7 +366,6 @@ class Node:
     def _adopt(self, config: PeerConfig) -> None:
         limits = config.limits
         self.config = config
-        self.paused = config.paused
         self.guard.max_strikes = limits.max_strikes
         self.rules = Rules(
             secret=self._secret,
@@ -363,9 +379,6 @@ class Node:
             receiver.key: (1.0 - config.keep) * receiver.weight / total
             for receiver in config.receivers
         }
-
-    def _talk_rules(self) -> None:
-        self._talk.rules = self.rules
 
     def _open_edges(self) -> None:
         now, state = self._clock(), self._current.state
@@ -381,6 +394,7 @@ class Node:
 
     def _take_push(self, sender: Key, message: Push) -> Absorbed:
         self.pushed[sender] = self._clock()
+        self.reached(sender)
         self._questions[sender, message.epoch] = message
         return receive_push(self._current.state, sender, message, self.rules)
 

@@ -73,6 +73,7 @@ class Peer:
                 clock=time.monotonic,
                 new_epoch=lambda: 1 + secrets.randbelow(1 << 61),
             )
+            self._open.callback(self._save)
         except BaseException:
             self._open.close()
             raise
@@ -107,10 +108,13 @@ class Peer:
 
         Raises:
             DataError: The sample cannot be used; nothing has changed.
+            OnewayError: The peer has failed meanwhile, say because its store cannot be written.
         """
+        self._raise_failure()
         loss = self.node.learn(x, y)
-        if self._runtime is not None:
-            self._runtime.wake()
+        runtime = self._runtime  # once: its own thread may end it between two looks
+        if runtime is not None:
+            runtime.wake()
         return loss
 
     def status(self) -> Status:
@@ -119,9 +123,10 @@ class Peer:
         Raises:
             OnewayError: The peer is not running.
         """
-        if self._runtime is None:
+        runtime = self._runtime
+        if runtime is None:
             raise OnewayError("the peer is not running; use it in a with block")
-        return self._runtime.status()
+        return runtime.status()
 
     async def run(
         self,
@@ -146,8 +151,8 @@ class Peer:
         """
         config = self.node.config
         limits = Limits(max_frame=config.limits.frame_for(self.task.dim))
-        # A plain transport: what a network does to frames is up to the network, except in a lab.
         real = ZeroMQ.listen(self._keys.secret, config.listen, limits=limits, clock=time.monotonic)
+        # It passes everything on unless peer.toml has [faults], which a lab may add at any time.
         transport = Faulty(real, Faults(), random.Random(), asyncio.get_running_loop().call_later)
         self._runtime = Runtime(
             self.home, self.node, self._store, transport, samples=samples, strict=strict, api=api
@@ -159,11 +164,16 @@ class Peer:
 
     def stop(self) -> None:
         """End `run` soon, with everything durable; from any thread."""
-        if self._runtime is not None:
-            self._runtime.stop()
+        runtime = self._runtime
+        if runtime is not None:
+            runtime.stop()
 
     def close(self) -> None:
-        """Close the store and let another process run this peer."""
+        """Make everything durable, close the store and let another process run this peer.
+
+        Raises:
+            StoreError: What is known cannot be made durable.
+        """
         self._open.close()
 
     def __enter__(self) -> Peer:
@@ -180,7 +190,9 @@ class Peer:
 
         self._thread = threading.Thread(target=live, name="oneway peer", daemon=True)
         self._thread.start()
-        listening.wait(START_SECONDS)
+        if not listening.wait(START_SECONDS):
+            self.stop()
+            raise OnewayError(f"the peer did not start within {START_SECONDS:g} seconds; try again")
         self._raise_failure()
         return self
 
@@ -213,6 +225,12 @@ class Peer:
         # Durable before the first word: this life must never be mistaken for another.
         store.commit(Snapshot(restart(saved.state, boot), saved.journal, saved.contacts))
         return store
+
+    def _save(self) -> None:
+        batch = self.node.begin()
+        if batch is not None and not self.node.is_durable(batch):
+            self._store.commit(batch.snapshot)
+            self.node.committed(batch)
 
     def _raise_failure(self) -> None:
         if self._failure is not None:

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 
 from oneway.errors import ConfigError, DataError, StoreError
 from oneway.peer.home.config import PeerConfig
@@ -20,7 +20,7 @@ from oneway.peer.samples.row import BadRow, Row
 from oneway.peer.status import Status, write_status
 from oneway.peer.store.store import PeerStore
 from oneway.peer.telemetry import Traffic, status_of
-from oneway.transport.faulty import Faults, Faulty
+from oneway.transport.faulty import Faulty
 
 TICK_SECONDS = 0.05
 STATUS_SECONDS = 1.0
@@ -73,19 +73,22 @@ class Runtime:
         self._stop = asyncio.Event()
         self._durable = asyncio.Condition()
         self._loop = asyncio.get_running_loop()
+        # Not what it is now: it may have changed since `node` was told.
         self._seen_config: object = None
         self._commits = 0
         self._commit_seconds = 0.0
         self._traffic = Traffic()
+        self._writing: asyncio.Future[None] | None = None
+        self._connected: set[bytes] = set()
         self._finished = samples is None
 
     def wake(self) -> None:
         """Something happened that may have to be committed; from any thread."""
-        self._loop.call_soon_threadsafe(self._work.set)
+        self._call_soon(self._work.set)
 
     def stop(self) -> None:
         """End `run` soon, with everything durable; from any thread."""
-        self._loop.call_soon_threadsafe(self._stop.set)
+        self._call_soon(self._stop.set)
 
     def status(self) -> Status:
         """One moment of this peer."""
@@ -124,6 +127,8 @@ class Runtime:
             raise group_of_one.exceptions[0] from None
         finally:
             await self._transport.close()
+            if self._writing is not None:
+                await asyncio.wait([self._writing])
             batch = self._node.begin()
             if batch is not None and not self._node.is_durable(batch):
                 self._store.commit(batch.snapshot)
@@ -154,7 +159,11 @@ class Runtime:
             if not self._node.is_durable(batch):
                 began = time.perf_counter()
                 try:
-                    await asyncio.to_thread(self._store.commit, batch.snapshot)
+                    # Not to be abandoned half-way: the last commit of this life waits for it.
+                    self._writing = asyncio.ensure_future(
+                        asyncio.to_thread(self._store.commit, batch.snapshot)
+                    )
+                    await asyncio.shield(self._writing)
                 except StoreError as error:
                     if not self._node.disk_problem:
                         _log.error("%s", error)
@@ -170,13 +179,13 @@ class Runtime:
                 self._durable.notify_all()
 
     async def _learn(self) -> None:
-        """Learn from the stream, one sample per commit: each is pushed before the next is read."""
+        """Learn from the stream, at most one sample per commit: none runs far ahead of the disk."""
         await self._join()
         if self._samples is None:
             return
         async with aclosing(self._samples) as items:
             async for item in items:
-                while self._node.paused:
+                while self._node.config.paused:
                     await asyncio.sleep(TICK_SECONDS)
                 self._learn_from(item)
                 async with self._durable:
@@ -213,6 +222,7 @@ class Runtime:
         next_status = 0.0
         drained_at: float | None = None
         while True:
+            self._greet()
             self._node.tick()
             self._work.set()
             self._send(self._node.overdue())
@@ -229,9 +239,16 @@ class Runtime:
                 drained_at = None
             await asyncio.sleep(TICK_SECONDS)
 
+    def _greet(self) -> None:
+        """Tell the node of receivers whose connection has just come up."""
+        links = self._transport.links
+        connected = {key for key, link in links.items() if link.state == "connected"}
+        for key in connected - self._connected:
+            self._node.reached(key)
+        self._connected = connected
+
     async def _watch(self) -> None:
         """Follow peer.toml while running."""
-        self._seen_config = self._config_file()
         while True:
             await asyncio.sleep(WATCH_SECONDS)
             found = self._config_file()
@@ -253,19 +270,18 @@ class Runtime:
         self._node.follow(config)
         self._transport.admit(None if config.anyone else frozenset(s.key for s in config.senders))
         self._dial()
-        faults = config.faults
-        self._transport.faults = Faults(faults.loss, faults.duplicate, faults.reorder, faults.delay)
+        self._transport.faults = config.faults
         names = {peer.key: peer.name for peer in config.senders}
         names |= {peer.key: peer.name for peer in config.receivers}
         for key, name in names.items():
-            self._transport.cut(key) if name in faults.cut else self._transport.heal(key)
+            self._transport.cut(key) if name in config.faults.cut else self._transport.heal(key)
         self._work.set()
 
     def _dial(self) -> None:
         snapshot = self._node.snapshot
         wanted = {receiver.key for receiver in self._node.config.receivers}
         wanted |= {edge.receiver for edge in snapshot.state.out.values()}
-        if self._loop.time() - self._node.started < REMIND_SECONDS:
+        if self._node.now - self._node.started < REMIND_SECONDS:
             wanted |= {end.receiver for end in snapshot.state.settled.values()}
         for key in self._transport.links.keys() - wanted:
             self._transport.hang_up(key)
@@ -279,6 +295,10 @@ class Runtime:
                 self._transport.push(frame.peer, frame.content)
             else:
                 self._transport.reply(frame.peer, frame.content)
+
+    def _call_soon(self, what: Callable[[], None]) -> None:
+        with suppress(RuntimeError):  # the loop was closed just now: there is nothing left to do
+            self._loop.call_soon_threadsafe(what)
 
     def _note_commit(self, seconds: float) -> None:
         self._commits += 1

@@ -19,7 +19,7 @@ class ReceiverStatus(msgspec.Struct, frozen=True, kw_only=True):
         link: connecting, connected, refused or stranger, as `oneway.transport.base.LinkState` says.
         seq: Number of the last total handed over.
         acked: Number of the last total the receiver is known to hold.
-        lag: Age of the oldest total that is not acknowledged; 0 if all are.
+        lag: For how long nothing more has been acknowledged; 0 if everything is.
         last_answer: When the receiver last answered; 0 if it never did in this life.
         problem: What is wrong, as a sentence; empty if nothing is.
     """
@@ -81,7 +81,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
         disk_problem: Why the state cannot be made durable, as a sentence; empty if it can.
         commit_seconds: How long a commit takes, a recent mean.
         refused: Frames from keys that are not admitted.
-        undecodable: Frames that were no message.
+        undecodable: Frames that were too large, or not one part; what cannot be decoded is counted
+            as rejected, by sender.
         frames_in, frames_out, bytes_in, bytes_out: What went over the wire in this life.
     """
 

@@ -62,8 +62,7 @@ class Talk:
             if said is None:  # durable since before this life
                 yield self._say(durable, edge, now, self._first_retry)
                 continue
-            at_rest = edge.phase is OutPhase.OPEN and edge.in_flight == 0
-            if now - said.at >= (HEARTBEAT if at_rest else said.wait):
+            if now - said.at >= (HEARTBEAT if edge.is_at_rest else said.wait):
                 yield self._say(
                     durable, edge, now, max(said.wait, min(2 * said.wait, LONGEST_RETRY))
                 )

@@ -11,7 +11,7 @@ from oneway.peer.identity.keys import key_text
 from oneway.peer.node import Node
 from oneway.peer.status import ReceiverStatus, SenderStatus, Status
 from oneway.protocol.fixed_point import mass_of
-from oneway.protocol.state import InEdge, Key, OutEdge
+from oneway.protocol.state import LIVE, InEdge, Key, OutEdge
 from oneway.transport.base import Link, Transport
 
 
@@ -71,7 +71,7 @@ def status_of(
             minted=state.has_minted,
             leaving=state.leaving,
             drained=node.is_drained,
-            paused=node.paused,
+            paused=node.config.paused,
             finished=finished,
             commits=commits,
             commit_seconds=commit_seconds,
@@ -93,20 +93,12 @@ def _receivers(node: Node, transport: Transport) -> list[ReceiverStatus]:
     edges: dict[Key, OutEdge] = {}
     for edge in node.snapshot.state.out.values():
         # Of several edges to one receiver, the live one tells.
-        if edge.receiver not in edges or edge.epoch in _live(node, edge.receiver):
+        if edge.receiver not in edges or edge.phase in LIVE:
             edges[edge.receiver] = edge
     return [
         _receiver(node, transport, key, edges.get(key), weights.get(key, 0.0))
         for key in {**weights, **edges}
     ]
-
-
-def _live(node: Node, receiver: Key) -> set[int]:
-    return {
-        edge.epoch
-        for edge in node.snapshot.state.out.values()
-        if edge.receiver == receiver and edge.phase in ("open", "resync")
-    }
 
 
 def _receiver(

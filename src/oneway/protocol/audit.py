@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import reduce
 
-from oneway.protocol.fixed_point import ONE, Fixed
+from oneway.protocol.fixed_point import Fixed
 from oneway.protocol.state import PeerState
 
 
@@ -31,8 +31,3 @@ def discrepancy(states: Iterable[PeerState]) -> Fixed:
         lambda total, amount: total + amount,
         (state.holding - (state.minted - state.gradient_steps - state.clipped) for state in states),
     )
-
-
-def total_mass(states: Iterable[PeerState]) -> float:
-    """The mass that all peers hold together."""
-    return sum(int(state.holding[-1]) for state in states) / ONE

@@ -30,6 +30,10 @@ class OutPhase(StrEnum):
     """The receiver is presumed dead; what it never acknowledged was taken back."""
 
 
+LIVE = (OutPhase.OPEN, OutPhase.RESYNC)
+"""The phases of an edge over which more is to be handed over."""
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class OutEdge:
     """What I handed to one receiver.
@@ -75,6 +79,11 @@ class OutEdge:
         """How many totals are not yet acknowledged."""
         return self.seq - self.acked
 
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether the edge is open and the receiver is known to hold all of it."""
+        return self.phase is OutPhase.OPEN and self.in_flight == 0
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class InEdge:
@@ -110,7 +119,7 @@ class Settled:
 class PeerState:
     """One peer: what it holds, where that came from, and where it went.
 
-    The ledger identity holds at every moment (`audit.check_identity`):
+    The ledger identity holds at every moment (`audit.expected_holding`):
 
         holding = minted - gradient_steps - clipped + sum(heard) - sum(handed over)
 

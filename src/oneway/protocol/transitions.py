@@ -28,6 +28,7 @@ from oneway.protocol.messages import (
 from oneway.protocol.rules import Rules
 from oneway.protocol.stamps import later_stamp
 from oneway.protocol.state import (
+    LIVE,
     EdgeId,
     InEdge,
     Key,
@@ -57,8 +58,6 @@ MOST_EDGES = 1000
 
 TOO_MANY = Objection("too many edges", f"it opened more than {MOST_EDGES:,} edges")
 NEVER_SENT = Objection("false claim", "it claims to have heard what was never sent")
-
-LIVE = (OutPhase.OPEN, OutPhase.RESYNC)
 
 
 # What the peer does itself.

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from dataclasses import dataclass
+from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from typing import Literal, TypeAlias
 
 from oneway.errors import TransportError
 
 Kind: TypeAlias = Literal["ipv4", "ipv6", "name"]
 
-# Letters, digits, hyphens and dots are all a host name may have; underscores exist in containers.
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,252}\Z")
+# Letters, digits and hyphens are all a host name may have; underscores exist in containers.
+_LABEL = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
 
 
 @dataclass(frozen=True)
@@ -53,22 +53,31 @@ def parse_address(text: str, lowest_port: int = 1) -> Address:
             f"address {text!r} has port {digits[:20]}, but ports are {lowest_port} to 65535; "
             "write the port the peer listens on"
         )
-    if host.startswith("[") and host.endswith("]"):
-        if (number := _ip_number(host[1:-1])) is not None and number.version == 6:
-            return Address(host[1:-1], int(digits), "ipv6")
-    elif (number := _ip_number(host)) is not None and number.version == 4:
-        return Address(host, int(digits), "ipv4")
-    # What has only digits and dots is a number with a mistake, and not a name to look up.
-    elif _NAME.match(host) and not re.fullmatch(r"[0-9.]+", host):
-        return Address(host, int(digits), "name")
+    bracketed = host.startswith("[") and host.endswith("]")
+    bare = host[1:-1] if bracketed else host
+    kind = host_kind(bare)
+    if kind is not None and bracketed == (kind == "ipv6"):
+        return Address(bare, int(digits), kind)
     raise TransportError(
         f"address {text!r} names no host that can be reached; write a host name, an IPv4 number, "
         "or an IPv6 number in square brackets, then a colon and the port"
     )
 
 
-def _ip_number(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+def host_kind(host: str) -> Kind | None:
+    """What kind of host this is, an IPv6 number without its brackets; None if it is none.
+
+    >>> host_kind("::1"), host_kind("my_container"), host_kind("256.0.0.1")
+    ('ipv6', 'name', None)
+    """
     try:
-        return ipaddress.ip_address(host)
-    except ValueError:
+        if ":" in host:
+            # A zone, as in fe80::1%eth0, has a meaning on one machine only.
+            return "ipv6" if "%" not in host and IPv6Address(host) else None
+        # What has only digits and dots is a number with a mistake, and not a name to look up.
+        if re.fullmatch(r"[0-9.]+", host):
+            return "ipv4" if IPv4Address(host) else None
+    except AddressValueError:
         return None
+    is_name = len(host) <= 253 and all(_LABEL.fullmatch(label) for label in host.split("."))
+    return "name" if is_name else None

@@ -214,7 +214,8 @@ class ZeroMQ:
     @property
     def links(self) -> Mapping[Key, Link]:
         """Every receiver I dialled and how that connection is doing."""
-        return {receiver: dialled.link for receiver, dialled in self._dialled.items()}
+        # A copy first: a status may be asked for in another thread than the one that dials.
+        return {receiver: dialled.link for receiver, dialled in list(self._dialled.items())}
 
     @property
     def losses(self) -> Losses:

@@ -29,8 +29,6 @@ _INDEX = {
     "GET /metrics": "the same for Prometheus",
 }
 
-_SAYS_PROBABILITIES = ("logistic", "softmax")
-
 _SAMPLES_AT_ONCE = 100
 """After so many samples the peer's other tasks get their turn."""
 
@@ -110,7 +108,7 @@ class _Routes:
 
     def _predict_one(self, x: Mapping[str, object], _: object) -> dict[str, object]:
         answer: dict[str, object] = {"prediction": self._peer.predict_one(x)}
-        if self._peer.task.model in _SAYS_PROBABILITIES:
+        if self._peer.task.says_probabilities:
             answer["probabilities"] = self._peer.predict_proba_one(x)
         return answer
 

@@ -55,7 +55,9 @@ def _of_the_peer(status: Status) -> Iterator[_Family]:
     yield _counter(
         "frames_refused_total", "Frames from keys that are not admitted.", status.refused
     )
-    yield _counter("frames_undecodable_total", "Frames that were no message.", status.undecodable)
+    yield _counter(
+        "frames_undecodable_total", "Frames that were too large or malformed.", status.undecodable
+    )
     yield _counter("frames_received_total", "Frames received.", status.frames_in)
     yield _counter("frames_sent_total", "Frames sent.", status.frames_out)
     yield _counter("received_bytes_total", "Bytes received.", status.bytes_in)
@@ -76,7 +78,7 @@ def _of_receivers(status: Status) -> Iterator[_Family]:
     )
     yield _gauge(
         "receiver_ack_lag_seconds",
-        "Age of the oldest total that is not acknowledged; 0 if all are.",
+        "Time since something was last acknowledged; 0 if everything is.",
         {labels: peer.lag for labels, peer in receivers},
     )
     yield _gauge(

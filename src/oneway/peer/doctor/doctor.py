@@ -16,12 +16,14 @@ from oneway.peer.identity.address import parse_address
 from oneway.peer.identity.keys import SIZE
 from oneway.peer.status import Status
 from oneway.peer.task.task import Task
+from oneway.protocol.rules import Rules
 
 __all__ = ["Finding", "MachineFacts", "diagnose", "examine"]
 
 STALE_SECONDS = 30.0
 """A peer that runs says how it is every few seconds."""
 
+MASS_FLOOR = Rules.mass_floor
 LITTLE_DISK = 100 * 10**6
 
 CLOCK_SLACK = 5.0
@@ -107,6 +109,12 @@ def _about_silence(
             f"it printed, and if it stays so: kill {facts.process}, and start it again"
         )
         return
+    if config.leaving and status is not None and status.drained:
+        yield note(
+            f"{config.name} has left and handed over everything: to take part again, make a new "
+            "peer in another folder with oneway peer init"
+        )
+        return
     last = f"; it last did at {time.at(status.time)}" if status else ""
     yield problem(f"{config.name} is not running{last}: start it with `oneway peer run`")
     if facts.port == "taken":
@@ -143,6 +151,14 @@ def _about_peer(
         )
     if status.leaving:
         yield _about_leaving(status)
+    elif status.receivers and status.minted and status.mass <= MASS_FLOOR:
+        last = max((sender.last_push for sender in status.senders), default=0.0)
+        if time.now - last > QUIET_SECONDS / 10:
+            yield problem(
+                f"you have given away nearly all your mass ({status.mass:.4f} is left) and nothing "
+                "comes back, so you no longer push: somebody who hears from you, directly or "
+                "through others, must send to you; admit them"
+            )
     yield from _about_samples(status, time)
 
 
@@ -210,5 +226,6 @@ def _summed_up(findings: list[Finding]) -> list[Finding]:
     problems = [finding for finding in findings if finding.severity == "problem"]
     if not problems:
         said = ", ".join(finding.sentence for finding in well)
-        well = [ok(f"all is well: {said}" if said else "all is well")]
+        verdict = "apart from that, all is well" if notes else "all is well"
+        well = [ok(f"{verdict}: {said}" if said else verdict)]
     return [*problems, *notes, *well]

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from oneway.peer.doctor.findings import Finding, note, ok, problem
 from oneway.peer.doctor.spoken_time import SpokenTime, spoken_age
+from oneway.peer.guard import REPEATED
 from oneway.peer.home.config import PeerConfig
 from oneway.peer.status import ReceiverStatus, SenderStatus, Status
 
@@ -18,7 +19,7 @@ QUIET_SECONDS = 300.0
 
 MANY_CLIPPED = 0.1
 
-_BLAMELESS = ("repeated", "quarantined", "another task")
+_BLAMELESS = (REPEATED, "quarantined", "another task")
 """Reasons why a message is not taken in that do not count against its sender."""
 
 _SAME_TASK = "agree on one task.toml, put it into both folders, and start both peers again"

@@ -16,7 +16,7 @@ from oneway.peer.identity.keys import key_text, parse_key
 from oneway.peer.shown import shown
 
 _HEADER = """\
-# This peer. A running peer follows changes to receivers, senders, anyone, leaving and paused.
+# This peer. While it runs it follows every change, except to listen and max_message_bytes.
 # oneway peer trust, distrust, admit and leave rewrite this file and do not keep your comments.
 """
 
@@ -30,7 +30,7 @@ _COMMENTS = {
     "paused": "true: neither learn nor push for the time being, but answer",
     "window": 'pushes to one receiver that may be unacknowledged; "auto" goes by the model\'s size',
     "max_strikes": "rejected messages after which a sender is quarantined",
-    "clip": "how far a sender's model may lie from one's own; the excess is dropped; \"off\"",
+    "clip": "how far a sender's model may lie from one's own, relative to that; or \"off\"",
     "max_message_bytes": "larger messages are refused",
     "pushes_per_second": "how often to push at most",
     "presume_dead_after": "seconds of silence after which a receiver is given up",
@@ -117,7 +117,11 @@ def _tables(table: dict[str, Any], name: str) -> list[object]:
 
 def _limits(item: object) -> Limits:
     table = _known(item, Limits, "[limits]")
-    return Limits(**(table | {"clip": 0.0} if table.get("clip") == "off" else table))
+    clip = table.get("clip")
+    if clip == 0:
+        # Zero is how `Limits` says "off"; who writes it means the opposite.
+        raise ConfigError(f'clip is {shown(clip)}; it must be a number above 0, or "off"')
+    return Limits(**(table | {"clip": 0.0} if clip == "off" else table))
 
 
 def _receiver(item: object) -> Receiver:

@@ -11,6 +11,7 @@ from oneway.peer.files.toml import checked_number
 from oneway.peer.identity.card import check_name
 from oneway.peer.shown import shown
 from oneway.protocol.absorbing import MOST_PUSHES
+from oneway.transport import faulty
 
 _BYTES_PER_NUMBER = 8
 _NUMBERS_IN_WINDOW = 2**17
@@ -95,24 +96,16 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Faults:
+class Faults(faulty.Faults):
     """What goes wrong on purpose with the messages this peer sends; for labs and tests only.
 
     Attributes:
-        loss: The share of messages that are lost.
-        delay: The longest delay of a message, in seconds.
-        duplicate: The share of messages that arrive twice.
-        reorder: The share of messages that are overtaken by later ones.
-        cut: Names of peers that nothing is sent to.
+        cut: Names of peers that nothing is sent to, and nothing taken from.
 
     Raises:
         ConfigError: If one of them breaks its rule.
     """
 
-    loss: float = 0.0
-    delay: float = 0.0
-    duplicate: float = 0.0
-    reorder: float = 0.0
     cut: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

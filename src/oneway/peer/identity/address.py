@@ -7,9 +7,9 @@ from ipaddress import IPv4Address, IPv6Address
 
 from oneway.errors import ConfigError
 from oneway.peer.shown import shown
+from oneway.transport.address import host_kind
 
 _EXAMPLE = "for example 192.168.1.20:7701, [2001:db8::7]:7701 or peer.example.org:7701"
-_LABEL = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
 
 
 def parse_address(text: str) -> tuple[str, int]:
@@ -45,19 +45,11 @@ def check_host(host: str) -> str:
     Raises:
         ConfigError: If it is none of them.
     """
-    try:
-        if ":" in host:
-            if "%" in host:
-                raise ValueError  # a zone has a meaning on one machine only
-            IPv6Address(host)
-        elif re.fullmatch(r"[0-9.]+", host):
-            IPv4Address(host)
-        elif len(host) > 253 or not all(_LABEL.fullmatch(label) for label in host.split(".")):
-            raise ValueError
-    except ValueError:
+    # The transport's own rule: what a card may name, it must be able to dial.
+    if host_kind(host) is None:
         raise ConfigError(
             f"the host {shown(host)} is neither a host name nor an IP address; {_EXAMPLE}"
-        ) from None
+        )
     return host
 
 

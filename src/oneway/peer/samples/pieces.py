@@ -158,7 +158,7 @@ def _find_place(file: FileIO, path: str, skip: Position) -> Begin:
         return Begin()
     afresh = "reading it from its start"
     if os.fstat(file.fileno()).st_size < skip.offset:
-        return Begin(notice=f"{path} is shorter than what was read of it before; {afresh}")
+        return Begin(notice=f"{path} was cut, or is not the file that was read before; {afresh}")
     head = read_head(BytesIO(os.pread(file.fileno(), MAX_RECORD_BYTES, 0)).readlines(), path)
     last_row = os.pread(file.fileno(), skip.checked_bytes, skip.last_offset)
     if head is None or crc32(last_row, head.checksum) != skip.checksum:

@@ -200,6 +200,11 @@ class Task:
         """The number of parameters."""
         return self.build_model().dim(len(self.features))
 
+    @property
+    def says_probabilities(self) -> bool:
+        """Whether the model says how probable a class is."""
+        return self.model in ("logistic", "softmax")
+
     def build_model(self) -> Model:
         """Return the model to learn."""
         if self.model == "softmax":
