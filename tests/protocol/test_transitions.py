@@ -519,3 +519,11 @@ def test_a_sender_cannot_make_a_receiver_remember_edges_without_end():
     assert refused.strike.kind == "too many edges"
     assert receive_push(state, b"a" * 32, Hello(1, 0, 6), rules).strike is None
     assert receive_push(state, b"b" * 32, Hello(1, 0, 5), rules).strike is None
+
+
+def test_a_close_with_another_dimension_is_a_strike_and_leaves_nothing_behind():
+    state, rules = PeerState.new(dim=2, ledger=7, boot=1), Rules(secret=bytes(32))
+    done = receive_push(state, b"a" * 32, Close(1, 0, 1, zeros(5), NO_TAG), rules)
+    assert done.state is state
+    assert done.strike is not None
+    assert done.strike.kind == "dimension"

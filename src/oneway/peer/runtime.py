@@ -166,7 +166,7 @@ class Runtime:
                     await asyncio.shield(self._writing)
                 except StoreError as error:
                     if not self._node.disk_problem:
-                        _log.error("%s", error)
+                        _log.error("%s; nothing is pushed until then, the rest goes on", error)
                     self._node.failed(batch, str(error))
                     await asyncio.sleep(DISK_RETRY_SECONDS)
                     self._work.set()

@@ -14,7 +14,7 @@ from oneway.protocol.state import InEdge, PeerState
 ROUNDING = 2
 """Units by which the floor of a numerator may leave the radius, per push."""
 
-MOST_PUSHES = 1024
+MOST_PUSHES = 64
 """A total counts as no more pushes than this, whatever number its sender gives it."""
 
 

@@ -53,7 +53,7 @@ __all__ = [
     "trust",
 ]
 
-MOST_EDGES = 1000
+MOST_EDGES = 100
 """From one sender, open and closed: it makes a new one when trust in a receiver is given anew."""
 
 TOO_MANY = Objection("too many edges", f"it opened more than {MOST_EDGES:,} edges")
@@ -184,6 +184,8 @@ def receive_push(state: PeerState, sender: Key, message: Push, rules: Rules) -> 
             # A total that cannot be absorbed comes from before its sender was restored from a
             # backup; both will go by what was heard, so it is no strike.
             done = Absorbed(state)
+            if message.total.shape != edge.heard.shape:
+                return absorb(state, edge, message, rules)  # which no backup explains
             if message.seq > edge.seq:
                 done = absorb(state, edge, message, rules)
             edge = done.state.in_.get(edge_id, edge)

@@ -113,7 +113,11 @@ class _Routes:
         return answer
 
     def _learn_one(self, x: Mapping[str, object], y: object) -> dict[str, object]:
-        return {"loss": self._peer.learn_one(x, y)}
+        answer: dict[str, object] = {"loss": self._peer.learn_one(x, y)}
+        problem = self._peer.status().disk_problem
+        if problem:
+            answer["warning"] = f"learned, but not durable yet: {problem}"
+        return answer
 
 
 async def _for_each(

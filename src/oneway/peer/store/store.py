@@ -118,8 +118,7 @@ class PeerStore:
                     for statement, parameters in changes:
                         connection.executemany(statement, parameters)
             except sqlite3.Error as error:
-                goes_on = "; the peer goes on by itself"
-                raise failure(self._path, error, goes_on) from error
+                raise failure(self._path, error) from error
             # Only now: what a failed commit would have changed is a change from the last good one.
             self._committed = snapshot
 
