@@ -33,7 +33,7 @@ class Limits:
     heartbeat: float = 5.0
     handshake: float = 5.0
     reconnect: float = 0.1
-    reconnect_max: float = 5.0
+    reconnect_max: float = 1.0
     redial: float = 5.0
 
     def __post_init__(self) -> None:
