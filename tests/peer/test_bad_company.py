@@ -13,11 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oneway.peer import node as node_module
+from oneway.peer.foreigners import FOREIGN_SECONDS
 from oneway.peer.guard import LOG_SECONDS, QUARANTINE_SECONDS, Guard
 from oneway.peer.home.config import PeerConfig, Receiver
 from oneway.peer.home.limits import Limits
 from oneway.peer.identity.card import Card
-from oneway.peer.node import FOREIGN_SECONDS, Node
+from oneway.peer.node import Node
 from oneway.peer.store.snapshot import Snapshot
 from oneway.peer.task.task import Feature, Task
 from oneway.protocol.audit import discrepancy, expected_holding

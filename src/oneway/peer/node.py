@@ -6,7 +6,6 @@ The runtime brings in frames and samples, makes snapshots durable and sends what
 
 from __future__ import annotations
 
-import json
 import math
 import threading
 from collections import deque
@@ -16,13 +15,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from oneway.errors import WireError
+from oneway.peer.foreigners import Foreigners
 from oneway.peer.guard import REPEATED, Guard
 from oneway.peer.home.config import PeerConfig
 from oneway.peer.learner import Learner
 from oneway.peer.samples.row import Position
 from oneway.peer.store.snapshot import Contact, Snapshot
 from oneway.peer.talk import Talk, Word
-from oneway.peer.task.task import Task, differences
+from oneway.peer.task.task import Task
 from oneway.protocol.absorbing import Absorbed
 from oneway.protocol.fixed_point import ratio
 from oneway.protocol.messages import Data, Gone, Push, Reply
@@ -50,9 +50,6 @@ IDLE_SECONDS = 0.05
 
 REOPEN_SECONDS = 60.0
 """After a receiver closed an edge itself, this long until the next attempt."""
-
-FOREIGN_SECONDS = 10.0
-"""To a peer with another task, say so this often; and read so often what it says about its own."""
 
 MOVED = 1e-6
 """A change of the estimate, relative to its size, that is worth passing on."""
@@ -132,8 +129,7 @@ class Node:
         self._current = self._durable = snapshot
         self._questions: dict[EdgeId, Push] = {}
         self._reopen_at: dict[Key, float] = {}
-        self._told_foreign: dict[Key, float] = {}
-        self._read_foreign: dict[Key, float] = {}
+        self._foreigners = Foreigners(task, self.guard)
         self._to_tell: list[Frame] = []
         self._estimate: Vector = np.zeros(snapshot.state.dim)
         self._pushed_estimate = self._estimate
@@ -412,18 +408,10 @@ class Node:
         return done
 
     def _meet_foreigner(self, arrival: Arrival, message: Body) -> None:
-        peer, now = arrival.peer, self._clock()
-        if isinstance(message, Foreign) and _is_due(self._read_foreign, peer, now):
-            try:
-                theirs = json.loads(message.fields)
-            except (ValueError, RecursionError):
-                theirs = None
-            self.guard.differs(peer, "; ".join(differences(self.task.fields(), theirs)))
-        self.guard.count(peer, "another task")
-        if _is_due(self._told_foreign, peer, now):
+        told = self._foreigners.meet(arrival.peer, message, self._clock())
+        if told is not None:
             back = "reply" if arrival.via == "push" else "push"
-            mine = Foreign(json.dumps(self.task.fields()).encode())
-            self._to_tell.append(Frame(peer, back, encode(mine, self.task.fingerprint)))
+            self._to_tell.append(Frame(arrival.peer, back, encode(told, self.task.fingerprint)))
 
     def _note_lags(self, durable: PeerState, now: float) -> None:
         """Remember since when each edge waits for an acknowledgement."""
@@ -439,11 +427,3 @@ class Node:
     def _frames(self, words: Iterable[Word]) -> list[Frame]:
         fingerprint = self.task.fingerprint
         return [Frame(peer, via, encode(word, fingerprint)) for peer, via, word in words]
-
-
-def _is_due(last: dict[Key, float], peer: Key, now: float) -> bool:
-    """Whether something about foreigners may be done again; if so, it is noted as done."""
-    if now - last.get(peer, -math.inf) < FOREIGN_SECONDS:
-        return False
-    last[peer] = now
-    return True

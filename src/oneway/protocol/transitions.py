@@ -181,11 +181,11 @@ def receive_push(state: PeerState, sender: Key, message: Push, rules: Rules) -> 
                 return Absorbed(state)
             return absorb(state, edge, message, rules)
         case Close():
-            # A total that cannot be absorbed comes from before its sender was restored from a
-            # backup; both will go by what was heard, so it is no strike.
-            done = Absorbed(state)
             if message.total.shape != edge.heard.shape:
-                return absorb(state, edge, message, rules)  # which no backup explains
+                return absorb(state, edge, message, rules)  # a strike: no backup explains it
+            # Any other total that cannot be absorbed comes from before its sender was restored
+            # from a backup; both will go by what was heard, so it is no strike.
+            done = Absorbed(state)
             if message.seq > edge.seq:
                 done = absorb(state, edge, message, rules)
             edge = done.state.in_.get(edge_id, edge)
