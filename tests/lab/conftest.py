@@ -11,7 +11,7 @@ import oneway as ow
 from oneway.lab.problem import Problem
 from oneway.lab.rest import Look
 from oneway.peer.identity.keys import key_text
-from oneway.peer.status import ReceiverStatus, SenderStatus, Status
+from oneway.records.status import ReceiverStatus, SenderStatus, Status
 
 MakeLook = Callable[..., Look]
 

@@ -14,8 +14,8 @@ import pytest
 
 from oneway.errors import ConfigError, MissingExtraError, StoreError, TransportError
 from oneway.peer.api.api import build_app, check_bind, serve
-from oneway.peer.status import Status
 from oneway.peer.task.task import Feature, Task
+from oneway.records.status import Status
 
 LOGISTIC = Task("logistic", "occupied", (Feature("light"), Feature("co2")), ("no", "yes"))
 RIDGE = Task("ridge", "price", (Feature("size"),))
@@ -383,7 +383,7 @@ def test_the_content_type_may_name_its_character_set(peer):
 
 @pytest.fixture
 def nothing_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("oneway.peer.api.app", "oneway.peer.api.server"):
+    for name in ("oneway.peer.api.app", "oneway.web.server", "oneway.web.api", "oneway.web.gate"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     for name in ("starlette", "starlette.applications", "uvicorn"):
         monkeypatch.setitem(sys.modules, name, None)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oneway.peer.api.metrics import prometheus
-from oneway.peer.status import ReceiverStatus, SenderStatus, Status
+from oneway.records.status import ReceiverStatus, SenderStatus, Status
 
 BOB = ReceiverStatus(
     name="bob",

@@ -197,7 +197,8 @@ def _check_reachable(name: str, listen: str | None, advertise: str) -> None:
         ConfigError: If a part of it breaks its rule, or others could not reach it.
     """
     from oneway.peer.home.config import PeerConfig
-    from oneway.peer.identity.address import is_wildcard, parse_address
+    from oneway.peer.identity.address import parse_address
+    from oneway.transport.address import is_wildcard
 
     if listen is None:
         PeerConfig(name, "127.0.0.1:7701", advertise)
@@ -212,8 +213,8 @@ def _check_reachable(name: str, listen: str | None, advertise: str) -> None:
 
 
 def _say_what_is_next(config: PeerConfig, there: str) -> None:
-    from oneway.peer.api.access import is_loopback
     from oneway.peer.identity.address import parse_address
+    from oneway.web.access import is_loopback
 
     host, port = parse_address(config.advertise or config.listen)
     if is_loopback(host):

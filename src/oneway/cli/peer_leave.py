@@ -16,7 +16,7 @@ from oneway.errors import ConfigError
 
 if TYPE_CHECKING:
     from oneway.peer.home.home import Home
-    from oneway.peer.status import Status
+    from oneway.records.status import Status
 
 POLL_SECONDS = 0.1
 TELL_SECONDS = 5.0

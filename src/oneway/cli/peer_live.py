@@ -14,7 +14,7 @@ from oneway.cli.peer_voice import Voice, tell
 if TYPE_CHECKING:
     from oneway.peer.peer import Peer
     from oneway.peer.samples.row import BadRow, Row
-    from oneway.peer.status import Status
+    from oneway.records.status import Status
 
 LOOK_SECONDS = 0.1
 SHOW_SECONDS = 1.0

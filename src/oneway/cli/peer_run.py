@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from oneway.cli.peer_live import LocalApi
     from oneway.cli.peer_voice import Voice
     from oneway.peer.home.config import PeerConfig
-    from oneway.peer.status import Status
+    from oneway.records.status import Status
 
 GRACE_SECONDS = 5.0
 """How long --until-done waits for acknowledgements after the stream has ended."""

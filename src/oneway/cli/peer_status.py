@@ -14,7 +14,7 @@ from oneway.cli.output import AsJson, note, print_facts, print_json, print_table
 from oneway.cli.peer_home import HomeFolder, open_home
 
 if TYPE_CHECKING:
-    from oneway.peer.status import ReceiverStatus, SenderStatus, Status
+    from oneway.records.status import ReceiverStatus, SenderStatus, Status
 
 _STYLES = {"problem": "bold red", "note": "yellow", "ok": "green"}
 

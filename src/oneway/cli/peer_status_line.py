@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from oneway.peer.status import Status
+    from oneway.records.status import Status
 
 _NAMES = 3
 """More edges than this are counted, not named."""

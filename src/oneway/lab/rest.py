@@ -9,9 +9,10 @@ from typing import Literal, TypeAlias
 from oneway.lab.audit import num_unsettled
 from oneway.lab.process import PeerProcess
 from oneway.peer.identity.keys import key_text
-from oneway.peer.status import Status, read_status
+from oneway.peer.status import read_status
 from oneway.peer.store.snapshot import Snapshot
 from oneway.protocol.state import Key, OutPhase
+from oneway.records.status import Status
 
 PeerLife: TypeAlias = Literal["starting", "up", "paused", "down"]
 

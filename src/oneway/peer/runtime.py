@@ -17,9 +17,10 @@ from oneway.peer.home.config import PeerConfig
 from oneway.peer.home.home import Home
 from oneway.peer.node import Frame, Node
 from oneway.peer.samples.row import BadRow, Row
-from oneway.peer.status import Status, write_status
+from oneway.peer.status import write_status
 from oneway.peer.store.store import PeerStore
 from oneway.peer.telemetry import Traffic, status_of
+from oneway.records.status import Status
 from oneway.transport.faulty import Faulty
 
 TICK_SECONDS = 0.05

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from oneway.errors import ConfigError
 from oneway.peer.identity.keys import key_text
 from oneway.peer.node import Node
-from oneway.peer.status import ReceiverStatus, SenderStatus, Status
 from oneway.protocol.fixed_point import mass_of
 from oneway.protocol.state import LIVE, InEdge, Key, OutEdge
+from oneway.records.status import ReceiverStatus, SenderStatus, Status
 from oneway.transport.base import Link, Transport
 
 

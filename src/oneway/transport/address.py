@@ -81,3 +81,14 @@ def host_kind(host: str) -> Kind | None:
         return None
     is_name = len(host) <= 253 and all(_LABEL.fullmatch(label) for label in host.split("."))
     return "name" if is_name else None
+
+
+def is_wildcard(host: str) -> bool:
+    """Whether a host means "every interface of this machine": to listen on, not to dial.
+
+    >>> is_wildcard("0.0.0.0"), is_wildcard("::"), is_wildcard("127.0.0.1"), is_wildcard("a.org")
+    (True, True, False, False)
+    """
+    if ":" in host:
+        return IPv6Address(host).is_unspecified
+    return bool(re.fullmatch(r"[0-9.]+", host)) and IPv4Address(host).is_unspecified

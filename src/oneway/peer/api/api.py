@@ -10,8 +10,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from oneway.errors import MissingExtraError
-from oneway.peer.api.access import check_bind
 from oneway.peer.api.local_peer import LocalPeer
+from oneway.web.access import check_bind
+from oneway.web.listening import listen, url_of
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -55,10 +56,12 @@ async def serve(app: Starlette, host: str, port: int, ready: Callable[[str], Non
         MissingExtraError: If the extra `serve` is not installed.
     """
     try:
-        from oneway.peer.api.server import run
+        from oneway.web.server import run
     except ModuleNotFoundError as error:
         raise _missing(error) from None
-    await run(app, host, port, ready)
+    listener = listen(host, port)
+    url = url_of(host, listener)
+    await run(app, listener, lambda: ready(url))
 
 
 def _missing(error: ModuleNotFoundError) -> MissingExtraError:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from oneway.peer.status import Status
 from oneway.peer.task.task import Task
+from oneway.records.status import Status
 
 
 class LocalPeer(Protocol):

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from oneway.peer.status import ReceiverStatus, SenderStatus, Status
+from oneway.records.status import ReceiverStatus, SenderStatus, Status
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 

@@ -10,9 +10,6 @@ from oneway.errors import DataError, WireError
 from oneway.peer.shown import shown
 from oneway.streams.nearest import nearest
 
-MAX_BODY = 2**20
-"""Bytes of a body: thousands of small samples."""
-
 _UNLABELLED = '{"x": {feature: value, ...}}'
 _LABELLED = '{"x": {feature: value, ...}, "y": label}'
 

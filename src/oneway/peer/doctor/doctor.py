@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from datetime import tzinfo
 
 from oneway.errors import ConfigError
-from oneway.peer.api.access import is_loopback
 from oneway.peer.doctor.edges import QUIET_SECONDS, about_receivers, about_senders
 from oneway.peer.doctor.findings import Finding, note, ok, problem
 from oneway.peer.doctor.machine import MachineFacts, examine
@@ -14,9 +13,10 @@ from oneway.peer.doctor.spoken_time import SpokenTime
 from oneway.peer.home.config import PeerConfig
 from oneway.peer.identity.address import parse_address
 from oneway.peer.identity.keys import SIZE
-from oneway.peer.status import Status
 from oneway.peer.task.task import Task
 from oneway.protocol.rules import Rules
+from oneway.records.status import Status
+from oneway.web.access import is_loopback
 
 __all__ = ["Finding", "MachineFacts", "diagnose", "examine"]
 

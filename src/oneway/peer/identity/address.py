@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from ipaddress import IPv4Address, IPv6Address
-
 from oneway.errors import ConfigError
 from oneway.peer.shown import shown
 from oneway.transport.address import host_kind
@@ -67,10 +64,3 @@ def check_port(port: int) -> int:
 def join_address(host: str, port: int) -> str:
     """Return `host:port`, or `[host]:port` for IPv6."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-def is_wildcard(host: str) -> bool:
-    """Return whether a host means "every interface of this machine": to listen on, not to dial."""
-    if ":" in host:
-        return IPv6Address(host).is_unspecified
-    return bool(re.fullmatch(r"[0-9.]+", host)) and IPv4Address(host).is_unspecified

@@ -10,12 +10,12 @@ from oneway.errors import CardError, ConfigError
 from oneway.peer.identity.address import (
     check_host,
     check_port,
-    is_wildcard,
     join_address,
     parse_address,
 )
 from oneway.peer.identity.keys import SIZE, TEXT_LENGTH, key_text, parse_key
 from oneway.peer.shown import shown
+from oneway.transport.address import is_wildcard
 
 EXAMPLE = "oneway:zvajrjq4wqzsoqyilhjwabcefqrudj6jbiued7jpr37bxnomynkq@192.168.1.20:7701?name=alice"
 """A well-formed card, for messages."""

@@ -1,8 +1,8 @@
-"""Who may use the local API.
+"""Who may use what is served to one's own machine.
 
-Other machines: only with a token. Web pages in a browser on this machine: never. A page can make
-the browser send requests to 127.0.0.1, under a name of its own that it had resolved to that
-address; such a request shows that name in its Host header.
+Other machines: only with a token. Web pages in a browser on this machine: never, but our own. A
+page can make the browser send requests to 127.0.0.1, under a name of its own that it had resolved
+to that address; such a request shows that name in its Host header.
 """
 
 from __future__ import annotations
@@ -11,34 +11,42 @@ from hmac import compare_digest
 from ipaddress import ip_address
 
 from oneway.errors import ConfigError
-from oneway.peer.identity.address import check_host, is_wildcard
-from oneway.peer.shown import shown
+from oneway.transport.address import host_kind, is_wildcard
 
 SHORTEST_TOKEN = 16
 
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
-def check_bind(host: str, token: str) -> None:
+def check_bind(host: str, token: str, what: str = "the local API") -> None:
     """Check that a host may be listened on with this token; empty is none.
+
+    Args:
+        host: Where to listen.
+        token: What everybody has to show.
+        what: What would be served there, for the message.
 
     Raises:
         ConfigError: If it is no host, or other machines could reach it and there is no token, or
             a poor one.
     """
-    check_host(host)
+    if host_kind(host) is None:
+        raise ConfigError(
+            f"the host {host[:80]!r} is neither a host name nor an IP address; for example "
+            "127.0.0.1, 192.168.1.20 or localhost"
+        )
     if not token:
         if not is_loopback(host):
             raise ConfigError(
-                f"the local API on {shown(host)} could be used by other machines, and there is no "
-                "token; listen on 127.0.0.1, or give a token that every request has to show"
+                f"{what} on {host[:80]!r} could be used by other machines, and there is no token; "
+                "listen on 127.0.0.1, or give a token that every request has to show"
             )
         return
     visible = all("!" <= letter <= "~" for letter in token)
     if len(token) < SHORTEST_TOKEN or not visible:
         # The token itself is a secret: an error message may end up in a log.
         raise ConfigError(
-            f"the token of the local API has {len(token)} characters; it must have at least "
+            f"the token of {what} has {len(token)} characters; it must have at least "
             f"{SHORTEST_TOKEN}, all of them visible ASCII characters and no spaces, for example "
             "what openssl rand -hex 16 prints"
         )
@@ -70,11 +78,15 @@ def is_own_host(header: str, host: str) -> bool:
     return is_wildcard(host) or _named(header) in _LOOPBACK | {host.lower()}
 
 
+def is_token(shown: str, token: str) -> bool:
+    """Return whether what somebody showed is the token, in a time that tells nothing about it."""
+    return compare_digest(shown.encode(), token.encode())
+
+
 def shows_token(authorization: str, token: str) -> bool:
     """Return whether an Authorization header shows the token."""
     scheme, _, credentials = authorization.partition(" ")
-    same = compare_digest(credentials.strip().encode(), token.encode())
-    return scheme.lower() == "bearer" and same
+    return is_token(credentials.strip(), token) and scheme.lower() == "bearer"
 
 
 def _named(header: str) -> str:

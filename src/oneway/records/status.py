@@ -1,0 +1,119 @@
+"""What a running peer says about itself: for `status`, `doctor`, the local API, lab and pages.
+
+Only what this peer can know by itself. Times are seconds since 1970, ages are seconds.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class ReceiverStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """One receiver: somebody I send to, or sent to.
+
+    Attributes:
+        phase: open, resync, closing or dead; "none" while there is no edge yet.
+        weight: The receiver's weight among mine; 0 once it is no longer trusted.
+        link: connecting, connected, refused or stranger, as `oneway.transport.base.LinkState` says.
+        seq: Number of the last total handed over.
+        acked: Number of the last total the receiver is known to hold.
+        lag: For how long nothing more has been acknowledged; 0 if everything is.
+        last_answer: When the receiver last answered; 0 if it never did in this life.
+        problem: What is wrong, as a sentence; empty if nothing is.
+    """
+
+    name: str
+    key: str
+    address: str
+    phase: str
+    weight: float
+    link: str
+    link_since: float
+    seq: int
+    acked: int
+    lag: float
+    last_answer: float
+    problem: str = ""
+
+
+class SenderStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """One sender: somebody who may send to me, or did.
+
+    Attributes:
+        admitted: Whether it may send to me now.
+        seq: Number of the last total heard.
+        last_push: When it last pushed; 0 if it never did in this life.
+        rejected: How many of its messages were rejected, by reason.
+        clipped: How many of its pushes were clipped.
+        strikes: How many rejections count against it at the moment.
+        quarantined: Whether it is ignored for the time being.
+        problem: What is wrong, as a sentence; empty if nothing is.
+    """
+
+    name: str
+    key: str
+    admitted: bool
+    seq: int
+    closed: bool
+    last_push: float
+    rejected: dict[str, int]
+    clipped: int
+    strikes: int
+    quarantined: bool
+    problem: str = ""
+
+
+class Status(msgspec.Struct, frozen=True, kw_only=True):
+    """One moment of one peer.
+
+    Attributes:
+        average_loss: Over all samples so far; None before the first.
+        recent_loss: Over the last 200 or so; None before the first.
+        accuracy: Share of right predictions so far; None where that has no meaning.
+        last_sample: When the last sample was learned from; 0 if none was in this life.
+        mass_units: omega in units of 2^-40, exact.
+        minted: Whether the peer has brought its unit of mass.
+        drained: Leaving, and nothing is left to hand over or to be acknowledged.
+        paused: Neither learning nor pushing for the time being.
+        finished: The stream has ended; the peer goes on serving and exchanging.
+        disk_problem: Why the state cannot be made durable, as a sentence; empty if it can.
+        commit_seconds: How long a commit takes, a recent mean.
+        refused: Frames from keys that are not admitted.
+        undecodable: Frames that were too large, or not one part; what cannot be decoded is counted
+            as rejected, by sender.
+        frames_in, frames_out, bytes_in, bytes_out: What went over the wire in this life.
+    """
+
+    name: str
+    key: str
+    card: str
+    task: str
+    pid: int
+    started: float
+    time: float
+    samples: int
+    average_loss: float | None
+    recent_loss: float | None
+    accuracy: float | None
+    last_sample: float
+    skipped: int
+    last_skipped: str
+    mass: float
+    mass_units: int
+    minted: bool
+    leaving: bool
+    drained: bool
+    paused: bool
+    finished: bool
+    commits: int
+    commit_seconds: float
+    disk_problem: str
+    refused: int
+    undecodable: int
+    frames_in: int
+    frames_out: int
+    bytes_in: int
+    bytes_out: int
+    api: str
+    receivers: list[ReceiverStatus]
+    senders: list[SenderStatus]

@@ -1,0 +1,75 @@
+"""Serving a web application from a task of an event loop that others own."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import uvicorn
+from starlette.types import ASGIApp
+
+_GRACE_SECONDS = 1
+"""How long requests under way may take to end."""
+
+_BACKLOG = 128
+
+
+async def run(
+    app: ASGIApp,
+    listener: socket.socket,
+    ready: Callable[[], None] = lambda: None,
+    *,
+    live: bool = False,
+) -> None:
+    """Serve until cancelled, then let requests under way end, for a second at most.
+
+    Args:
+        app: What to serve.
+        listener: Where, bound already; closed in the end.
+        ready: Called once requests are taken.
+        live: Whether it speaks over WebSockets too, and wants to be told of start and end.
+    """
+    # Without any handler Python would print uvicorn's errors; with this one they go to the handlers
+    # that the process has set up, if any.
+    logger = logging.getLogger("uvicorn")
+    if not logger.handlers:
+        logger.addHandler(logging.NullHandler())
+    config = uvicorn.Config(
+        app,
+        http="h11",
+        ws="wsproto" if live else "none",
+        lifespan="on" if live else "off",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        backlog=_BACKLOG,
+        timeout_graceful_shutdown=_GRACE_SECONDS,
+    )
+    server = _Server(config, ready)
+    with listener:
+        try:
+            await server.serve(sockets=[listener])
+        except asyncio.CancelledError:
+            if server.started:
+                await server.shutdown(sockets=[listener])
+            raise
+
+
+class _Server(uvicorn.Server):
+    """A server that is a guest in its process: signals are the business of others."""
+
+    def __init__(self, config: uvicorn.Config, on_started: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._on_started = on_started
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._on_started()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
