@@ -1,0 +1,158 @@
+// Who sends to whom, as a picture: circles are peers, arrows are trust, dots are pushes arriving.
+const SIZE = { width: 1000, height: 760, margin: 60 };
+const MOST_DOTS = 200; // above, an edge lights up instead: that is less to draw
+
+export default {
+  template: `
+  <figure class="ow-graph">
+    <svg :viewBox="'0 0 ${SIZE.width} ${SIZE.height}'" role="group" :aria-label="label"
+         :class="{crowded: nodes.length > 40, picked: picked !== null}"
+         @click="pick(null)">
+      <defs>
+        <marker v-for="kind in ['oneway', 'mutual']" :key="kind" :id="'ow-' + kind" viewBox="0 0 10 10"
+                refX="9" refY="5" :markerWidth="arrow" :markerHeight="arrow"
+                markerUnits="userSpaceOnUse" orient="auto-start-reverse">
+          <path d="M0 0 10 5 0 10z" :class="'head ' + kind" />
+        </marker>
+      </defs>
+      <g v-for="line in lines" :key="line.key" class="edge"
+         :class="{oneway: !line.mutual, mutual: line.mutual, cut: line.cut, idle: line.idle,
+                  waiting: line.waiting, near: isNear(line)}"
+         :data-edge="line.key" :data-kind="line.mutual ? 'mutual' : 'one-way'">
+        <title>{{ line.title }}</title>
+        <path class="hit" :d="line.path" @click.stop="$emit('pick_edge', line.ends)" />
+        <path class="stroke" :d="line.path" :marker-end="line.head"
+              :marker-start="line.mutual ? line.head : undefined" />
+        <g v-if="line.cut" :transform="'translate(' + line.middle + ')'" class="cross">
+          <path d="M-9 -9 9 9M9 -9 -9 9" />
+        </g>
+        <template v-for="push in line.pushes">
+          <circle v-if="dots" :key="push.key" :r="dot" class="push" :data-push="push.key">
+            <animateMotion :path="push.path" dur="0.9s" fill="freeze" begin="indefinite"
+                           calcMode="spline" keyTimes="0;1" keySplines=".3 0 .5 1" />
+          </circle>
+          <path v-else :key="push.key" class="glow" :d="push.path" />
+        </template>
+      </g>
+      <g v-for="node in nodes" :key="node.name" class="node" :class="[node.state]"
+         :transform="'translate(' + place(node).join() + ')'" tabindex="0" role="button"
+         :aria-pressed="picked === node.name ? 'true' : 'false'" :aria-label="node.title"
+         :data-peer="node.name" :data-state="node.state"
+         @click.stop="pick(node.name)" @keydown.enter.prevent="pick(node.name)"
+         @keydown.space.prevent="pick(node.name)">
+        <title>{{ node.title }}</title>
+        <circle class="ring" :r="radius(node) + 7" />
+        <circle class="disc" :r="radius(node)" :style="{fill: node.colour}" />
+        <path v-if="node.state === 'down'" class="dead"
+              :d="cross(radius(node) * 0.45)" />
+        <text :y="radius(node) + 26">{{ node.name }}</text>
+      </g>
+    </svg>
+  </figure>`,
+  props: { nodes: Array, edges: Array, label: String, picked: String },
+  emits: ["pick_peer", "pick_edge"],
+  data: () => ({ seen: {} }),
+  computed: {
+    arrow() {
+      return this.nodes.length > 40 ? 12 : 20;
+    },
+    dot() {
+      return this.nodes.length > 40 ? 4 : 6.5;
+    },
+    dots() {
+      return this.edges.length <= MOST_DOTS;
+    },
+    lines() {
+      const places = Object.fromEntries(this.nodes.map((node) => [node.name, node]));
+      const byEnds = Object.fromEntries(this.edges.map((edge) => [edge.sender + " " + edge.receiver, edge]));
+      const lines = [];
+      for (const edge of this.edges) {
+        const [from, to] = [places[edge.sender], places[edge.receiver]];
+        if (!from || !to) continue;
+        const back = byEnds[edge.receiver + " " + edge.sender];
+        if (back && edge.sender > edge.receiver) continue; // drawn once, with the other direction
+        const both = back ? [edge, back] : [edge];
+        const path = this.path(from, to, Boolean(back));
+        lines.push({
+          key: edge.sender + ">" + edge.receiver,
+          mutual: Boolean(back),
+          cut: both.some((one) => one.cut),
+          waiting: both.some((one) => one.waiting > 0),
+          idle: from.state === "down" || to.state === "down",
+          head: `url(#ow-${back ? "mutual" : "oneway"})`,
+          ends: { sender: edge.sender, receiver: edge.receiver },
+          title: both.map((one) => one.title).join("\n"),
+          middle: this.middle(from, to, Boolean(back)),
+          path,
+          pushes: both
+            .filter((one) => one.arrived > 0)
+            .map((one) => ({
+              key: one.sender + ">" + one.receiver + "#" + one.arrived,
+              path: one === edge ? path : this.path(to, from, true),
+            })),
+        });
+      }
+      return lines;
+    },
+  },
+  updated() {
+    // A dot is new when its number is: only then it runs, once.
+    if (matchMedia("(prefers-reduced-motion: reduce)").matches) return;
+    for (const dot of this.$el.querySelectorAll("[data-push]")) {
+      const [edge, number] = dot.dataset.push.split("#");
+      const before = this.seen[edge];
+      this.seen[edge] = number;
+      if (before !== undefined && before !== number && !document.hidden) {
+        dot.classList.add("runs");
+        dot.querySelector("animateMotion").beginElement();
+      }
+    }
+  },
+  methods: {
+    place(node) {
+      return [
+        SIZE.margin + node.x * (SIZE.width - 2 * SIZE.margin),
+        SIZE.margin + node.y * (SIZE.height - 2 * SIZE.margin - 20),
+      ];
+    },
+    radius(node) {
+      const full = this.nodes.length > 40 ? 13 : this.nodes.length > 16 ? 22 : 30;
+      return Math.min(2 * full, Math.max(0.35 * full, full * Math.sqrt(node.mass))); // area is mass
+    },
+    bend(from, to, mutual) {
+      const [a, b] = [this.place(from), this.place(to)];
+      const [dx, dy] = [b[0] - a[0], b[1] - a[1]];
+      const far = Math.hypot(dx, dy) || 1;
+      const off = mutual ? 0 : Math.min(46, 0.16 * far);
+      const over = [(a[0] + b[0]) / 2 - (dy / far) * off, (a[1] + b[1]) / 2 + (dx / far) * off];
+      return { a, b, over };
+    },
+    path(from, to, mutual) {
+      const { a, b, over } = this.bend(from, to, mutual);
+      const start = towards(a, over, this.radius(from) + (mutual ? 5 : 2));
+      const end = towards(b, over, this.radius(to) + 5);
+      return `M${start.map(round)} Q${over.map(round)} ${end.map(round)}`;
+    },
+    middle(from, to, mutual) {
+      const { a, b, over } = this.bend(from, to, mutual);
+      return [0, 1].map((axis) => round(0.25 * a[axis] + 0.5 * over[axis] + 0.25 * b[axis])).join();
+    },
+    cross(size) {
+      return `M${-size} ${-size} ${size} ${size}M${size} ${-size} ${-size} ${size}`;
+    },
+    isNear(line) {
+      return this.picked !== null && (line.ends.sender === this.picked || line.ends.receiver === this.picked);
+    },
+    pick(name) {
+      this.$emit("pick_peer", name);
+    },
+  },
+};
+
+const round = (value) => Math.round(value * 10) / 10;
+
+function towards(from, to, by) {
+  const [dx, dy] = [to[0] - from[0], to[1] - from[1]];
+  const far = Math.hypot(dx, dy) || 1;
+  return [from[0] + (dx / far) * by, from[1] + (dy / far) * by];
+}

@@ -1,0 +1,72 @@
+"""A page in a process: NiceGUI behind a door, served until somebody has had enough."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import Callable
+
+from fastapi import FastAPI
+from nicegui import ui
+
+from oneway.dashboard.door import Door
+from oneway.web.server import run
+
+_RECONNECT_SECONDS = 10.0
+
+
+def serve(
+    register: Callable[[], None],
+    listener: socket.socket,
+    host: str,
+    *,
+    token: str = "",
+    ready: Callable[[], None] = lambda: None,
+    parent: int | None = None,
+) -> None:
+    """Serve pages until Ctrl-C. NiceGUI is one per process, and so is this.
+
+    Args:
+        register: Declares the pages with `nicegui.ui.page`.
+        listener: Where to serve, bound already.
+        host: What it is bound to: requests for another host are refused.
+        token: What everybody has to show; empty for none.
+        ready: Called once the pages can be opened.
+        parent: The process this one belongs to: without it, this one ends.
+    """
+    api = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
+    register()
+    ui.run_with(
+        api,
+        title="oneway",
+        favicon=_ICON,
+        dark=None,
+        language="en-US",
+        binding_refresh_interval=None,
+        reconnect_timeout=_RECONNECT_SECONDS,
+        # What a browser missed is shown afresh; to keep it would only cost memory.
+        message_history_length=0,
+        show_welcome_message=False,
+    )
+    door = Door(api, host, listener.getsockname()[1], token)
+    asyncio.run(_serve(door, listener, ready, parent))
+
+
+async def _serve(
+    door: Door, listener: socket.socket, ready: Callable[[], None], parent: int | None
+) -> None:
+    async with asyncio.TaskGroup() as tasks:
+        serving = tasks.create_task(run(door, listener, ready, live=True), name="serve")
+        while parent is None or os.getppid() == parent:
+            done, _ = await asyncio.wait([serving], timeout=1.0 if parent else None)
+            if done:
+                return
+        serving.cancel()
+
+
+_ICON = (
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><circle cx="8" cy="16" r="6" '
+    'fill="#0072b2"/><path d="M15 16h11m-5-5 5 5-5 5" fill="none" stroke="#d55e00" '
+    'stroke-width="3.5" stroke-linecap="round" stroke-linejoin="round"/></svg>'
+)
