@@ -6,7 +6,7 @@ LAB := $(VENV)/.lab
 DEV := $(VENV)/.dev
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable
 
-.PHONY: demo test check lint fuzz bench clean help
+.PHONY: demo test check lint fuzz bench browser screenshots clean help
 
 help: ## Say what there is to make
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -14,18 +14,18 @@ help: ## Say what there is to make
 $(LAB): pyproject.toml
 	@echo "Setting up $(VENV): the first time takes a minute or two."
 	$(PYTHON) -m venv $(VENV)
-	$(INSTALL) '.[lab,serve]'
+	$(INSTALL) '.[lab,serve,dashboard]'
 	@touch $@
 
 $(DEV): $(LAB)
-	$(INSTALL) '.[lab,serve,dev]'
+	$(INSTALL) '.[lab,serve,dashboard,dev]'
 	@touch $@
 
 demo: $(LAB) ## Five methods on real flights over a one-way graph; writes oneway-demo/
 	$(BIN)/oneway demo
 
 test: export OPENBLAS_NUM_THREADS := 1 # two workers share two cores
-test: $(DEV) ## All tests
+test: $(DEV) browser ## All tests
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: $(DEV) ## Formatting, types and the layer contracts
@@ -35,6 +35,18 @@ lint: $(DEV) ## Formatting, types and the layer contracts
 	$(BIN)/lint-imports
 
 check: lint test ## What CI runs
+
+# Without it the tests of the pages are skipped, and say so.
+browser: ## Debian's chromium, for the tests of the pages, if it is missing
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || \
+	  command -v google-chrome >/dev/null || { \
+	    echo "Installing chromium for the tests of the pages."; \
+	    { apt-get update -qq && apt-get install -qq -y chromium; } >/dev/null 2>&1; } || \
+	  echo "There is no chromium and it cannot be installed here: the tests in a browser" \
+	       "will be skipped. To run them: apt-get install chromium"
+
+screenshots: $(DEV) browser ## The pictures of docs/images, anew
+	$(BIN)/python docs/screenshots.py
 
 fuzz: $(DEV) ## Ten thousand schedules of faults against the protocol, a quarter of an hour
 	ONEWAY_FUZZ_SCHEDULES=10000 $(BIN)/python -m pytest -n 2 --dist load tests/protocol/test_fuzz.py
@@ -49,6 +61,7 @@ bench: $(LAB) ## Speed and memory, as ratios measured in one run
 	$(BIN)/python benchmarks/commits.py
 	$(BIN)/python benchmarks/pushes.py
 	$(BIN)/python benchmarks/liar.py
+	$(BIN)/python benchmarks/page.py
 
 clean: ## Remove the virtual environment and caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

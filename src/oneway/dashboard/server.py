@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 
 from fastapi import FastAPI
 from nicegui import ui
@@ -14,6 +14,7 @@ from oneway.dashboard.door import Door
 from oneway.web.server import run
 
 _RECONNECT_SECONDS = 10.0
+_WATCH_SECONDS = 1.0
 
 
 def serve(
@@ -23,6 +24,7 @@ def serve(
     *,
     token: str = "",
     ready: Callable[[], None] = lambda: None,
+    beside: Callable[[], Coroutine[None, None, None]] | None = None,
     parent: int | None = None,
 ) -> None:
     """Serve pages until Ctrl-C. NiceGUI is one per process, and so is this.
@@ -33,6 +35,7 @@ def serve(
         host: What it is bound to: requests for another host are refused.
         token: What everybody has to show; empty for none.
         ready: Called once the pages can be opened.
+        beside: Runs beside the server, for ever; cancelled in the end.
         parent: The process this one belongs to: without it, this one ends.
     """
     api = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
@@ -50,19 +53,24 @@ def serve(
         show_welcome_message=False,
     )
     door = Door(api, host, listener.getsockname()[1], token)
-    asyncio.run(_serve(door, listener, ready, parent))
+    asyncio.run(_serve(door, listener, ready, beside, parent))
 
 
 async def _serve(
-    door: Door, listener: socket.socket, ready: Callable[[], None], parent: int | None
+    door: Door,
+    listener: socket.socket,
+    ready: Callable[[], None],
+    beside: Callable[[], Coroutine[None, None, None]] | None,
+    parent: int | None,
 ) -> None:
     async with asyncio.TaskGroup() as tasks:
         serving = tasks.create_task(run(door, listener, ready, live=True), name="serve")
-        while parent is None or os.getppid() == parent:
-            done, _ = await asyncio.wait([serving], timeout=1.0 if parent else None)
-            if done:
-                return
+        other = tasks.create_task(beside(), name="beside") if beside else None
+        while not serving.done() and (parent is None or os.getppid() == parent):
+            await asyncio.wait([serving], timeout=None if parent is None else _WATCH_SECONDS)
         serving.cancel()
+        if other is not None:
+            other.cancel()
 
 
 _ICON = (

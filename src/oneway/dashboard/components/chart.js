@@ -4,6 +4,11 @@ import { echarts } from "nicegui-echart";
 const INK = { light: "#3b4046", dark: "#d5d9de" };
 const FAINT = { light: "#dfe3e8", dark: "#3a4048" };
 const PAPER = { light: "#ffffff", dark: "#23272e" };
+const BRIGHTER = { "#0072b2": "#4fa8e0", "#d55e00": "#f08a45", "#7f7f7f": "#a6adb5", "#009e73": "#2cc196" };
+
+// Lines are named by their colours on paper; "ink" is that of the text.
+const lineColour = (colour, mode) =>
+  colour === "ink" ? INK[mode] : (mode === "dark" && BRIGHTER[colour]) || colour;
 
 export default {
   template: `<div role="img" :aria-label="label"></div>`,
@@ -55,6 +60,7 @@ export default {
             ...this.options.tooltip,
             textStyle: { color: ink },
           },
+          series: this.options.series.map((line) => ({ ...line, color: lineColour(line.color, mode) })),
           xAxis: axis(this.options.xAxis),
           yAxis: axis(this.options.yAxis),
         },

@@ -11,6 +11,9 @@ from nicegui.elements.echart import EChart
 
 Points: TypeAlias = Sequence[tuple[float, float | None]]
 Dash: TypeAlias = Literal["solid", "dashed", "dotted"]
+_MOST_AT_ONCE = 12
+
+XKind: TypeAlias = Literal["value", "log", "time"]
 
 
 @dataclass(frozen=True)
@@ -20,9 +23,10 @@ class Line:
     Attributes:
         name: In the legend and at the pointer.
         points: Pairs of x and y, x growing.
-        colour: As CSS says it.
+        colour: As CSS says it; "ink" for that of the text, which is light on dark pages.
         dash: So that lines can be told apart without colours too.
         width: In pixels.
+        opacity: From 0 to 1.
         behind: Whether other lines are drawn over it.
         in_legend: Whether it has an entry of its own.
     """
@@ -32,6 +36,7 @@ class Line:
     colour: str
     dash: Dash = "solid"
     width: float = 1.5
+    opacity: float = 1.0
     behind: bool = False
     in_legend: bool = True
 
@@ -64,14 +69,12 @@ class Chart(Element, component="chart.js", esm=None, default_classes="ow-chart")
         """
         super().__init__()
         self._legend = legend
-        self._axes = {
+        self._axes: dict[str, dict[str, Any]] = {
             "xAxis": {
                 "type": "log" if log_x else "value",
                 "name": x,
                 "nameLocation": "middle",
                 "nameGap": 28,
-                "min": "dataMin",
-                "max": "dataMax",
             },
             "yAxis": {
                 "type": "log" if log_y else "value",
@@ -83,6 +86,15 @@ class Chart(Element, component="chart.js", esm=None, default_classes="ow-chart")
         }
         self._props["label"] = label
         self.show([])
+
+    def set_x(self, name: str, kind: XKind) -> None:
+        """Change what the x axis is; `show` draws it.
+
+        Args:
+            name: What it is, with its unit.
+            kind: Its type; times are milliseconds since 1970, shown in the browser's time zone.
+        """
+        self._axes["xAxis"] |= {"name": name, "type": kind}
 
     def show(self, lines: Sequence[Line]) -> None:
         """Replace what is shown."""
@@ -100,7 +112,8 @@ class Chart(Element, component="chart.js", esm=None, default_classes="ow-chart")
         return {
             **self._axes,
             "grid": {"left": 52, "right": 18, "top": 34, "bottom": 84 if with_legend else 46},
-            "tooltip": {"trigger": "item"},
+            # Beyond a dozen, the values at one place would cover the chart.
+            "tooltip": {"trigger": "axis" if len(lines) <= _MOST_AT_ONCE else "item"},
             **(
                 {"legend": {"type": "scroll", "bottom": 2, "data": named, "itemWidth": 30}}
                 if with_legend
@@ -119,6 +132,6 @@ def _series(line: Line) -> dict[str, Any]:
         "symbolSize": 5,
         "z": 1 if line.behind else 2,
         "color": line.colour,
-        "lineStyle": {"width": line.width, "type": line.dash},
+        "lineStyle": {"width": line.width, "type": line.dash, "opacity": line.opacity},
         "emphasis": {"focus": "series"},
     }

@@ -1,4 +1,4 @@
-"""The frame of every page: heading, colours, light and dark, and what it says when nobody answers."""
+"""The frame of every page: heading, colours, light and dark, and words for empty places."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def page_frame(heading: str) -> Iterator[ui.element]:
     ui.page_title(f"{heading} - oneway")
     ui.add_css(_CSS)
     ui.colors(primary="#0072b2", positive="#00704f", negative="#b3261e")
-    with ui.header(elevated=False).classes("ow-header row items-center"):
+    with ui.header(elevated=False, fixed=False).classes("ow-header row items-center"):
         ui.html(f"<h1>{_escaped(heading)}</h1>", sanitize=False)
         beside = ui.row().classes("items-center gap-2")
         ui.space()

@@ -12,17 +12,17 @@ Mark: TypeAlias = Literal["", "good", "bad"]
 class Stat:
     """A number that is shown again and again."""
 
-    def __init__(self, name: str, unit: str = "", *, id: str = "") -> None:
+    def __init__(self, name: str, unit: str = "", *, key: str = "") -> None:
         """Make a number that is not known yet.
 
         Args:
             name: What it is.
             unit: What it is counted in.
-            id: How tests and style sheets find it.
+            key: How tests and style sheets find it.
         """
         with ui.element("div").classes("ow-stat") as self._box:
-            if id:
-                self._box.props(f"data-stat={id}")
+            if key:
+                self._box.props(f"data-stat={key}")
             ui.label(name).classes("name")
             with ui.row().classes("items-baseline gap-1"):
                 self._value = ui.label("-").classes("value")

@@ -1,12 +1,12 @@
 // Who sends to whom, as a picture: circles are peers, arrows are trust, dots are pushes arriving.
-const SIZE = { width: 1000, height: 760, margin: 60 };
+const SIZE = { width: 1000, height: 800, margin: 60 };
 const MOST_DOTS = 200; // above, an edge lights up instead: that is less to draw
 
 export default {
   template: `
   <figure class="ow-graph">
     <svg :viewBox="'0 0 ${SIZE.width} ${SIZE.height}'" role="group" :aria-label="label"
-         :class="{crowded: nodes.length > 40, picked: picked !== null}"
+         :class="{many: nodes.length > 16, crowded: nodes.length > 40, picked: picked !== null}"
          @click="pick(null)">
       <defs>
         <marker v-for="kind in ['oneway', 'mutual']" :key="kind" :id="'ow-' + kind" viewBox="0 0 10 10"
