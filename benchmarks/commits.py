@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from oneway.peer.store.file import log_of
+from oneway.peer.store.history import with_sample
 from oneway.peer.store.snapshot import Journal, Snapshot
 from oneway.peer.store.store import PeerStore
 from oneway.protocol.messages import Ack, State
@@ -54,8 +55,10 @@ def pushed(snapshot: Snapshot, step: np.ndarray, rules: Rules) -> Snapshot:
             ack = Ack(edge.epoch, seq, digest_of(edge.totals[seq]), NO_TAG, edge.their_boot)
             state = receive_reply(state, edge.receiver, ack, rules).state
     state = push(descend(state, step), {edge.receiver: 1e-4 for edge in state.out.values()}, rules)
-    journal = replace(snapshot.journal, samples=snapshot.journal.samples + 1)
-    return Snapshot(state, journal, snapshot.contacts)
+    samples = snapshot.journal.samples + 1
+    journal = replace(snapshot.journal, samples=samples)
+    history = with_sample(snapshot.history, 1 / samples, True, 1.7e9 + samples)
+    return Snapshot(state, journal, snapshot.contacts, history)
 
 
 def rate(act: Callable[[], object], seconds: float = SECONDS) -> float:

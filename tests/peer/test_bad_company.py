@@ -62,6 +62,7 @@ class Town:
                 ),
                 snapshot=Snapshot(PeerState.new(task.dim, ledger=index + 1, boot=1 << 20)),
                 clock=lambda: self.time,
+                wall_clock=lambda: 1.7e9 + self.time,
                 new_epoch=lambda: next(epochs),
             )
             self.ends[name] = self.network.endpoint(key_of(name))

@@ -15,6 +15,7 @@ import pytest
 from oneway.errors import ConfigError, MissingExtraError, StoreError, TransportError
 from oneway.peer.api.api import build_app, check_bind, serve
 from oneway.peer.task.task import Feature, Task
+from oneway.records.curve import Curve
 from oneway.records.status import Status
 
 LOGISTIC = Task("logistic", "occupied", (Feature("light"), Feature("co2")), ("no", "yes"))
@@ -58,6 +59,8 @@ STATUS = Status(
     senders=[],
 )
 
+CURVE = Curve(width=2, samples=3, loss_sums=(1.5, 0.25), correct=(1, 1), times=(1.0, 2.0), before=7)
+
 
 class FakePeer:
     """Expects the sum of the scaled features, and remembers what it was taught."""
@@ -88,6 +91,9 @@ class FakePeer:
 
     def status(self) -> Status:
         return STATUS
+
+    def curve(self) -> Curve:
+        return CURVE
 
 
 @pytest.fixture
@@ -237,6 +243,30 @@ def test_a_mistake_of_ours_shows_nothing_of_its_inside():
 def test_the_status_is_what_the_peer_says(peer):
     answer = ask(peer, "GET", "/status")
     assert msgspec.json.decode(answer.content, type=Status) == STATUS
+
+
+def test_a_status_from_before_it_had_books_still_reads():
+    old = msgspec.to_builtins(STATUS)
+    for name in ("brought_units", "sent_units", "heard_units"):
+        del old[name]
+    assert msgspec.convert(old, Status) == STATUS
+
+
+def test_the_curve_is_what_the_peer_says(peer):
+    answer = ask(peer, "GET", "/curve")
+    assert msgspec.json.decode(answer.content, type=Curve) == CURVE
+
+
+def test_the_task_has_what_a_form_needs():
+    features = (Feature("light", 120.5, 200.0), Feature("co2"))
+    task = Task("logistic", "occupied", features, ("no", "yes"))
+    answer = ask(FakePeer(task), "GET", "/task").json()
+    assert answer["features"] == [
+        {"name": "light", "center": 120.5, "scale": 200.0},
+        {"name": "co2", "center": 0.0, "scale": 1.0},
+    ]
+    assert (answer["model"], answer["label"]) == ("logistic", "occupied")
+    assert answer["classes"] == ["no", "yes"]
 
 
 def test_the_metrics_are_declared_as_prometheus_text(peer):

@@ -13,11 +13,13 @@ from oneway.errors import DataError
 from oneway.peer.home.config import PeerConfig, Receiver
 from oneway.peer.home.limits import Limits
 from oneway.peer.identity.card import Card
+from oneway.peer.identity.keys import key_text
 from oneway.peer.learner import Learner
 from oneway.peer.node import IDLE_SECONDS, REOPEN_SECONDS, Node
 from oneway.peer.store.snapshot import Snapshot
 from oneway.peer.talk import FIRST_RETRY, HEARTBEAT, LONGEST_RETRY, SLOWEST_LINK, Talk
 from oneway.peer.task.task import Feature, Task
+from oneway.peer.telemetry import Traffic, status_of
 from oneway.protocol.audit import discrepancy, expected_holding
 from oneway.protocol.fixed_point import ONE, mass_of
 from oneway.protocol.messages import Ack, Close, Closed, Data, Hello
@@ -71,6 +73,7 @@ class Town:
             config=settings,
             snapshot=snapshot,
             clock=lambda: self.time,
+            wall_clock=lambda: 1.7e9 + self.time,
             new_epoch=lambda: next(self.epochs),
         )
 
@@ -550,3 +553,84 @@ def test_an_estimate_that_is_not_sound_is_not_used_for_predictions():
     alice._set(broken)  # as while a restored peer has heard back from some of its edges only
     assert alice.estimate.tolist() == before.tolist()
     assert alice.predict(SAMPLE) == "yes"
+
+
+# What it says about itself.
+
+
+def status(town, name):
+    return status_of(
+        town.nodes[name],
+        town.ends[name],
+        Traffic(),
+        commits=0,
+        commit_seconds=0.0,
+        finished=False,
+        api="",
+    )
+
+
+def adds_up(said):
+    owed = said.brought_units + sum(said.heard_units.values()) - sum(said.sent_units.values())
+    return said.mass_units == owed
+
+
+def test_the_mass_a_peer_tells_is_what_it_brought_and_heard_minus_what_it_sent():
+    town = quiet(alice=["bob", "carol"], bob=["alice"], carol=[])
+    alice, bob = key_text(key_of("alice")), key_text(key_of("bob"))
+    for _ in range(5):
+        town.learn("alice")
+        town.learn("bob")
+        town.nodes["alice"].learn(SAMPLE, "yes")  # known, and not yet said
+        said = {name: status(town, name) for name in town.nodes}
+        assert all(map(adds_up, said.values()))
+        assert said["alice"].sent_units[bob] > said["bob"].heard_units[alice] > 0
+        assert said["alice"].brought_units == ONE
+        town.exchange()
+    assert status(town, "alice").sent_units[bob] == status(town, "bob").heard_units[alice]
+
+
+def test_former_receivers_and_senders_stay_in_the_books_that_a_peer_tells():
+    town = quiet(alice=["bob"], bob=[])
+    town.learn("alice", 3)
+    alice, bob = key_text(key_of("alice")), key_text(key_of("bob"))
+    sent = status(town, "alice").sent_units[bob]
+    town.nodes["alice"].follow(config("alice"))
+    town.exchange()
+    former = status(town, "alice")
+    assert former.receivers == []
+    assert former.sent_units == {bob: sent} == {bob: status(town, "bob").heard_units[alice]}
+    town.nodes["alice"].follow(config("alice", ["bob"]))
+    town.exchange()
+    town.learn("alice", 3)
+    assert status(town, "alice").sent_units[bob] > sent
+    assert adds_up(status(town, "alice"))
+    assert adds_up(status(town, "bob"))
+
+
+def test_an_edge_presumed_dead_is_told_also_beside_a_live_one():
+    town = quiet(alice=["bob"], bob=[])
+    town.learn("alice")
+    assert not status(town, "alice").receivers[0].has_dead_edge
+    town.time += 1.0
+    town.nodes["alice"].learn(SAMPLE, "yes")  # pushed, and never acknowledged
+    town.time += LIMITS.presume_dead_after + 1.0
+    town.nodes["alice"].tick()
+    [receiver] = status(town, "alice").receivers
+    assert (receiver.phase, receiver.has_dead_edge) == ("resync", True)
+    assert adds_up(status(town, "alice"))
+    assert status(town, "bob").receivers == []
+
+
+def test_each_sample_is_on_the_curve_with_its_loss_and_its_time():
+    town = quiet(alice=["bob"], bob=[])
+    node = town.nodes["alice"]
+    losses = []
+    for _ in range(3):
+        town.time += 10.0
+        losses.append(node.learn(SAMPLE, "yes"))
+    node.skip("no such class")
+    curve = node.snapshot.history.curve()
+    assert curve.loss_sums == tuple(losses)
+    assert curve.times == (1.7e9 + 110.0, 1.7e9 + 120.0, 1.7e9 + 130.0)
+    assert sum(curve.correct) == node.snapshot.journal.correct

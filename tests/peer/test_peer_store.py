@@ -24,8 +24,9 @@ from hypothesis import strategies as st
 from oneway.errors import StoreError
 from oneway.peer.samples.row import Position
 from oneway.peer.store import rows
+from oneway.peer.store.history import History, with_sample
 from oneway.peer.store.snapshot import Contact, Journal, Snapshot
-from oneway.peer.store.store import PeerStore, read_snapshot
+from oneway.peer.store.store import PeerStore, read_curve, read_snapshot
 from oneway.protocol.audit import expected_holding
 from oneway.protocol.messages import Ack, State
 from oneway.protocol.rules import Rules
@@ -73,7 +74,7 @@ def with_open_edge(state: PeerState, number: int) -> PeerState:
 def after_a_push(snapshot: Snapshot) -> Snapshot:
     state = descend(snapshot.state, np.full(snapshot.state.dim, 0.001))
     state = push(state, {edge.receiver: 0.01 for edge in state.out.values()}, RULES)
-    return replace(snapshot, state=state, journal=one_more(snapshot.journal))
+    return replace(after_a_sample(snapshot), state=state)
 
 
 def after_acknowledgements(snapshot: Snapshot) -> Snapshot:
@@ -93,8 +94,11 @@ def with_an_edge_in(snapshot: Snapshot) -> Snapshot:
     return replace(snapshot, state=state)
 
 
-def one_more(journal: Journal) -> Journal:
-    return replace(journal, samples=journal.samples + 1)
+def after_a_sample(snapshot: Snapshot, loss: float = 0.25) -> Snapshot:
+    journal = snapshot.journal
+    journal = replace(journal, samples=journal.samples + 1, loss_sum=journal.loss_sum + loss)
+    history = with_sample(snapshot.history, loss, False, 1.7e9 + journal.samples)
+    return replace(snapshot, journal=journal, history=history)
 
 
 def create(path: Path, snapshot: Snapshot, dim: int = DIM) -> PeerStore:
@@ -157,7 +161,7 @@ def test_a_new_store_holds_what_it_was_made_with(path):
 
 def test_everything_in_a_snapshot_comes_back(path):
     journal = Journal(7, math.inf, 5, 2, Position(2**40, 3, 7, 8, 2**32 - 1))
-    snapshot = replace(after_a_push(peer_with_edges()), journal=journal)
+    snapshot = replace(after_a_push(peer_with_edges()), journal=journal, history=History(before=7))
     snapshot = replace(snapshot, contacts={receiver(1): Contact("Zoë", "[::1]:7702")})
     with closing(create(path, peer_with_edges())) as store:
         store.commit(snapshot)
@@ -292,7 +296,8 @@ def test_whatever_happened_between_commits_the_store_holds_the_last_one(history)
             for number, (event, one, other, amount) in enumerate(history):
                 network.step(event, one, other, amount)
                 if event == "commit":
-                    last = Snapshot(network.states[0], Journal(number))
+                    history = History(before=number)
+                    last = Snapshot(network.states[0], Journal(number), history=history)
                     store.commit(last)
                     assert facts(read_snapshot(path)) == facts(last)
         assert facts(stored(path)) == facts(last)
@@ -317,6 +322,7 @@ def test_a_push_writes_what_moved_and_one_total_for_each_edge():
         ("INSERT amount", 2),  # holding and gradient_steps; not minted, not clipped
         ("INSERT out_edge", 4),
         ("INSERT total", 4),
+        ("INSERT curve", 1),
     ]
 
 
@@ -402,7 +408,7 @@ def test_rows_that_only_a_failed_commit_had_do_not_come_back(path):
             with pytest.raises(StoreError, match="full"):
                 store.commit(failing)
         # What fits, fits: the disk is still full, and this adds no row.
-        smaller = replace(first, journal=Journal(samples=9))
+        smaller = replace(first, journal=Journal(samples=9), history=History(before=9))
         store.commit(smaller)
         assert facts(read_snapshot(path)) == facts(smaller)
         limit_pages(store, None)
@@ -417,6 +423,7 @@ from dataclasses import replace
 from pathlib import Path
 import numpy as np
 from oneway.errors import StoreError
+from oneway.peer.store.history import with_sample
 from oneway.peer.store.store import PeerStore, read_snapshot
 from oneway.protocol.messages import Ack
 from oneway.protocol.rules import Rules
@@ -436,8 +443,11 @@ def go_on():
             seq = edge.acked + 2
             ack = Ack(edge.epoch, seq, digest_of(edge.totals[seq]), NO_TAG, edge.their_boot)
             state = receive_reply(state, edge.receiver, ack, rules).state
-    journal = replace(snapshot.journal, samples=snapshot.journal.samples + 1)
-    snapshot = replace(snapshot, state=state, journal=journal)
+    samples = snapshot.journal.samples + 1
+    loss_sum = snapshot.journal.loss_sum + 1 / samples
+    journal = replace(snapshot.journal, samples=samples, loss_sum=loss_sum)
+    history = with_sample(snapshot.history, 1 / samples, False, 1.7e9 + samples)
+    snapshot = replace(snapshot, state=state, journal=journal, history=history)
 """
 
 A_LIMIT_ON_FILES = """
@@ -494,6 +504,9 @@ def test_a_store_killed_at_any_instant_holds_all_that_was_committed(path):
         assert int(said) <= found.journal.samples <= int(said) + 1
         assert facts(stored(path, dim)) == facts(found)
         assert np.array_equal(found.state.holding, expected_holding(found.state))
+        curve = read_curve(path)
+        assert curve.samples == found.journal.samples
+        assert math.isclose(sum(curve.loss_sums), found.journal.loss_sum)
 
 
 # Others look, and backups.

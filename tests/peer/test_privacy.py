@@ -85,6 +85,7 @@ class Recorded:
             ),
             snapshot,
             clock=lambda: self.time,
+            wall_clock=lambda: 1.7e9 + self.time,
             new_epoch=lambda: next(self.epochs),
         )
 
@@ -162,6 +163,7 @@ def network(request):
         PeerConfig("dave", "127.0.0.1:7700", receivers=network.nodes["carol"].config.receivers),
         Snapshot(PeerState.new(4, 900, boot=1 << 20)),
         clock=lambda: network.time,
+        wall_clock=lambda: 1.7e9 + network.time,
         new_epoch=lambda: next(network.epochs),
     )
     network.nodes["dave"] = stranger

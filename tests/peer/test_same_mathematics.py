@@ -57,6 +57,7 @@ class Lockstep:
             config=config,
             snapshot=Snapshot(PeerState.new(self.task.dim, ledger=index + 1, boot=1)),
             clock=lambda: self.time,
+            wall_clock=lambda: 1.7e9 + self.time,
             new_epoch=lambda: next(epochs),
         )
 

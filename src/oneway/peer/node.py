@@ -20,6 +20,7 @@ from oneway.peer.guard import REPEATED, Guard
 from oneway.peer.home.config import PeerConfig
 from oneway.peer.learner import Learner
 from oneway.peer.samples.row import Position
+from oneway.peer.store.history import with_sample
 from oneway.peer.store.snapshot import Contact, Snapshot
 from oneway.peer.talk import Talk, Word
 from oneway.peer.task.task import Task
@@ -99,6 +100,7 @@ class Node:
         snapshot: Snapshot,
         *,
         clock: Callable[[], float],
+        wall_clock: Callable[[], float],
         new_epoch: Callable[[], int],
     ) -> None:
         """Begin with a durable snapshot (`restart` was applied before it was committed).
@@ -109,6 +111,7 @@ class Node:
             config: What this peer is told; `follow` brings changes.
             snapshot: The state to begin with.
             clock: Seconds that only grow.
+            wall_clock: Seconds since 1970, to say when a sample was learned from.
             new_epoch: Random numbers that name new edges.
         """
         self.task = task
@@ -124,6 +127,7 @@ class Node:
         self.started = clock()
         self._secret = secret
         self._clock = clock
+        self._wall_clock = wall_clock
         self._new_epoch = new_epoch
         self._learner = Learner(task)
         self._current = self._durable = snapshot
@@ -211,7 +215,12 @@ class Node:
                 correct=journal.correct + bool(lesson.correct),
                 position=journal.position if position is None else position,
             )
-            self._current = replace(self._current, state=lesson.state, journal=journal)
+            history = with_sample(
+                self._current.history, lesson.loss, bool(lesson.correct), self._wall_clock()
+            )
+            self._current = replace(
+                self._current, state=lesson.state, journal=journal, history=history
+            )
             self.recent_losses.append(lesson.loss)
             self.last_sample = self._clock()
             self._has_news = True

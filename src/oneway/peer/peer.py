@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
@@ -24,6 +25,7 @@ from oneway.peer.task.task import Task
 from oneway.protocol.stamps import RANDOM_BITS, first_stamp
 from oneway.protocol.state import PeerState
 from oneway.protocol.transitions import restart
+from oneway.records.curve import Curve
 from oneway.records.status import Status
 from oneway.transport.faulty import Faults, Faulty
 from oneway.transport.limits import Limits
@@ -71,6 +73,7 @@ class Peer:
                 config,
                 self._store.load(),
                 clock=time.monotonic,
+                wall_clock=time.time,
                 new_epoch=lambda: 1 + secrets.randbelow(1 << 61),
             )
             self._open.callback(self._save)
@@ -127,6 +130,10 @@ class Peer:
         if runtime is None:
             raise OnewayError("the peer is not running; use it in a with block")
         return runtime.status()
+
+    def curve(self) -> Curve:
+        """How the loss went until now, bounded however many samples there were."""
+        return self.node.snapshot.history.curve()
 
     async def run(
         self,
@@ -223,7 +230,8 @@ class Peer:
         store = PeerStore.open(path, key=key, task=task.fingerprint, dim=task.dim)
         saved = store.load()
         # Durable before the first word: this life must never be mistaken for another.
-        store.commit(Snapshot(restart(saved.state, boot), saved.journal, saved.contacts))
+        history = saved.history.up_to(saved.journal.samples)
+        store.commit(replace(saved, state=restart(saved.state, boot), history=history))
         return store
 
     def _save(self) -> None:

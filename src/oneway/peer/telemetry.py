@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from oneway.errors import ConfigError
 from oneway.peer.identity.keys import key_text
 from oneway.peer.node import Node
-from oneway.protocol.fixed_point import mass_of
-from oneway.protocol.state import LIVE, InEdge, Key, OutEdge
+from oneway.protocol.audit import books_of
+from oneway.protocol.state import LIVE, InEdge, Key, OutEdge, OutPhase
 from oneway.records.status import ReceiverStatus, SenderStatus, Status
 from oneway.transport.base import Link, Transport
 
@@ -49,7 +49,7 @@ def status_of(
     with node.lock:
         state, journal = node.snapshot.state, node.snapshot.journal
         recent, losses = node.recent_losses, transport.losses
-        samples = journal.samples
+        samples, books = journal.samples, books_of(state)
         classifies = node.task.model != "ridge"
         return Status(
             name=node.config.name,
@@ -67,7 +67,7 @@ def status_of(
             skipped=journal.skipped,
             last_skipped=node.last_skipped,
             mass=state.mass,
-            mass_units=mass_of(state.holding),
+            mass_units=books.held,
             minted=state.has_minted,
             leaving=state.leaving,
             drained=node.is_drained,
@@ -85,6 +85,9 @@ def status_of(
             api=api,
             receivers=_receivers(node, transport),
             senders=_senders(node),
+            brought_units=books.brought,
+            sent_units={key_text(key): units for key, units in books.sent.items()},
+            heard_units={key_text(key): units for key, units in books.heard.items()},
         )
 
 
@@ -120,6 +123,10 @@ def _receiver(
         lag=node.now - lag[1] if lag else 0.0,
         last_answer=_wall_clock(node, node.answered.get(key)),
         problem=_problem(node, key),
+        has_dead_edge=any(
+            other.receiver == key and other.phase is OutPhase.DEAD
+            for other in node.snapshot.state.out.values()
+        ),
     )
 
 

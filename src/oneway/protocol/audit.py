@@ -2,11 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import reduce
 
-from oneway.protocol.fixed_point import Fixed
-from oneway.protocol.state import PeerState
+from oneway.protocol.fixed_point import Fixed, mass_of
+from oneway.protocol.state import Key, PeerState
+
+
+@dataclass(frozen=True, slots=True)
+class Books:
+    """What one peer can say about mass, in units: enough to audit a network while it runs.
+
+    Running totals wrap like those they come from: a difference is right after `wrapped`.
+
+    Attributes:
+        held: omega.
+        brought: What it brought into the network.
+        sent: What its ledger counts as handed over, by receiver: over all edges, those included
+            that have ended.
+        heard: What it took in, by sender: over all edges, those included that have ended.
+    """
+
+    held: int
+    brought: int
+    sent: Mapping[Key, int]
+    heard: Mapping[Key, int]
+
+    @property
+    def balance(self) -> bool:
+        """Whether what is held is what the other numbers say; true of every peer, at any moment."""
+        owed = self.brought + sum(self.heard.values()) - sum(self.sent.values())
+        return self.held == wrapped(owed)
+
+
+def wrapped(units: int) -> int:
+    """A sum or a difference of numbers that may have wrapped, as 64 bits hold it.
+
+    >>> wrapped((-(2**63) + 1) - (2**63 - 1))
+    2
+    """
+    return (units + 2**63) % 2**64 - 2**63
+
+
+def books_of(state: PeerState) -> Books:
+    """The mass that a peer holds, and where it came from and went, peer by peer.
+
+    Like `expected_holding`, but of mass alone, and without adding up what came from whom.
+    """
+    heard: dict[Key, int] = {}
+    for edge in state.in_.values():
+        heard[edge.sender] = wrapped(heard.get(edge.sender, 0) + mass_of(edge.heard))
+    sent: dict[Key, int] = {}
+    handed_over = [(edge.receiver, edge.counted) for edge in state.out.values()]
+    handed_over += [(end.receiver, end.total) for end in state.settled.values()]
+    for receiver, amount in handed_over:
+        sent[receiver] = wrapped(sent.get(receiver, 0) + mass_of(amount))
+    brought = mass_of(state.minted) - mass_of(state.gradient_steps) - mass_of(state.clipped)
+    return Books(mass_of(state.holding), wrapped(brought), sent, heard)
 
 
 def expected_holding(state: PeerState) -> Fixed:

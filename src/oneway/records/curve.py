@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import msgspec
 
+MOST_GROUPS = 1024
+"""A curve never has more points than this."""
+
 
 class Curve(msgspec.Struct, frozen=True, kw_only=True):
     """Samples in groups of `width`, one after the other; the last group may be smaller.
 
+    Up to `MOST_GROUPS` samples each is a group of its own. Whenever there would be more groups,
+    neighbours are merged in pairs: then every group holds twice as many, and its sums are still
+    those of its samples.
+
     Attributes:
-        width: Samples in a group; a power of 2 that grows when there would be too many groups.
-        samples: How many there are in all.
-        loss_sums: The sum of the losses of each group.
+        width: Samples in a group; a power of 2.
+        samples: How many there are in all groups.
+        loss_sums: The sum of the losses of each group, each suffered before it was learned from.
         correct: How many predictions of each group were right, where that has a meaning.
         times: When the last sample of each group was learned from: seconds since 1970.
+        before: How many samples came before the curve began, and are in none of its groups; 0
+            unless the learner is older than its curve.
     """
 
     width: int = 1
@@ -21,3 +30,4 @@ class Curve(msgspec.Struct, frozen=True, kw_only=True):
     loss_sums: tuple[float, ...] = ()
     correct: tuple[int, ...] = ()
     times: tuple[float, ...] = ()
+    before: int = 0

@@ -20,6 +20,8 @@ class ReceiverStatus(msgspec.Struct, frozen=True, kw_only=True):
         lag: For how long nothing more has been acknowledged; 0 if everything is.
         last_answer: When the receiver last answered; 0 if it never did in this life.
         problem: What is wrong, as a sentence; empty if nothing is.
+        has_dead_edge: Whether there is an edge to it in phase dead, perhaps beside a newer one:
+            what it never acknowledged there was taken back, and it may hold that all the same.
     """
 
     name: str
@@ -34,6 +36,7 @@ class ReceiverStatus(msgspec.Struct, frozen=True, kw_only=True):
     lag: float
     last_answer: float
     problem: str = ""
+    has_dead_edge: bool = False
 
 
 class SenderStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,7 +74,11 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
         recent_loss: Over the last 200 or so; None before the first.
         accuracy: Share of right predictions so far; None where that has no meaning.
         last_sample: When the last sample was learned from; 0 if none was in this life.
-        mass_units: omega in units of 2^-40, exact.
+        mass_units: omega in units of 2^-40, exact. At every moment it is `brought_units`, plus all
+            `heard_units`, minus all `sent_units`; in 64 bits, as running totals wrap.
+        brought_units: What the peer brought into the network.
+        sent_units: What it counts as handed over, by the receiver's key, former ones included.
+        heard_units: What it took in, by the sender's key, former ones included.
         minted: Whether the peer has brought its unit of mass.
         drained: Leaving, and nothing is left to hand over or to be acknowledged.
         paused: Neither learning nor pushing for the time being.
@@ -117,3 +124,6 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     api: str
     receivers: list[ReceiverStatus]
     senders: list[SenderStatus]
+    brought_units: int = 0
+    sent_units: dict[str, int] = {}
+    heard_units: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""The local HTTP API, for the application beside the peer: predict, learn, status, metrics.
+"""The local HTTP API, for the application beside the peer: predict, learn, look.
 
 It needs the extra `serve`; a peer that does not serve runs without, so nothing of it is imported
 before it is asked for.

@@ -21,7 +21,9 @@ _INDEX = {
     "POST /predict": 'what is expected for {"x": {feature: value, ...}}, or {"samples": [...]}',
     "POST /learn": 'learn from {"x": {...}, "y": label}, or {"samples": [...]}; gives the loss',
     "GET /status": "how the peer is doing",
-    "GET /metrics": "the same for Prometheus",
+    "GET /curve": "how its loss went since it was made, in groups of samples",
+    "GET /task": "what is learned: features in order, label, classes, model",
+    "GET /metrics": "the status for Prometheus",
 }
 
 _SAMPLES_AT_ONCE = 100
@@ -37,6 +39,8 @@ def make_app(peer: LocalPeer, host: str, token: str) -> Starlette:
             Route("/predict", routes.predict, methods=["POST"]),
             Route("/learn", routes.learn, methods=["POST"]),
             Route("/status", routes.status, methods=["GET"]),
+            Route("/curve", routes.curve, methods=["GET"]),
+            Route("/task", routes.task, methods=["GET"]),
             Route("/metrics", routes.metrics, methods=["GET"]),
         ],
         host,
@@ -55,6 +59,12 @@ class _Routes:
 
     async def status(self, request: Request) -> Response:
         return as_json(self._peer.status())
+
+    async def curve(self, request: Request) -> Response:
+        return as_json(self._peer.curve())
+
+    async def task(self, request: Request) -> Response:
+        return as_json(self._peer.task.fields())
 
     async def metrics(self, request: Request) -> Response:
         text = prometheus(self._peer.status()).encode(errors="replace")

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from oneway.peer.task.task import Task
+from oneway.records.curve import Curve
 from oneway.records.status import Status
 
 
@@ -44,4 +45,8 @@ class LocalPeer(Protocol):
 
     def status(self) -> Status:
         """Return what the peer says about itself at this moment."""
+        ...
+
+    def curve(self) -> Curve:
+        """Return how the loss went until now."""
         ...

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Mapping
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
 
+from oneway.peer.store import history_rows
+from oneway.peer.store.history import History
 from oneway.peer.store.snapshot import Contact, Journal, Snapshot
+from oneway.peer.store.statements import Change, put, select
 from oneway.protocol.fixed_point import Fixed
 from oneway.protocol.state import EdgeId, InEdge, OutEdge, OutPhase, PeerState, Settled
 
@@ -31,7 +34,11 @@ SCHEMA = (
     " closed, UNIQUE (sender, epoch))",
     "CREATE TABLE settled (receiver BLOB, epoch, ledger, seq, total BLOB, their_boot,"
     " UNIQUE (receiver, epoch))",
+    history_rows.TABLE,
 )
+
+LATER_TABLES = (history_rows.TABLE,)
+"""What stores lack that were made before; made only where it is missing."""
 
 NOTHING = Snapshot(PeerState.new(dim=0, ledger=0, boot=0))
 """What a store without rows holds: any other snapshot differs from it in everything."""
@@ -39,39 +46,24 @@ NOTHING = Snapshot(PeerState.new(dim=0, ledger=0, boot=0))
 _AMOUNTS = ("holding", "minted", "gradient_steps", "clipped")
 """The arrays that a peer has once."""
 
-Change: TypeAlias = tuple[str, list[tuple[Any, ...]]]
-"""A statement, and the parameters of each of its executions."""
-
 _Name = TypeVar("_Name")
 _Value = TypeVar("_Value")
 
 
-def _put(table: str, names: str, values: str) -> str:
-    """The statement that inserts a row, or changes the one that has these names."""
-    columns = f"{names}, {values}".split(", ")
-    marks = ", ".join("?" * len(columns))
-    anew = ", ".join(f"{column} = excluded.{column}" for column in values.split(", "))
-    # Not REPLACE, which would free and write again every page of a row, the unchanged ones too.
-    return (
-        f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})"
-        f" ON CONFLICT ({names}) DO UPDATE SET {anew}"
-    )
-
-
-_PUT_PEER = _put("peer", "id", "ledger, boot, leaving, journal")
-_PUT_AMOUNT = _put("amount", "name", "units")
-_PUT_CONTACT = _put("contact", "key", "name, address")
+_PUT_PEER = put("peer", "id", "ledger, boot, leaving, journal")
+_PUT_AMOUNT = put("amount", "name", "units")
+_PUT_CONTACT = put("contact", "key", "name, address")
 _DROP_CONTACT = "DELETE FROM contact WHERE key = ?"
 _OUT = "session, phase, seq, acked, ledger, granted, their_boot"
-_PUT_OUT = _put("out_edge", "receiver, epoch", _OUT)
+_PUT_OUT = put("out_edge", "receiver, epoch", _OUT)
 _DROP_OUT = "DELETE FROM out_edge WHERE receiver = ? AND epoch = ?"
-_PUT_TOTAL = _put("total", "receiver, epoch, seq", "units")
+_PUT_TOTAL = put("total", "receiver, epoch, seq", "units")
 _DROP_TOTAL = "DELETE FROM total WHERE receiver = ? AND epoch = ? AND seq = ?"
 _IN = "heard, seq, tag, session, granted, closed"
-_PUT_IN = _put("in_edge", "sender, epoch", _IN)
+_PUT_IN = put("in_edge", "sender, epoch", _IN)
 _DROP_IN = "DELETE FROM in_edge WHERE sender = ? AND epoch = ?"
 _SETTLED = "ledger, seq, total, their_boot"
-_PUT_SETTLED = _put("settled", "receiver, epoch", _SETTLED)
+_PUT_SETTLED = put("settled", "receiver, epoch", _SETTLED)
 _DROP_SETTLED = "DELETE FROM settled WHERE receiver = ? AND epoch = ?"
 
 
@@ -99,6 +91,7 @@ def _all_changes(before: Snapshot, after: Snapshot) -> Iterator[Change]:
     yield _PUT_IN, [_in_row(edge) for _, edge in _changed(old.in_, new.in_)]
     yield _DROP_SETTLED, list(_gone(old.settled, new.settled))
     yield _PUT_SETTLED, [_settled_row(end) for _, end in _changed(old.settled, new.settled)]
+    yield from history_rows.history_changes(before.history, after.history)
 
 
 def _out_changes(
@@ -184,8 +177,9 @@ def read(connection: sqlite3.Connection, dim: int) -> Snapshot:
         ValueError: If the rows are not those of a snapshot with so many parameters.
         sqlite3.Error: If they cannot be read.
     """
-    [(ledger, boot, leaving, journal)] = _rows(connection, "peer", "ledger, boot, leaving, journal")
-    amounts = _rows(connection, "amount", "name, units")
+    [(ledger, boot, leaving)] = select(connection, "peer", "ledger, boot, leaving")
+    journal = _read_journal(connection)
+    amounts = select(connection, "amount", "name, units")
     state = PeerState(
         ledger,
         boot,
@@ -195,20 +189,36 @@ def read(connection: sqlite3.Connection, dim: int) -> Snapshot:
         settled=_read_settled(connection, dim),
         leaving=bool(leaving),
     )
-    contacts = _rows(connection, "contact", "key, name, address")
+    contacts = select(connection, "contact", "key, name, address")
     return Snapshot(
         state,
-        msgspec.msgpack.decode(journal, type=Journal),
+        journal,
         {key: Contact(name, address) for key, name, address in contacts},
+        history_rows.read_history(connection, journal.samples),
     )
+
+
+def read_history(connection: sqlite3.Connection) -> History:
+    """Return how the loss went, and nothing else.
+
+    Raises:
+        ValueError: If the rows are not those of a history.
+        sqlite3.Error: If they cannot be read.
+    """
+    return history_rows.read_history(connection, _read_journal(connection).samples)
+
+
+def _read_journal(connection: sqlite3.Connection) -> Journal:
+    [(journal,)] = select(connection, "peer", "journal")
+    return msgspec.msgpack.decode(journal, type=Journal)
 
 
 def _read_out(connection: sqlite3.Connection, dim: int) -> dict[EdgeId, OutEdge]:
     totals: dict[EdgeId, dict[int, Fixed]] = {}
-    for receiver, epoch, seq, units in _rows(connection, "total", "receiver, epoch, seq, units"):
+    for receiver, epoch, seq, units in select(connection, "total", "receiver, epoch, seq, units"):
         totals.setdefault((receiver, epoch), {})[seq] = _array(units, dim)
     out = {}
-    for row in _rows(connection, "out_edge", f"receiver, epoch, {_OUT}"):
+    for row in select(connection, "out_edge", f"receiver, epoch, {_OUT}"):
         receiver, epoch, session, phase, seq, acked, *rest = row
         history = totals.pop((receiver, epoch), {})
         if seq not in history or acked not in history:
@@ -222,7 +232,7 @@ def _read_out(connection: sqlite3.Connection, dim: int) -> dict[EdgeId, OutEdge]
 
 def _read_in(connection: sqlite3.Connection, dim: int) -> dict[EdgeId, InEdge]:
     in_ = {}
-    for row in _rows(connection, "in_edge", f"sender, epoch, {_IN}"):
+    for row in select(connection, "in_edge", f"sender, epoch, {_IN}"):
         sender, epoch, heard, seq, tag, session, granted, closed = row
         edge = InEdge(
             sender, epoch, _array(heard, dim), seq, tag, session, granted, closed=bool(closed)
@@ -234,15 +244,10 @@ def _read_in(connection: sqlite3.Connection, dim: int) -> dict[EdgeId, InEdge]:
 def _read_settled(connection: sqlite3.Connection, dim: int) -> dict[EdgeId, Settled]:
     return {
         (receiver, epoch): Settled(receiver, epoch, ledger, seq, _array(total, dim), their_boot)
-        for receiver, epoch, ledger, seq, total, their_boot in _rows(
+        for receiver, epoch, ledger, seq, total, their_boot in select(
             connection, "settled", f"receiver, epoch, {_SETTLED}"
         )
     }
-
-
-def _rows(connection: sqlite3.Connection, table: str, columns: str) -> Iterator[tuple[Any, ...]]:
-    # In the order of insertion, which is the order that the mappings of a state have.
-    return connection.execute(f"SELECT {columns} FROM {table} ORDER BY rowid")
 
 
 def _array(blob: bytes, dim: int) -> Fixed:

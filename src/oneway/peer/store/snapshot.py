@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from oneway.peer.samples.row import START, Position
+from oneway.peer.store.history import History
 from oneway.protocol.state import Key, PeerState
 
 
@@ -38,8 +39,16 @@ class Contact:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Snapshot:
-    """One atomic, durable unit."""
+    """One atomic, durable unit.
+
+    Attributes:
+        state: What the protocol must never forget.
+        journal: What was learned from.
+        contacts: Where receivers are, by key.
+        history: How the loss went; it ends with the last sample that the journal counts.
+    """
 
     state: PeerState
     journal: Journal = Journal()
     contacts: Mapping[Key, Contact] = field(default_factory=dict)
+    history: History = field(default_factory=History)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,6 +32,7 @@ from oneway.peer.store.file import (
 )
 from oneway.peer.store.snapshot import Snapshot
 from oneway.protocol.audit import expected_holding
+from oneway.records.curve import Curve
 
 
 class Owner(NamedTuple):
@@ -45,7 +47,7 @@ class PeerStore:
     """All that a peer must never forget.
 
     One process at a time may have it open (`home` holds the lock); any process may
-    `read_snapshot`. Threads that commit wait for each other.
+    `read_snapshot` or `read_curve`. Threads that commit wait for each other.
     """
 
     def __init__(self, path: Path, connection: sqlite3.Connection, committed: Snapshot) -> None:
@@ -96,9 +98,16 @@ class PeerStore:
         owner, snapshot = _read(path, alone=True)
         _check_owner(path, owner, Owner(key, task, dim))
         try:
-            return cls(path, connect_to_write(path), snapshot)
+            connection = connect_to_write(path)
+            try:
+                for table in rows.LATER_TABLES:
+                    connection.execute(table)
+            except BaseException:
+                connection.close()
+                raise
         except sqlite3.Error as error:
             raise failure(path, error) from error
+        return cls(path, connection, snapshot)
 
     def load(self) -> Snapshot:
         """The last snapshot that is durable."""
@@ -136,6 +145,16 @@ def read_snapshot(path: Path) -> Snapshot:
     return _read(path, alone=False)[1]
 
 
+def read_curve(path: Path) -> Curve:
+    """Read how the loss of a peer went, running or not, and nothing else, however large its model.
+
+    Raises:
+        StoreError: If there is no store, or it is foreign or damaged.
+    """
+    with _reading(path, alone=False) as connection:
+        return rows.read_history(connection).curve()
+
+
 def _refuse_remains(path: Path) -> None:
     if path.exists() or path.is_symlink():
         raise StoreError(
@@ -169,6 +188,20 @@ def _fill(path: Path, owner: Owner, snapshot: Snapshot) -> None:
 
 
 def _read(path: Path, *, alone: bool) -> tuple[Owner, Snapshot]:
+    with _reading(path, alone=alone) as connection:
+        if alone:
+            _check_pages(connection)
+        [row] = connection.execute("SELECT key, task, dim FROM owner")
+        owner = Owner(*row)
+        snapshot = rows.read(connection, owner.dim)
+    if not np.array_equal(snapshot.state.holding, expected_holding(snapshot.state)):
+        raise refusal(path, "is damaged (what it holds is not what its books say)")
+    return owner, snapshot
+
+
+@contextmanager
+def _reading(path: Path, *, alone: bool) -> Iterator[sqlite3.Connection]:
+    """A connection to a store as of one moment; whatever is wrong with it is a `StoreError`."""
     try:
         if not path.exists():
             raise StoreError(f"there is no {path}; restore a backup, or start the peer anew")
@@ -176,11 +209,7 @@ def _read(path: Path, *, alone: bool) -> tuple[Owner, Snapshot]:
             # One transaction: everything is read from the same moment.
             connection.execute("BEGIN")
             check_format(path, connection)
-            if alone:
-                _check_pages(connection)
-            [row] = connection.execute("SELECT key, task, dim FROM owner")
-            owner = Owner(*row)
-            snapshot = rows.read(connection, owner.dim)
+            yield connection
     except sqlite3.Error as error:
         if is_damage(error):
             raise refusal(path, f"is damaged ({error})") from error
@@ -189,9 +218,6 @@ def _read(path: Path, *, alone: bool) -> tuple[Owner, Snapshot]:
         raise failure(path, error) from error
     except (msgspec.MsgspecError, ValueError, TypeError) as error:
         raise refusal(path, f"is damaged ({error})") from error
-    if not np.array_equal(snapshot.state.holding, expected_holding(snapshot.state)):
-        raise refusal(path, "is damaged (what it holds is not what its books say)")
-    return owner, snapshot
 
 
 def _check_pages(connection: sqlite3.Connection) -> None:
