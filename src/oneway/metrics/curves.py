@@ -25,8 +25,13 @@ def loss_curve(record: RunRecord) -> Vector:
 
 def average_loss(record: RunRecord) -> float:
     """Return the paper's measure, the mean loss over nodes and rounds; NaN without any sample."""
-    num_samples = int(record.sample_counts.sum())
-    return float(record.loss_sums.sum()) / num_samples if num_samples else float("nan")
+    return mean_loss(record.loss_sums, record.sample_counts)
+
+
+def mean_loss(loss_sums: Vector, sample_counts: Ints) -> float:
+    """Return the mean loss of all samples of a run, given per round; NaN without any sample."""
+    num_samples = int(sample_counts.sum())
+    return float(loss_sums.sum()) / num_samples if num_samples else float("nan")
 
 
 def accuracy(record: RunRecord) -> float | None:
@@ -38,6 +43,16 @@ def accuracy(record: RunRecord) -> float | None:
     if record.correct_counts is None or not num_samples:
         return None
     return float(record.correct_counts.sum()) / num_samples
+
+
+def accuracy_curve(record: RunRecord) -> Vector | None:
+    """Return after each round the fraction of all predictions so far that were right.
+
+    NaN before the first sample; None if "right" has no meaning for the model.
+    """
+    if record.correct_counts is None:
+        return None
+    return _ratios(np.cumsum(record.correct_counts), np.cumsum(record.sample_counts))
 
 
 def regret(record: RunRecord) -> Vector:
@@ -54,7 +69,7 @@ def regret(record: RunRecord) -> Vector:
     return np.cumsum(record.loss_sums - record.comparator_sums)
 
 
-def _ratios(sums: Vector, counts: Ints) -> Vector:
+def _ratios(sums: Vector | Ints, counts: Ints) -> Vector:
     """Divide, leaving NaN where the count is 0."""
     ratios: Vector = np.full(len(sums), np.nan)
     np.divide(sums, counts, out=ratios, where=counts > 0)

@@ -10,9 +10,9 @@ import numpy as np
 from oneway.algorithms import Algorithm
 from oneway.algorithms.base import Mixing
 from oneway.errors import ConfigError, GraphError
-from oneway.records import checksum
 from oneway.streams import Stream
 from oneway.topology import TrustGraph
+from oneway.topology.rebuild import description_of
 
 Graphs: TypeAlias = TrustGraph | Sequence[TrustGraph] | Callable[[int], TrustGraph]
 """One graph for good; several that take turns, one a round; or a function of the round."""
@@ -20,12 +20,6 @@ Graphs: TypeAlias = TrustGraph | Sequence[TrustGraph] | Callable[[int], TrustGra
 
 _REMEMBERED = 32
 """Of so many different graphs the shares are kept."""
-
-
-def _description(graph: TrustGraph) -> dict[str, Any]:
-    """How the graph was made, and a checksum of its edges."""
-    edges = (graph.indptr, graph.receivers, graph.weights, graph.kept_shares)
-    return {**graph.origin, "checksum": checksum(*edges)}
 
 
 class Network:
@@ -49,7 +43,7 @@ class Network:
         if isinstance(graphs, TrustGraph):
             self._check(graphs)
             graphs.require_strongly_connected()
-            self._at, self.origin = lambda _: graphs, _description(graphs)
+            self._at, self.origin = lambda _: graphs, description_of(graphs)
         elif callable(graphs):
             self.constant = False
             self._at, self.origin = graphs, {"graph": "a function of the round"}
@@ -62,7 +56,10 @@ class Network:
                 self._check(graph)
             TrustGraph.union(turns).require_strongly_connected()
             self._at = lambda round_index: turns[round_index % len(turns)]
-            self.origin = {"graph": "in turns", "graphs": [_description(graph) for graph in turns]}
+            self.origin = {
+                "graph": "in turns",
+                "graphs": [description_of(graph) for graph in turns],
+            }
 
     def _check(self, graph: object) -> None:
         if not isinstance(graph, TrustGraph):

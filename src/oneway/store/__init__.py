@@ -1,5 +1,6 @@
 """Runs on disk, with config, seed and versions beside the numbers."""
 
-from oneway.store.folder import check, load, save
+from oneway.store.catalogue import find_runs
+from oneway.store.folder import check, load, load_losses, save
 
-__all__ = ["check", "load", "save"]
+__all__ = ["check", "find_runs", "load", "load_losses", "save"]

@@ -6,18 +6,36 @@ import json
 import shutil
 import tempfile
 import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from oneway.errors import StoreError
-from oneway.records import RunRecord
+from oneway.records import Ints, RunRecord, Vector
 
 FORMAT = 1
-_SUMMARY = "run.json"
-_ARRAYS = "arrays.npz"
+SUMMARY = "run.json"
+ARRAYS = "arrays.npz"
+_MOST_BYTES = 1 << 26
+"""A longer summary is none of ours."""
+_DAMAGE = (
+    OSError,
+    ValueError,
+    TypeError,
+    KeyError,
+    AttributeError,
+    EOFError,
+    RecursionError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+"""What Python says when a run's files are not what they should be."""
 
 
 def check(path: Path | str) -> None:
@@ -27,7 +45,7 @@ def check(path: Path | str) -> None:
         StoreError: If `path` exists and is not a stored run.
     """
     folder = Path(path)
-    if folder.exists() and not (folder / _SUMMARY).is_file():
+    if folder.exists() and not (folder / SUMMARY).is_file():
         raise StoreError(f"{folder} exists and is not a stored run; choose another name")
 
 
@@ -50,8 +68,8 @@ def save(record: RunRecord, path: Path | str) -> Path:
         folder.parent.mkdir(parents=True, exist_ok=True)
         draft = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
         try:
-            (draft / _SUMMARY).write_text(json.dumps(summary, indent=2, default=_plain) + "\n")
-            np.savez(draft / _ARRAYS, allow_pickle=False, **arrays)
+            (draft / SUMMARY).write_text(json.dumps(summary, indent=2, default=_plain) + "\n")
+            np.savez(draft / ARRAYS, allow_pickle=False, **arrays)
             draft.chmod(0o755)
             old = draft.with_name(f"{draft.name}-old")
             if folder.exists():
@@ -77,23 +95,89 @@ def load(path: Path | str) -> RunRecord:
     Raises:
         StoreError: If there is no run, or it is damaged or of another format.
     """
+    summary = read_summary(path)
+    with _in_words(path):
+        record = RunRecord(**(summary | _arrays(Path(path))))
+        _check_shapes(record)
+        return record
+
+
+def load_losses(path: Path | str) -> tuple[Vector, Ints]:
+    """Read only a run's `loss_sums` and `sample_counts`, which is quick.
+
+    Raises:
+        StoreError: If there is no run, or it is damaged.
+    """
+    with _in_words(path):
+        arrays = _arrays(Path(path), "loss_sums", "sample_counts")
+        sums, counts = arrays["loss_sums"], arrays["sample_counts"]
+        if sums.ndim != 1 or sums.shape != counts.shape:
+            raise ValueError("loss_sums and sample_counts do not fit together")
+        return sums, counts
+
+
+def read_summary(path: Path | str) -> dict[str, Any]:
+    """Read what is written down about a run, without its arrays.
+
+    Raises:
+        StoreError: If there is no run, or it is damaged or of another format.
+    """
     folder = Path(path)
-    try:
-        summary: dict[str, Any] = json.loads((folder / _SUMMARY).read_text())
+    with _in_words(path):
+        file = folder / SUMMARY
+        if file.stat().st_size > _MOST_BYTES:
+            raise ValueError(f"{SUMMARY} has more than {_MOST_BYTES:,} bytes")
+        summary = json.loads(file.read_text())
+        if not isinstance(summary, dict):
+            raise ValueError(f"{SUMMARY} holds no table")
         found = summary.pop("format", None)
         if found != FORMAT:
             raise StoreError(
                 f"the run in {folder} has format {found!r} and this version reads format {FORMAT}; "
                 "read it with the version of oneway that wrote it"
             )
-        with (folder / _ARRAYS).open("rb") as file, np.load(file, allow_pickle=False) as stored:
-            arrays = {name: stored[name] for name in stored.files}
-        return RunRecord(**(summary | arrays))
+        return summary
+
+
+def _arrays(folder: Path, *names: str) -> dict[str, NDArray[Any]]:
+    """The arrays of these names, or all."""
+    with (folder / ARRAYS).open("rb") as file, np.load(file, allow_pickle=False) as stored:
+        return {name: stored[name] for name in names or stored.files}
+
+
+def _check_shapes(record: RunRecord) -> None:
+    """Arrays are of numbers, and fit together: one per round, or one per node."""
+    num_rounds, num_nodes = len(record.loss_sums), len(record.masses)
+    expected = {
+        "loss_sums": (num_rounds,),
+        "sample_counts": (num_rounds,),
+        "correct_counts": (num_rounds,),
+        "disagreement": (num_rounds,),
+        "comparator_sums": (num_rounds,),
+        "masses": (num_nodes,),
+        "numerators": (num_nodes, *np.shape(record.numerators)[1:2]),
+    }
+    for name, shape in expected.items():
+        array = getattr(record, name)
+        if array is None and name in ("correct_counts", "comparator_sums"):
+            continue
+        if not isinstance(array, np.ndarray) or array.dtype.kind not in "fiu":
+            raise TypeError(f"{name} is no array of numbers")
+        if array.shape != shape:
+            raise ValueError(f"{name} has the shape {array.shape} and should have {shape}")
+
+
+@contextmanager
+def _in_words(path: Path | str) -> Iterator[None]:
+    """Say in a sentence what is wrong with the run in a folder."""
+    folder = Path(path)
+    try:
+        yield
     except FileNotFoundError as error:
         raise StoreError(
             f"there is no stored run in {folder}: {Path(error.filename).name} is missing"
         ) from error
-    except (OSError, ValueError, TypeError, AttributeError, EOFError, zipfile.BadZipFile) as error:
+    except _DAMAGE as error:
         raise StoreError(f"the run in {folder} is damaged ({error}); run it again") from error
 
 

@@ -1,0 +1,139 @@
+"""A graph again, from what a run wrote down about how it was made."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from oneway.errors import GraphError
+from oneway.records import Origin, checksum
+from oneway.topology.graph import TrustGraph
+
+MOST_EDGES = 20_000_000
+"""Larger graphs are not made again: it is only to look at them."""
+MOST_BYTES = 1 << 30
+"""Larger edge lists are not read again."""
+_DEEPEST = 20
+"""So many steps may lie between a graph and what it was derived from."""
+
+_Maker: TypeAlias = Callable[[Mapping[str, Any]], TrustGraph]
+
+
+def graph_checksum(graph: TrustGraph) -> str:
+    """The checksum that a run stores of its graph: of edges, weights and kept shares."""
+    return checksum(graph.indptr, graph.receivers, graph.weights, graph.kept_shares)
+
+
+def description_of(graph: TrustGraph) -> dict[str, Any]:
+    """What a run stores of its graph: how it was made, and its checksum; `rebuild` takes it."""
+    return {**graph.origin, "checksum": graph_checksum(graph)}
+
+
+def rebuild(origin: Origin) -> TrustGraph:
+    """Make a graph again.
+
+    Args:
+        origin: `graph.origin`, or what a run's config says about its graph; if that has a checksum,
+            the graph must agree with it.
+
+    Raises:
+        GraphError: If it cannot be made again, and why: it was made from edges that nobody wrote
+            down, its file is gone or has changed, or something else came out.
+    """
+    graph = _made(origin, depth=0)
+    expected = origin.get("checksum")
+    if expected is not None and graph_checksum(graph) != expected:
+        raise GraphError(
+            f"made again, the graph has the checksum {graph_checksum(graph)} and the run's had "
+            f"{expected}; it was made by another version of oneway or of a package it uses"
+        )
+    return graph
+
+
+def _made(origin: object, depth: int) -> TrustGraph:
+    if not isinstance(origin, Mapping) or not isinstance(origin.get("graph"), str):
+        raise GraphError("nothing was written down about how the graph was made")
+    kind = origin["graph"]
+    try:
+        if kind in _GENERATED:
+            _check_size(origin)
+            return _GENERATED[kind](origin)
+        if kind == "file":
+            return _read(origin)
+        if kind in _DERIVED and depth < _DEEPEST:
+            return _DERIVED[kind](_made(origin.get("of"), depth + 1), origin)
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise GraphError(
+            f"what was written down about the graph ({kind[:40]}) is damaged: "
+            f"{type(error).__name__} {error}"
+        ) from None
+    raise GraphError(
+        f"the graph was made from {_SOURCES.get(kind, repr(kind[:40]))}, and its edges were not "
+        "written down; it cannot be made again"
+    )
+
+
+def _check_size(origin: Mapping[str, Any]) -> None:
+    num_nodes = int(origin["num_nodes"])
+    per_node = {
+        "random": lambda: float(origin["max_receivers"]),
+        "complete": lambda: float(num_nodes),
+        "erdos_renyi": lambda: float(origin["density"]) * num_nodes,
+    }
+    expected = num_nodes * max(1.0, per_node.get(origin["graph"], lambda: 3.0)())
+    if not expected <= MOST_EDGES:
+        raise GraphError(
+            f"the graph has about {expected:.2g} edges, and no more than {MOST_EDGES:,} are made "
+            "again to be looked at"
+        )
+
+
+def _read(origin: Mapping[str, Any]) -> TrustGraph:
+    path = Path(str(origin["file"]))
+    # Not what a pipe or a device has to say: that may never end.
+    if not path.is_file():
+        raise GraphError(
+            f"the edge list {path} is not there any more; put it back to see the graph"
+        )
+    if path.stat().st_size > MOST_BYTES:
+        raise GraphError(f"the edge list {path} has more than {MOST_BYTES:,} bytes")
+    try:
+        found = hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        raise GraphError(f"the edge list {path} cannot be read: {error.strerror}") from None
+    if found != origin["sha256"]:
+        raise GraphError(f"the edge list {path} has changed since the run; put the old one back")
+    return TrustGraph.read(path)
+
+
+def _without(graph: TrustGraph, origin: Mapping[str, Any]) -> TrustGraph:
+    ends = origin["sender"], origin["receiver"]
+    return graph.without(*(ends if graph.names is not None else map(int, ends)))
+
+
+_GENERATED: dict[str, _Maker] = {
+    "random": lambda origin: TrustGraph.random(
+        origin["num_nodes"], origin["max_receivers"], origin["seed"]
+    ),
+    "ring": lambda origin: TrustGraph.ring(origin["num_nodes"]),
+    "complete": lambda origin: TrustGraph.complete(origin["num_nodes"]),
+    "erdos_renyi": lambda origin: TrustGraph.erdos_renyi(
+        origin["num_nodes"], origin["density"], origin["seed"]
+    ),
+    "scale_free": lambda origin: TrustGraph.scale_free(origin["num_nodes"], origin["seed"]),
+}
+_DERIVED: dict[str, Callable[[TrustGraph, Mapping[str, Any]], TrustGraph]] = {
+    "largest_strong_component": lambda graph, _: graph.largest_strong_component(),
+    "mutual": lambda graph, _: graph.mutual(),
+    "without": _without,
+}
+_SOURCES = {
+    "edges": "a list of edges",
+    "networkx": "a networkx graph",
+    "mixing": "a mixing matrix",
+    "union": "the union of several graphs",
+    "in turns": "several graphs that take turns",
+    "a function of the round": "a function of the round",
+}

@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import oneway as ow
+from oneway.errors import GraphError
+from oneway.topology import TrustGraph
+from oneway.topology.rebuild import graph_checksum, rebuild
+
+EDGES = "0 1\n1 0\n1 2 \n2 0\n3 0\n"
+
+
+@pytest.fixture
+def edge_list(tmp_path: Path) -> Path:
+    file = tmp_path / "edges.txt"
+    file.write_text(EDGES)
+    return file
+
+
+def written_down(graph: TrustGraph) -> dict[str, Any]:
+    """What a run's JSON says about its graph."""
+    origin: dict[str, Any] = json.loads(json.dumps(dict(graph.origin)))
+    return origin | {"checksum": graph_checksum(graph)}
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        TrustGraph.random(12, 4, seed=3),
+        TrustGraph.ring(5),
+        TrustGraph.complete(4),
+        TrustGraph.erdos_renyi(20, 0.2, seed=1),
+        TrustGraph.scale_free(30, seed=2),
+        TrustGraph.scale_free(30, seed=2).largest_strong_component(),
+        TrustGraph.random(9, 6, seed=1).mutual(),
+        TrustGraph.ring(4).without(1, 2),
+        TrustGraph.erdos_renyi(40, 0.04, seed=5).largest_strong_component().mutual(),
+    ],
+    ids=lambda graph: graph.origin["graph"],
+)
+def test_a_graph_is_made_again_from_its_origin(graph):
+    assert rebuild(written_down(graph)) == graph
+
+
+def test_a_graph_is_read_again_from_its_file(edge_list):
+    graph = TrustGraph.read(edge_list).largest_strong_component()
+    assert rebuild(written_down(graph)) == graph
+
+
+def test_the_graph_of_a_real_run_agrees_with_its_checksum():
+    graph = TrustGraph.random(6, 2, seed=1)
+    table = ow.streams.synthetic(60, 3, seed=1).table
+    run = ow.simulate(
+        ow.OnlinePushSum(0.1), ow.models.LogisticRegression(), table.deal(6, seed=1), graph
+    )
+    assert rebuild(run.record.config["graph"]) == graph
+
+
+def test_a_file_that_is_gone_is_named(edge_list):
+    origin = written_down(TrustGraph.read(edge_list))
+    edge_list.unlink()
+    with pytest.raises(GraphError, match=r"edges\.txt is not there any more"):
+        rebuild(origin)
+
+
+def test_a_file_that_has_changed_is_not_read(edge_list):
+    origin = written_down(TrustGraph.read(edge_list))
+    edge_list.write_text("this is no edge list\n")
+    with pytest.raises(GraphError, match=r"edges\.txt has changed"):
+        rebuild(origin)
+
+
+def test_something_else_than_a_file_is_not_read():
+    with pytest.raises(GraphError, match="not there any more"):
+        rebuild({"graph": "file", "file": "/dev/zero", "sha256": ""})
+
+
+def test_another_checksum_is_told():
+    origin = written_down(TrustGraph.ring(5)) | {"checksum": "00000000"}
+    with pytest.raises(GraphError, match="the run's had 00000000"):
+        rebuild(origin)
+
+
+@pytest.mark.parametrize(
+    ("origin", "said"),
+    [
+        (TrustGraph.from_edges([(0, 1), (1, 0)]).origin, "made from a list of edges"),
+        ({"graph": "a function of the round"}, "a function of the round"),
+        ({"graph": "in turns", "graphs": []}, "several graphs that take turns"),
+        ({"graph": "mutual"}, "nothing was written down"),
+        ({}, "nothing was written down"),
+        ({"graph": "random", "num_nodes": 5}, "damaged: KeyError"),
+        ({"graph": "ring", "num_nodes": "many"}, "damaged"),
+        ({"graph": "complete", "num_nodes": 10**6}, "edges"),
+        ({"graph": "ring", "num_nodes": 10**12}, "edges"),
+    ],
+)
+def test_what_cannot_be_made_again_gets_a_reason(origin, said):
+    with pytest.raises(GraphError, match=said):
+        rebuild(origin)
+
+
+def test_origins_nested_without_end_are_refused():
+    origin: dict[str, Any] = {"graph": "ring", "num_nodes": 3}
+    for _ in range(200):
+        origin = {"graph": "mutual", "of": origin}
+    with pytest.raises(GraphError):
+        rebuild(origin)
