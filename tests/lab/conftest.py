@@ -59,7 +59,7 @@ def make_look() -> MakeLook:
     def make(
         key: bytes, state: str = "paused", edges: dict[bytes, dict[str, Any]] | None = None, **facts
     ) -> Look:
-        types = {"str": "", "int": 0, "float": 0.0, "bool": False}
+        types = {"str": "", "int": 0, "float": 0.0, "bool": False, "dict[str, int]": {}}
         blank = {
             name: types.get(str(Status.__annotations__[name])) for name in Status.__struct_fields__
         }

@@ -97,3 +97,31 @@ def test_what_is_no_time_gets_a_sentence(text):
 def test_a_killer_needs_a_time_above_zero():
     with pytest.raises(ConfigError, match="above 0"):
         Killer(Fake(1), 0.0, random.Random(1))
+
+
+def test_whom_somebody_else_killed_or_started_is_left_to_them():
+    network = Fake(3)
+    killer = Killer(network, 0.1, random.Random(1), down=1.0)
+    while not network.kills:
+        killer.step(network.now)
+        network.now += 0.05
+    [(_, victim)] = network.kills
+    network.restart(victim)
+    killer.forget(victim)
+    network.kill(victim)
+    for other in network.up.copy():
+        network.up.remove(other)
+    killer.step(network.now + 5.0)
+    killer.finish()
+    assert victim not in network.up
+
+
+def test_a_victim_that_somebody_started_already_is_not_started_twice():
+    network = Fake(3)
+    killer = Killer(network, 0.1, random.Random(1), down=1.0)
+    while not network.kills:
+        killer.step(network.now)
+        network.now += 0.05
+    network.restart(network.kills[0][1])
+    killer.finish()
+    assert network.up == {0, 1, 2}

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import oneway as ow
-from oneway.lab.comparison import TaskSteps, compare, learned_from
+from oneway.lab.comparison import compare
+from oneway.lab.methods import TaskSteps, learned_from
 from oneway.peer.store.snapshot import Journal
 from oneway.protocol.steps import capped_step
 

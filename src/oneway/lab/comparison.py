@@ -1,23 +1,16 @@
-"""What the simulator makes of the same graph, samples and order; and what learning alone would.
-
-Both take the steps of the task, which are shorter than the paper's where mass is small.
-"""
+"""What the simulator makes of the same graph, samples and order; and what learning alone would."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from oneway.algorithms import Isolated, OnlinePushSum
-from oneway.algorithms.base import Mixing
+from oneway.lab.methods import learned_from, run_method
 from oneway.lab.problem import Problem
 from oneway.peer.store.snapshot import Journal
-from oneway.peer.task.task import Task
-from oneway.protocol.steps import STEP_RULES
-from oneway.records import Ints, Matrix, NetworkState, Vector
-from oneway.simulator import simulate
+from oneway.simulator import Run
 from oneway.streams.stream import Stream
 
 
@@ -30,12 +23,15 @@ class Comparison:
     alone: float
 
 
-def compare(problem: Problem, journals: Sequence[Journal]) -> Comparison | None:
+def compare(
+    problem: Problem, journals: Sequence[Journal], runs: Mapping[str, Run] | None = None
+) -> Comparison | None:
     """Compare what peers suffered with the simulator, on the very samples they learned from.
 
     Args:
         problem: What the peers were made for.
         journals: What each has learned from; of peers that joined later, nothing counts.
+        runs: Simulations on these samples, by method, if there are some already.
 
     Returns:
         None if nothing was learned from.
@@ -43,77 +39,23 @@ def compare(problem: Problem, journals: Sequence[Journal]) -> Comparison | None:
     Raises:
         DivergenceError: If the simulation leaves the finite numbers.
     """
-    own = journals[: problem.graph.num_nodes]
-    counts = np.array([journal.samples for journal in own])
-    if not counts.any():
+    stream = samples_of(problem, journals)
+    if stream is None:
         return None
-    model, stream = problem.task.build_model(), learned_from(problem.stream, counts)
-    steps = TaskSteps(problem.task, stream)
-    together = simulate(
-        _Together(1.0, steps=steps), model, stream, problem.graph, engine="reference"
+    known = runs or {}
+    together, alone = (
+        known[name] if name in known else run_method(name, problem, stream)
+        for name in ("ops", "local")
     )
-    alone = simulate(_Alone(1.0, steps=steps), model, stream, engine="reference")
+    own = journals[: problem.graph.num_nodes]
     return Comparison(
-        together=sum(journal.loss_sum for journal in own) / int(counts.sum()),
+        together=sum(journal.loss_sum for journal in own) / stream.num_samples,
         simulated=together.average_loss,
         alone=alone.average_loss,
     )
 
 
-def learned_from(stream: Stream, counts: Ints) -> Stream:
-    """The first `counts[node]` samples of every node."""
-    places = np.arange(stream.num_rounds)[:, None]
-    rows = np.where(places < counts, stream.rows, -1)
-    return replace(stream, rows=rows[: int(counts.max())])
-
-
-class TaskSteps:
-    """How far each peer moves its numerator in each round, by the rule of the task."""
-
-    def __init__(self, task: Task, stream: Stream) -> None:
-        self._task = task
-        self._rule = STEP_RULES[task.step]
-        self._stream = stream
-        self._curvatures = task.build_model().curvature_bounds(stream.features)
-
-    def applied(self, gradients: Matrix, masses: Vector, round_index: int) -> Matrix:
-        """The gradients, each times its node's step."""
-        rate = self._task.rate(round_index)
-        bounds = self._curvatures
-        # A node without a sample has no gradient either; which row it looks up does not matter.
-        rows = self._stream.rows[round_index]
-        curvatures = [None] * len(rows) if bounds is None else bounds[rows].tolist()
-        steps = [
-            self._rule(rate, mass, curvature)
-            for mass, curvature in zip(masses.tolist(), curvatures, strict=True)
-        ]
-        applied: Matrix = np.array(steps)[:, None] * gradients
-        return applied
-
-
-@dataclass(frozen=True)
-class _Together(OnlinePushSum):
-    """Online Push-Sum, with the steps of a task instead of its own."""
-
-    steps: TaskSteps | None = None
-
-    def step(
-        self, state: NetworkState, gradients: Matrix, mixing: Mixing | None, round_index: int
-    ) -> NetworkState:
-        assert self.steps is not None
-        applied = self.steps.applied(gradients, state.masses, round_index)
-        return OnlinePushSum(1.0).step(state, applied, mixing, round_index)
-
-
-@dataclass(frozen=True)
-class _Alone(Isolated):
-    """Every peer by itself, with the steps of a task."""
-
-    steps: TaskSteps | None = None
-
-    def step(
-        self, state: NetworkState, gradients: Matrix, mixing: Mixing | None, round_index: int
-    ) -> NetworkState:
-        assert self.steps is not None
-        applied = self.steps.applied(gradients, state.masses, round_index)
-        return Isolated(1.0).step(state, applied, mixing, round_index)
+def samples_of(problem: Problem, journals: Sequence[Journal]) -> Stream | None:
+    """The samples that the peers of a problem learned from, in order; None if there are none."""
+    counts = np.array([journal.samples for journal in journals[: problem.graph.num_nodes]])
+    return learned_from(problem.stream, counts) if counts.any() else None

@@ -11,17 +11,23 @@ from rich.text import Text
 
 from oneway.lab.rest import Look
 from oneway.lab.result import Result
+from oneway.records.status import Status
 
 _EVENTS_SHOWN = 5
 _COLOURS = {"up": "green", "paused": "yellow", "starting": "cyan", "down": "red"}
 
 
 class Meter:
-    """How many messages per second all peers send together, by what they say one after another."""
+    """What all peers send per second together, by what they say one after another.
+
+    Attributes:
+        bytes_per_second: As of the last reading.
+    """
 
     def __init__(self) -> None:
-        self._last: dict[bytes, tuple[int, float, int]] = {}
-        self._rates: dict[bytes, float] = {}
+        self.bytes_per_second = 0.0
+        self._last: dict[bytes, Status] = {}
+        self._rates: dict[bytes, tuple[float, float]] = {}
 
     def read(self, looks: Sequence[Look]) -> float:
         """Messages per second, as of the last status of each peer that runs."""
@@ -30,11 +36,16 @@ class Meter:
             if status is None or look.state in ("down", "starting"):
                 self._rates.pop(look.key, None)
                 continue
-            pid, moment, sent = self._last.get(look.key, (0, 0.0, 0))
-            if pid == status.pid and status.time > moment:
-                self._rates[look.key] = (status.frames_out - sent) / (status.time - moment)
-            self._last[look.key] = (status.pid, status.time, status.frames_out)
-        return sum(self._rates.values())
+            before = self._last.get(look.key)
+            if before is not None and before.pid == status.pid and status.time > before.time:
+                seconds = status.time - before.time
+                self._rates[look.key] = (
+                    (status.frames_out - before.frames_out) / seconds,
+                    (status.bytes_out - before.bytes_out) / seconds,
+                )
+            self._last[look.key] = status
+        self.bytes_per_second = sum(of_bytes for _, of_bytes in self._rates.values())
+        return sum(messages for messages, _ in self._rates.values())
 
 
 def network_table(

@@ -28,7 +28,7 @@ class Network(Protocol):
 
 
 class Killer:
-    """Kills a random peer about every so many seconds, and restarts it.
+    """Kills a random peer about every so many seconds, and restarts those that it killed.
 
     The pauses between two kills vary by half, so that no rhythm of the peers is met for ever.
     """
@@ -63,7 +63,7 @@ class Killer:
         for victim, since in list(self._victims.items()):
             if now - since >= self._down:
                 del self._victims[victim]
-                self._network.restart(victim)
+                self._restart(victim)
         if self._next_kill is None:
             self._next_kill = now + self._pause()
         elif now >= self._next_kill:
@@ -74,11 +74,19 @@ class Killer:
                 self._network.kill(victim)
                 self._victims[victim] = now
 
+    def forget(self, peer: int) -> None:
+        """Leave a peer to somebody else, who has just killed or started it."""
+        self._victims.pop(peer, None)
+
     def finish(self) -> None:
         """Kill nobody any more, and bring everybody back."""
         for victim in self._victims:
-            self._network.restart(victim)
+            self._restart(victim)
         self._victims.clear()
+
+    def _restart(self, victim: int) -> None:
+        if victim not in self._network.running():
+            self._network.restart(victim)
 
     def _pause(self) -> float:
         return self._every * self._rng.uniform(0.5, 1.5)

@@ -6,26 +6,22 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 
 from oneway.errors import ConfigError, OnewayError
 from oneway.lab.audit import Audit, audit
+from oneway.lab.peers import Peers
 from oneway.lab.ports import Ports
 from oneway.lab.problem import Problem
-from oneway.lab.process import PeerProcess, command
-from oneway.lab.rest import Look, Rest, look_at
-from oneway.lab.setup import TASK_FILE, Member, make_member, make_members
+from oneway.lab.rest import Rest
+from oneway.lab.setup import TASK_FILE, make_member, make_members
 from oneway.peer.home.limits import Faults
-from oneway.peer.store.snapshot import Journal, Snapshot
-from oneway.peer.store.store import read_snapshot
 from oneway.records import Ints
 
 DRAIN_SECONDS = 60.0
-STOP_SECONDS = 15.0
 POLL_SECONDS = 0.1
 
 
-class Lab:
+class Lab(Peers):
     """Real peers on loopback. Leave it with `close`, or use it in a `with` block.
 
     Peers are numbered as the nodes of the problem's graph; peers that are added get the next
@@ -35,6 +31,7 @@ class Lab:
         problem: What the peers were made for.
         members: Their folders and cards.
         events: What was done to them, in sentences.
+        loss: The share of messages that are lost on purpose.
     """
 
     def __init__(
@@ -44,6 +41,7 @@ class Lab:
         *,
         rate: float = 0.0,
         run: Sequence[str] | None = None,
+        forgiving: bool = False,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
@@ -54,6 +52,7 @@ class Lab:
             problem: What is learned, by whom.
             rate: Samples per second of each peer; 0 for as many as it can.
             run: The command that runs a peer, if it is not `oneway peer run`.
+            forgiving: Whether a peer that ends by itself is an event instead of an error.
             clock: Seconds that only grow.
             sleep: How to wait.
 
@@ -63,96 +62,70 @@ class Lab:
         if not 0.0 <= rate < float("inf"):
             raise ConfigError(f"rate is {rate:g} samples per second; it must be 0 or more")
         self.problem = problem
-        self.events: list[str] = []
+        self.loss = 0.0
         self._folder = folder
-        self._rate = rate
-        self._run = command() if run is None else list(run)
-        self._clock = clock
         self._sleep = sleep
-        self._began = clock()
         self._ports = Ports()
         try:
-            self.members = make_members(folder, problem, self._ports.reserve)
+            members = make_members(folder, problem, self._ports.reserve)
         except BaseException:
             self._ports.close()
             raise
-        self._processes = [self._process(member) for member in self.members]
-
-    # Life and death.
-
-    def start(self) -> None:
-        """Start every peer that does not run."""
-        for process in self._processes:
-            if not process.is_running:
-                process.start()
-        self._note(f"{len(self.members)} peers were started")
-
-    def kill(self, peer: int) -> None:
-        """End a peer with SIGKILL, in the middle of whatever it does."""
-        self._processes[peer].kill()
-        self._note(f"{self._name(peer)} was killed")
-
-    def restart(self, peer: int) -> None:
-        """Start a peer that is down.
-
-        Raises:
-            OnewayError: If it runs.
-        """
-        self._processes[peer].start()
-        self._note(f"{self._name(peer)} was started again")
-
-    def stop(self) -> None:
-        """Stop every peer cleanly; those that do not end in time are killed."""
-        for process in self._processes:
-            process.ask_to_stop()
-        deadline = self._clock() + STOP_SECONDS
-        for process in self._processes:
-            if not process.wait(deadline - self._clock()):
-                process.kill()
-                self._note(f"{process.member.name} did not stop and was killed")
+        super().__init__(members, rate=rate, run=run, forgiving=forgiving, clock=clock)
 
     def close(self) -> None:
         """Leave no process behind, and give the ports back."""
         try:
-            self.stop()
+            super().close()
         finally:
-            for process in self._processes:
-                process.kill()
             self._ports.close()
 
     # Trust and faults; running peers follow within a moment.
 
     def set_loss(self, loss: float) -> None:
-        """Let every peer lose this share of the messages it sends.
+        """Let every peer lose this share of the messages it sends, newcomers included.
 
         Raises:
             ConfigError: If it is not from 0 to 1.
         """
-        for member in self.members:
-            member.change(lambda config: replace(config, faults=replace(config.faults, loss=loss)))
-        self._note(f"from now on {loss:.0%} of the messages are lost")
+        for peer in range(len(self.members)):
+            self._set_loss(peer, loss)
+        self.loss = loss
+        self.note(f"from now on {loss:.0%} of the messages are lost")
 
     def cut(self, one: int, other: int) -> None:
         """Let nothing pass between two peers."""
-        self._set_cut(one, lambda cut: cut | {self._name(other)})
-        self._note(f"the line between {self._name(one)} and {self._name(other)} was cut")
+        # At the end that admits the other: it still knows it when trust between them has ended,
+        # and can undo the cut.
+        turned = not self._admits(one, other) and self._admits(other, one)
+        at, against = (other, one) if turned else (one, other)
+        self._set_cut(at, lambda cut: cut | {self._name(against)})
+        self.note(f"the line between {self._name(one)} and {self._name(other)} was cut")
 
     def heal(self, one: int, other: int) -> None:
         """Undo `cut`."""
         self._set_cut(one, lambda cut: cut - {self._name(other)})
         self._set_cut(other, lambda cut: cut - {self._name(one)})
-        self._note(f"the line between {self._name(one)} and {self._name(other)} was healed")
+        self.note(f"the line between {self._name(one)} and {self._name(other)} was healed")
 
-    def trust(self, sender: int, receiver: int, weight: float = 1.0) -> None:
+    def trust(self, sender: int, receiver: int, weight: float | None = None) -> None:
         """Let one peer send to another, which admits it.
+
+        Args:
+            sender: Who sends.
+            receiver: To whom.
+            weight: Among the sender's receivers; None for what the others have on average.
 
         Raises:
             ConfigError: If the weight is no weight.
         """
         giver, taker = self.members[sender], self.members[receiver]
+        if weight is None:
+            weights = [known.weight for known in giver.home.config().receivers]
+            weight = sum(weights) / len(weights) if weights else 1.0
         taker.change(lambda config: config.with_sender(giver.card, own_key=taker.key))
         giver.change(lambda config: config.with_receiver(taker.card, weight, own_key=giver.key))
-        self._note(f"{giver.name} now sends to {taker.name}")
+        self.note(f"{giver.name} now sends to {taker.name}")
 
     def distrust(self, sender: int, receiver: int) -> None:
         """Let one peer send nothing more to another; what did not arrive comes back.
@@ -162,7 +135,7 @@ class Lab:
         """
         name = self._name(receiver)
         self.members[sender].change(lambda config: config.without_receiver(name))
-        self._note(f"{self._name(sender)} no longer sends to {name}")
+        self.note(f"{self._name(sender)} no longer sends to {name}")
 
     def add_peer(
         self, name: str, rows: Ints, *, receivers: Sequence[int] = (), senders: Sequence[int] = ()
@@ -188,87 +161,46 @@ class Lab:
         number = len(self.members)
         self.members.append(member)
         self._processes.append(self._process(member))
+        self._set_loss(number, self.loss)
         for receiver in receivers:
             self.trust(number, receiver)
         for sender in senders:
             self.trust(sender, number)
         self._processes[number].start()
-        self._note(f"{name} joined")
+        self.note(f"{name} joined")
         return number
-
-    # What there is to see.
-
-    def running(self) -> list[int]:
-        """The peers whose process lives."""
-        return [peer for peer, process in enumerate(self._processes) if process.is_running]
-
-    @property
-    def down(self) -> set[bytes]:
-        """The keys of the peers that were killed and not brought back."""
-        return {process.member.key for process in self._processes if process.was_killed}
-
-    def pid(self, peer: int) -> int | None:
-        """The id of a peer's process; None if it is down."""
-        return self._processes[peer].pid
-
-    def statuses(self) -> list[Look]:
-        """Every peer at this moment.
-
-        Raises:
-            OnewayError: If a peer ended by itself; says what it said last.
-        """
-        for process in self._processes:
-            if process.failure:
-                raise OnewayError(f"{process.failure}; see {process.log_path}")
-        return [look_at(process) for process in self._processes]
-
-    def is_finished(self) -> bool:
-        """Whether every peer that runs has come to the end of its samples."""
-        return all(
-            look.state != "starting" and look.status is not None and look.status.finished
-            for look in self.statuses()
-            if look.state != "down"
-        )
-
-    def snapshots(self) -> dict[bytes, Snapshot]:
-        """What every peer's store holds, by public key; peers that never had one are left out.
-
-        Raises:
-            StoreError: If a store is damaged.
-        """
-        return {
-            member.key: read_snapshot(member.home.store_path)
-            for member in self.members
-            if member.home.store_path.exists()
-        }
-
-    def journals(self) -> list[Journal]:
-        """What every peer has learned from, as its store says; of no store, nothing."""
-        found = self.snapshots()
-        return [
-            found[member.key].journal if member.key in found else Journal()
-            for member in self.members
-        ]
 
     # The end.
 
-    def drain(self, seconds: float = DRAIN_SECONDS) -> bool:
+    def drain(
+        self, seconds: float = DRAIN_SECONDS, meanwhile: Callable[[], None] = lambda: None
+    ) -> bool:
         """Let everything arrive: all faults end, nobody learns or pushes any more.
+
+        Args:
+            seconds: How long to wait for it.
+            meanwhile: Called again and again while waiting.
 
         Returns:
             Whether the peers that run came to rest within so many seconds.
         """
         for member in self.members:
             member.change(lambda config: replace(config, paused=True, faults=Faults()))
-        self._note("the peers were paused, to let everything arrive")
-        rest = Rest(self.down)
+        self.loss = 0.0
+        self.note("the peers were paused, to let everything arrive")
         deadline = self._clock() + seconds
+        down = self.down
+        rest = Rest(down)
         while not (rest.seen_in(self.statuses()) and rest.stored_in(self.snapshots())):
             if self._clock() >= deadline:
-                self._note(f"the network did not come to rest within {seconds:g} s")
+                self.note(f"the network did not come to rest within {seconds:g} s")
                 return False
+            if self.down != down:  # one more has ended by itself: nobody will hear from it
+                down = self.down
+                rest = Rest(down)
+            meanwhile()
             self._sleep(POLL_SECONDS)
-        self._note("nothing is in flight any more")
+        self.note("nothing is in flight any more")
         return True
 
     def audit(self) -> Audit:
@@ -283,34 +215,19 @@ class Lab:
             raise OnewayError("there is nothing to audit: no peer ever had a store")
         return audit(found, self.down)
 
-    def __enter__(self) -> Lab:
-        """Start the peers."""
-        try:
-            self.start()
-        except BaseException:
-            self.close()
-            raise
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Leave nothing behind."""
-        self.close()
-
     # Details.
-
-    def _process(self, member: Member) -> PeerProcess:
-        return PeerProcess(member, self._rate, self._run)
 
     def _name(self, peer: int) -> str:
         return self.members[peer].name
 
-    def _note(self, sentence: str) -> None:
-        self.events.append(f"{self._clock() - self._began:.1f} s: {sentence}")
+    def _admits(self, receiver: int, sender: int) -> bool:
+        key = self.members[sender].key
+        return any(known.key == key for known in self.members[receiver].home.config().senders)
+
+    def _set_loss(self, peer: int, loss: float) -> None:
+        self.members[peer].change(
+            lambda config: replace(config, faults=replace(config.faults, loss=loss))
+        )
 
     def _set_cut(self, peer: int, cut: Callable[[set[str]], set[str]]) -> None:
         self.members[peer].change(

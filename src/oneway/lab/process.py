@@ -27,6 +27,7 @@ class PeerProcess:
     Attributes:
         member: The peer.
         starts: How often it was started.
+        is_mourned: Whether somebody has taken note of its end.
     """
 
     def __init__(self, member: Member, rate: float, run: Sequence[str]) -> None:
@@ -39,6 +40,7 @@ class PeerProcess:
         """
         self.member = member
         self.starts = 0
+        self.is_mourned = False
         self._run = [*run, "--home", str(member.home.folder), "--data", str(member.samples_path)]
         self._run += ["--rate", f"{rate:g}"] if rate else []
         self._process: subprocess.Popen[bytes] | None = None
@@ -60,10 +62,19 @@ class PeerProcess:
         return self._ended_by is signal.SIGKILL
 
     @property
+    def ended_by_itself(self) -> bool:
+        """Whether the process ended although nobody asked it to."""
+        return (
+            self._process is not None
+            and self._ended_by is None
+            and self._process.poll() is not None
+        )
+
+    @property
     def failure(self) -> str:
         """Why the process ended although nobody asked it to, as a sentence; empty if it did not."""
         process = self._process
-        if process is None or process.poll() is None or self._ended_by is not None:
+        if process is None or not self.ended_by_itself:
             return ""
         return (
             f"{self.member.name} ended by itself with code {process.returncode}: "
@@ -84,6 +95,7 @@ class PeerProcess:
         if self.is_running:
             raise OnewayError(f"{self.member.name} runs already; kill or stop it first")
         self._ended_by = None
+        self.is_mourned = False
         with self.log_path.open("ab") as log:
             self._process = subprocess.Popen(
                 self._run,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from pathlib import Path
 
 from oneway.lab.audit import num_unsettled
 from oneway.lab.process import PeerProcess
@@ -12,9 +12,8 @@ from oneway.peer.identity.keys import key_text
 from oneway.peer.status import read_status
 from oneway.peer.store.snapshot import Snapshot
 from oneway.protocol.state import Key, OutPhase
+from oneway.records.network import PeerLife
 from oneway.records.status import Status
-
-PeerLife: TypeAlias = Literal["starting", "up", "paused", "down"]
 
 
 @dataclass(frozen=True)
@@ -34,10 +33,30 @@ class Look:
     restarts: int
 
 
-def look_at(process: PeerProcess) -> Look:
+class StatusFiles:
+    """Reads statuses, each file again only when it was written anew."""
+
+    def __init__(self) -> None:
+        self._read: dict[Path, tuple[object, Status | None]] = {}
+
+    def read(self, path: Path) -> Status | None:
+        """The last status that was written; None if there is none that can be read."""
+        try:
+            facts = path.stat()
+        except OSError:
+            return None
+        version = (facts.st_mtime_ns, facts.st_size, facts.st_ino)
+        known, status = self._read.get(path, (None, None))
+        if known != version:
+            status = read_status(path)
+            self._read[path] = (version, status)
+        return status
+
+
+def look_at(process: PeerProcess, read: Callable[[Path], Status | None] = read_status) -> Look:
     """One peer at this moment."""
     member, pid = process.member, process.pid
-    status = read_status(member.home.status_path)
+    status = read(member.home.status_path)
     state: PeerLife
     if pid is None:
         state = "down"

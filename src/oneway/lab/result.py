@@ -8,12 +8,15 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from oneway import store
 from oneway.errors import StoreError
 from oneway.lab.audit import Audit
 from oneway.lab.comparison import Comparison
 from oneway.protocol.fixed_point import ONE, mass_of
+from oneway.records import RunRecord
 
 RESULT_FILE = "result.json"
+RUNS_FOLDER = "runs"
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,8 @@ class Result:
         complete: False if the learning was interrupted.
         events: What was done to the peers.
         config: What determines the samples, the graph and the faults.
+        records: The real peers as a run, and the simulations on the samples they learned from, by
+            the name of their folder: peers, ops, dol-symm, dol-asymm, col and local.
     """
 
     peers: Sequence[PeerResult]
@@ -51,6 +56,7 @@ class Result:
     complete: bool
     events: Sequence[str]
     config: Mapping[str, Any] = field(default_factory=dict)
+    records: Mapping[str, RunRecord] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         """Everything in terms JSON can hold."""
@@ -75,7 +81,7 @@ class Result:
         }
 
     def write(self, folder: Path) -> Path:
-        """Write it as JSON beside the peers' folders.
+        """Write it as JSON beside the peers' folders, and its records as stored runs.
 
         Raises:
             StoreError: If it cannot be written.
@@ -85,4 +91,6 @@ class Result:
             path.write_text(json.dumps(self.as_dict(), indent=2) + "\n", encoding="utf-8")
         except OSError as error:
             raise StoreError(f"cannot write {path}: {error.strerror}") from error
+        for name, record in self.records.items():
+            store.save(record, folder / RUNS_FOLDER / name)
         return path

@@ -2,41 +2,34 @@
 
 from __future__ import annotations
 
-import random
 import signal
 import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
-from oneway.lab.comparison import compare
-from oneway.lab.faults import Killer
+import numpy as np
+
+from oneway.lab.comparison import compare, samples_of
+from oneway.lab.course import Conditions, Course
+from oneway.lab.desk import Desk
+from oneway.lab.display import result_sentences
 from oneway.lab.lab import Lab
 from oneway.lab.problem import Problem
+from oneway.lab.record import peers_record
+from oneway.lab.references import simulate_all
 from oneway.lab.result import PeerResult, Result
+from oneway.peer.store.snapshot import Journal, Snapshot
+from oneway.peer.store.store import read_curve
 from oneway.protocol.fixed_point import mass_of
+from oneway.records import RunRecord
+from oneway.records.curve import Curve
+from oneway.simulator import Run
+from oneway.topology.rebuild import description_of
 
-TURN_SECONDS = 0.2
-
-
-@dataclass(frozen=True)
-class Conditions:
-    """Under what conditions the peers learn.
-
-    Attributes:
-        rate: Samples per second of each peer; 0 for as many as it can.
-        loss: The share of messages that are lost.
-        kill_every: Seconds between two kills; 0 for none.
-        seed: Of the kills.
-    """
-
-    rate: float = 0.0
-    loss: float = 0.0
-    kill_every: float = 0.0
-    seed: int = 0
+__all__ = ["Conditions", "first_interrupt", "run_lab"]
 
 
 def run_lab(
@@ -44,6 +37,9 @@ def run_lab(
     problem: Problem,
     conditions: Conditions,
     show: Callable[[Lab, str], None] = lambda _lab, _phase: None,
+    *,
+    desk: Desk | None = None,
+    stay: bool = False,
 ) -> Result:
     """Run a lab from start to end.
 
@@ -55,24 +51,30 @@ def run_lab(
         problem: What is learned, by whom.
         conditions: How hard they have it.
         show: Called a few times a second with the lab and what it is doing.
+        desk: Where commands come from and frames go to. With one, a peer that ends by itself is
+            shown as down, instead of ending the lab.
+        stay: Whether to go on when all samples are learned from, until a `Finish` command or
+            Ctrl-C.
 
     Raises:
-        OnewayError: If the lab cannot be set up, or a peer ends by itself.
+        OnewayError: If the lab cannot be set up, or a peer ends by itself and there is no desk.
         KeyboardInterrupt: At the second Ctrl-C.
     """
-    lab = Lab(folder, problem, rate=conditions.rate)
+    lab = Lab(folder, problem, rate=conditions.rate, forgiving=desk is not None)
     try:
         if conditions.loss:
             lab.set_loss(conditions.loss)
-        began = time.monotonic()
-        with first_interrupt() as stop, lab:
-            _learn(lab, conditions, stop, show)
-            seconds = time.monotonic() - began
-            show(lab, "waiting until everything has arrived")
-            lab.drain()
-            lab.stop()
-            show(lab, "adding up")
-            return _result(lab, conditions, seconds, complete=not stop.is_set())
+        with (
+            first_interrupt() as stop,
+            # First: with all peers starting at once, nothing else gets a turn.
+            closing(Course(lab, conditions, show, stop, desk)) as course,
+            lab,
+        ):
+            complete = course.learn(stay=stay)
+            course.finish()
+            result = _result(lab, conditions, course, complete=complete)
+            course.tell(result_sentences(result), is_exact=result.audit.is_exact)
+            return result
     finally:
         lab.close()
 
@@ -97,52 +99,79 @@ def first_interrupt() -> Iterator[threading.Event]:
         signal.signal(signal.SIGINT, usual)
 
 
-def _learn(
-    lab: Lab, conditions: Conditions, stop: threading.Event, show: Callable[[Lab, str], None]
-) -> None:
-    """Until all samples are learned from, or somebody has had enough."""
-    every = conditions.kill_every
-    killer = Killer(lab, every, random.Random(conditions.seed)) if every else None
-    while not (stop.is_set() or lab.is_finished()):
-        if killer is not None:
-            killer.step(time.monotonic())
-        show(lab, "learning")
-        stop.wait(TURN_SECONDS)
-    if killer is not None:
-        killer.finish()
-    # Those who died last have samples left.
-    while not (stop.is_set() or lab.is_finished()):
-        show(lab, "learning")
-        stop.wait(TURN_SECONDS)
-
-
-def _result(lab: Lab, conditions: Conditions, seconds: float, *, complete: bool) -> Result:
-    journals, snapshots, looks = lab.journals(), lab.snapshots(), lab.statuses()
-    held = {key: mass_of(snapshot.state.holding) for key, snapshot in snapshots.items()}
+def _result(lab: Lab, conditions: Conditions, course: Course, *, complete: bool) -> Result:
+    snapshots, looks = lab.snapshots(), lab.statuses()
+    found = [snapshots.get(member.key) for member in lab.members]
+    journals = [snapshot.journal if snapshot else Journal() for snapshot in found]
     peers = [
         PeerResult(
             name=member.name,
             samples=journal.samples,
             average_loss=journal.loss_sum / journal.samples if journal.samples else None,
-            mass_units=held.get(member.key, 0),
+            mass_units=mass_of(snapshot.state.holding) if snapshot else 0,
             restarts=look.restarts,
         )
-        for member, journal, look in zip(lab.members, journals, looks, strict=True)
+        for member, snapshot, journal, look in zip(lab.members, found, journals, looks, strict=True)
     ]
+    problem = lab.problem
+    config = {
+        "rate": conditions.rate,
+        "loss": conditions.loss,
+        "kill_every": conditions.kill_every,
+        "seed": conditions.seed,
+        "task": problem.task.fields(),
+        "stream": problem.stream.description,
+        "graph": description_of(problem.graph),
+    }
+    stream = samples_of(problem, journals)
+    runs = {} if stream is None else simulate_all(problem, stream, lab.note)
     return Result(
         peers=peers,
         audit=lab.audit(),
-        comparison=compare(lab.problem, journals),
-        seconds=seconds,
+        comparison=compare(problem, journals, runs) if {"ops", "local"} <= runs.keys() else None,
+        seconds=course.seconds,
         complete=complete,
         events=list(lab.events),
-        config={
-            "rate": conditions.rate,
-            "loss": conditions.loss,
-            "kill_every": conditions.kill_every,
-            "seed": conditions.seed,
-            "task": lab.problem.task.fields(),
-            "stream": lab.problem.stream.description,
-            "graph": dict(lab.problem.graph.origin),
-        },
+        config=config,
+        records=_records(lab, course, runs, snapshots, config, complete=complete),
     )
+
+
+def _records(
+    lab: Lab,
+    course: Course,
+    runs: Mapping[str, Run],
+    snapshots: Mapping[bytes, Snapshot],
+    config: Mapping[str, Any],
+    *,
+    complete: bool,
+) -> dict[str, RunRecord]:
+    """The real peers and the simulations beside them; nothing if nothing was learned from."""
+    records = {name: run.record for name, run in runs.items()}
+    if not records:
+        return {}
+    problem, like = lab.problem, next(iter(records.values()))
+    founders = lab.members[: problem.graph.num_nodes]
+    curves = [
+        read_curve(member.home.store_path) if member.key in snapshots else Curve()
+        for member in founders
+    ]
+    edges = np.stack(problem.graph.edges(), axis=1).tolist()
+    peers = peers_record(
+        curves,
+        [snapshots[member.key] for member in lab.members if member.key in snapshots],
+        course.gauge.points,
+        classifies=like.correct_counts is not None,
+        complete=complete,
+        seconds=course.seconds,
+        config={
+            **config,
+            "model": like.config["model"],
+            "stream": like.config["stream"],
+            "peers": [member.name for member in lab.members],
+            "edges": edges,
+            "events": list(lab.events),
+        },
+        versions=like.versions,
+    )
+    return {"peers": peers, **records}

@@ -69,7 +69,8 @@ class MassView(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         held: In the peers, also those that are down.
-        in_flight: Handed over by a sender, and not yet taken in by its receiver.
+        in_flight: Handed over by a sender, and not yet taken in by its receiver. Peers are read at
+            slightly different moments, so for a moment this may be below 0; the total is exact.
         brought: What peers brought into the network when they joined.
         is_exact: Whether every unit is accounted for.
         problems: What is wrong, in sentences.

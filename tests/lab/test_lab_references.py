@@ -1,0 +1,90 @@
+"""The five methods on a lab's samples: curves that end where the simulator's do."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import oneway as ow
+from oneway.algorithms import BY_NAME
+from oneway.errors import DivergenceError
+from oneway.lab import references
+from oneway.lab.methods import run_method
+from oneway.lab.problem import Problem
+from oneway.lab.references import MOST_POINTS, References, reference_curve, simulate_all
+from oneway.records.network import ReferenceCurve
+
+PATIENCE = 60.0
+
+
+def test_all_five_methods_run_with_the_steps_of_the_task(problem):
+    runs = simulate_all(problem, problem.stream)
+    assert list(runs) == ["ops", "dol-symm", "dol-asymm", "col", "local"]
+    for name, run in runs.items():
+        assert run.record.algorithm == name
+        assert run.record.config["step"] == problem.task.step
+        assert run.record.config["learning_rate"] == 0.2
+        if name != "ops":
+            np.testing.assert_array_equal(run.masses, np.ones(5))
+    assert runs["ops"].masses.sum() == pytest.approx(5.0)
+
+
+@pytest.mark.parametrize("name", sorted(BY_NAME))
+def test_with_the_papers_step_each_is_the_simulators_own(problem, name):
+    paper = replace(problem, task=replace(problem.task, step="paper"))
+    found = run_method(name, paper, problem.stream)
+    model = ow.models.LogisticRegression(l2=1e-4)
+    expected = ow.simulate(
+        BY_NAME[name](0.2), model, problem.stream, problem.graph, engine="reference"
+    )
+    np.testing.assert_allclose(found.record.loss_sums, expected.record.loss_sums, rtol=1e-9)
+
+
+def test_a_curve_has_few_evenly_spaced_points_and_both_ends():
+    table = ow.streams.synthetic(num_samples=3000, num_features=2, seed=1).table
+    problem = Problem.deal(table, ow.TrustGraph.ring(3), samples=1000, learning_rate=0.2)
+    run = run_method("ops", problem, problem.stream)
+    curve = reference_curve(run.record)
+    assert len(curve.samples) == len(curve.average_loss) == MOST_POINTS
+    assert (curve.samples[0], curve.samples[-1]) == (1, 1000)
+    assert set(np.diff(curve.samples)) <= {5, 6}
+    assert curve.average_loss[-1] == pytest.approx(run.average_loss, rel=1e-12)
+    assert curve.average_loss[0] == pytest.approx(np.log(2), rel=1e-6)
+
+
+def test_a_short_run_has_a_point_for_every_sample(problem):
+    curve = reference_curve(run_method("local", problem, problem.stream).record)
+    assert curve.samples == list(range(1, 41))
+
+
+def test_a_method_that_fails_is_left_out_and_said_so(problem, monkeypatch):
+    real = references.run_method
+
+    def run(name, *rest):
+        if name == "dol-asymm":
+            raise DivergenceError("the loss is inf", round_index=3, node=1, smallest_mass=0.1)
+        return real(name, *rest)
+
+    monkeypatch.setattr(references, "run_method", run)
+    notes: list[str] = []
+    runs = simulate_all(problem, problem.stream, notes.append)
+    assert list(runs) == ["ops", "dol-symm", "col", "local"]
+    assert notes == ["the simulation of dol-asymm is left out: the loss is inf"]
+
+
+def test_they_are_computed_beside_the_lab(problem):
+    delivered: list[list[ReferenceCurve]] = []
+    done = threading.Event()
+
+    def deliver(curves: list[ReferenceCurve]) -> None:
+        delivered.append(curves)
+        done.set()
+
+    beside = References(problem, deliver)
+    assert done.wait(PATIENCE)
+    assert [curve.algorithm for curve in delivered[0]] == list(BY_NAME)
+    assert beside.notes() == []
+    beside.close()
