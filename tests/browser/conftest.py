@@ -15,10 +15,11 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 START_SECONDS = 60.0
-PATIENCE_MS = 30_000
+PATIENCE_MS = 60_000
+expect.set_options(timeout=PATIENCE_MS)
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 _FLAGS = (
     "--no-sandbox",
@@ -48,7 +49,8 @@ class Served:
             text=True,
             env=os.environ | {"PYTHONUNBUFFERED": "1", "OPENBLAS_NUM_THREADS": "1"},
         )
-        threading.Thread(target=self._listen, daemon=True).start()
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._listener.start()
         self.url = self.wait_for(r"Open (http://\S+)")
 
     def wait_for(self, pattern: str, seconds: float = START_SECONDS) -> str:
@@ -83,13 +85,16 @@ class Served:
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()
+        # At the end of what the command says the listener ends, and closes the pipe.
+        self._listener.join(START_SECONDS)
 
     def _listen(self) -> None:
         assert self.process.stdout is not None
-        for line in self.process.stdout:
-            with self._said:
-                self._lines.append(line)
-                self._said.notify_all()
+        with self.process.stdout as lines:
+            for line in lines:
+                with self._said:
+                    self._lines.append(line)
+                    self._said.notify_all()
 
 
 @pytest.fixture

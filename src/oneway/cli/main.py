@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import oneway
-from oneway.cli import data, demo, graph, lab, peer, reproduce, simulate, theory
+from oneway.cli import data, demo, graph, lab, peer, reproduce, runs, simulate, theory
 from oneway.cli.output import complain
 from oneway.errors import OnewayError
 
@@ -24,7 +24,7 @@ def command_line() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback(epilog="Example: oneway demo --rounds 300")(_oneway)
-    for command in (demo, simulate, peer, lab, graph, data, reproduce, theory):
+    for command in (demo, simulate, peer, lab, runs, graph, data, reproduce, theory):
         command.register(app)
     return app
 

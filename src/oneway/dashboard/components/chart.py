@@ -56,6 +56,7 @@ class Chart(Element, component="chart.js", esm=None, default_classes="ow-chart")
         log_x: bool = False,
         log_y: bool = False,
         legend: bool = True,
+        most_y: float | None = None,
     ) -> None:
         """Make an empty chart.
 
@@ -66,6 +67,7 @@ class Chart(Element, component="chart.js", esm=None, default_classes="ow-chart")
             log_x: Whether the x axis is logarithmic.
             log_y: Whether the y axis is logarithmic.
             legend: Whether there is a legend.
+            most_y: Where the y axis ends at the latest, such as 100 for %; None if anywhere.
         """
         super().__init__()
         self._legend = legend
@@ -82,6 +84,7 @@ class Chart(Element, component="chart.js", esm=None, default_classes="ow-chart")
                 "nameLocation": "end",
                 "nameTextStyle": {"align": "left", "padding": [0, 0, 4, -36]},
                 "scale": True,
+                **({} if most_y is None else {"max": most_y}),
             },
         }
         self._props["label"] = label

@@ -1,0 +1,59 @@
+"""`oneway runs`: the page of stored runs, or their list for programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from oneway.cli.output import AsJson, print_json
+from oneway.cli.page import Listen, Open, TokenFile, dashboard_extra, show_page
+from oneway.errors import StoreError
+
+_EXAMPLE = "Example: oneway runs . --listen 0"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("runs", epilog=_EXAMPLE)(runs)
+
+
+def runs(
+    folder: Annotated[
+        Path,
+        typer.Argument(
+            metavar="[FOLDER]",
+            help="Where runs, labs, demos and reproductions are stored, or folders with them.",
+            show_default="this folder",
+        ),
+    ] = Path(),
+    listen: Listen = None,
+    token_file: TokenFile = None,
+    open_browser: Open = False,
+    as_json: AsJson = False,
+) -> None:
+    """See stored runs in a browser: list and filter them, compare their curves, open one.
+
+    New runs appear by themselves. Ctrl-C ends it.
+    """
+    from oneway.dashboard.runs.shelf import Shelf, as_plain
+
+    shelf = Shelf(folder)
+    if as_json:
+        shelf.read_all()
+        found = shelf.catalogue
+        print_json(
+            {
+                "folder": str(folder),
+                "cut_short": found.cut_short,
+                "runs": [as_plain(entry) for entry in found.entries],
+            }
+        )
+        return
+    shelf.refresh()
+    if shelf.problem:
+        raise StoreError(shelf.problem)
+    with dashboard_extra():
+        from oneway.dashboard.runs.page import register as register_pages
+    show_page(lambda: register_pages(shelf), listen, token_file, open_browser, "the page of runs")

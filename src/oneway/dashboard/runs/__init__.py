@@ -1,0 +1,1 @@
+"""The page of stored runs: list them, compare their curves, open one."""

@@ -1,0 +1,80 @@
+"""The list of stored runs, to filter, sort and tick; that happens in the browser."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+from urllib.parse import urlencode
+
+from nicegui.element import Element
+from nicegui.events import GenericEventArguments
+
+from oneway.store.entry import Entry
+
+
+class RunTable(Element, component="run_table.js", default_classes="w-full"):
+    """A table whose ticked runs are in the page's address too, so that one can bookmark them."""
+
+    def __init__(
+        self, on_pick: Callable[[list[str]], Awaitable[None]], chosen: Sequence[str] = ()
+    ) -> None:
+        """Make an empty table.
+
+        Args:
+            on_pick: Called with the names of the ticked runs, in the order of ticking.
+            chosen: What is ticked at first.
+        """
+        super().__init__()
+
+        async def picked(event: GenericEventArguments) -> None:
+            names = event.args if isinstance(event.args, list) else []
+            await on_pick([name for name in names if isinstance(name, str)])
+
+        self.on("pick", picked)
+        self._props.update({"rows": [], "chosen": list(chosen)})
+
+    def show(self, entries: Sequence[Entry]) -> None:
+        """Replace the rows; filter, order and ticks stay."""
+        self._props["rows"] = [row(entry) for entry in entries]
+        self.update()
+
+    def drop(self, name: str) -> None:
+        """Untick a run."""
+        self.run_method("drop", name)
+
+
+def row(entry: Entry) -> dict[str, Any]:
+    """An entry as the table in the browser knows it; what is not known is None or empty."""
+    return {
+        "name": entry.name,
+        "href": run_link(entry.name),
+        "kind": entry.kind,
+        "algorithm": entry.algorithm,
+        "data": entry.data,
+        "model": entry.model,
+        "graph": entry.graph,
+        "nodes": entry.num_nodes,
+        "rounds": entry.num_rounds,
+        "loss": entry.average_loss,
+        "state": state_of(entry),
+        "modified": entry.modified,
+        "problem": entry.problem,
+        "comparable": entry.is_run and not entry.problem,
+    }
+
+
+def state_of(entry: Entry) -> str:
+    """Whether an entry is complete, interrupted or damaged."""
+    if entry.problem:
+        return "damaged"
+    return "complete" if entry.complete else "interrupted"
+
+
+def run_link(name: str) -> str:
+    """Where a run is opened."""
+    return f"/run?{urlencode({'name': name})}"
+
+
+def comparison_link(names: Sequence[str]) -> str:
+    """Where runs are compared."""
+    return f"/?{urlencode([('run', name) for name in names])}"

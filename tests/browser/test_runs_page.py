@@ -1,0 +1,199 @@
+"""The page of stored runs, in a real browser, over runs that the real commands have made."""
+
+from __future__ import annotations
+
+import csv
+import io
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from playwright.sync_api import Page, expect
+
+from oneway import metrics, store
+
+SERIES = """element => element.chart.getOption().series.map(
+    line => ({name: line.name, points: line.data.length, last: line.data.at(-1)}))"""
+
+
+def simulate(out: Path, *more: str) -> None:
+    command = [sys.executable, "-m", "oneway", "simulate", "--data", "synthetic", "--nodes", "6"]
+    given = ["--max-receivers", "2", "--rounds", "120", "--out", str(out), *more]
+    subprocess.run([*command, *given], check=True, capture_output=True, timeout=120)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three runs and a damaged one."""
+    folder = tmp_path_factory.mktemp("made") / "runs"
+    simulate(folder / "together")
+    simulate(folder / "alone", "--algorithm", "local")
+    simulate(folder / "more" / "ring", "--graph", "ring", "--algorithm", "dol-asymm")
+    shutil.copytree(folder / "together", folder / "torn")
+    (folder / "torn" / "run.json").write_text('{"format": 1, "algorithm": "op')
+    return folder
+
+
+@pytest.fixture
+def folder(made: Path, tmp_path: Path) -> Path:
+    shutil.copytree(made, tmp_path / "runs")
+    return tmp_path / "runs"
+
+
+def rows(page: Page) -> list[str]:
+    return [str(row.get_attribute("data-run")) for row in page.locator("tr[data-run]").all()]
+
+
+def test_runs_are_listed_filtered_sorted_and_a_damaged_one_has_its_reason(start, open_page, folder):
+    page = open_page(start("runs", str(folder), "--listen", "0").url)
+    expect(page.locator("tr[data-run]")).to_have_count(4)
+    torn = page.locator("tr[data-run=torn]")
+    expect(torn).to_contain_text("Damaged: Unterminated string")
+    expect(torn).to_contain_text("damaged")
+    expect(torn.get_by_role("checkbox")).to_have_count(0)
+    loss = metrics.average_loss(store.load(folder / "together"))
+    expect(page.locator("tr[data-run=together]")).to_contain_text(f"{loss:.4f}")
+
+    page.get_by_label("Filter").fill("dol-asymm RING")
+    expect(page.locator("tr[data-run]")).to_have_count(1)
+    assert rows(page) == ["more/ring"]
+    page.get_by_label("Filter").fill("nothing like this")
+    expect(page.get_by_text("No run fits the filter")).to_be_visible()
+    page.get_by_label("Filter").fill("")
+    page.get_by_label("only complete").check()
+    expect(page.locator("tr[data-run]")).to_have_count(3)
+    page.get_by_label("Method", exact=True).select_option("local")
+    expect(page.locator("tr[data-run]")).to_have_count(1)
+    page.get_by_label("Method", exact=True).select_option("")
+    page.get_by_role("button", name="Name").press("Enter")
+    expect(page.locator("th[aria-sort=ascending]")).to_contain_text("Name")
+    assert rows(page) == ["alone", "more/ring", "together"]
+    page.get_by_role("button", name="Name").press("Enter")
+    expect(page.locator("th[aria-sort=descending]")).to_contain_text("Name")
+    assert rows(page) == ["together", "more/ring", "alone"]
+
+
+def test_two_runs_are_compared_by_keyboard_bookmarked_and_exported(start, open_page, folder):
+    page = open_page(start("runs", str(folder), "--listen", "0").url)
+    expect(page.get_by_text("Tick runs in the list above")).to_be_visible()
+    page.get_by_label("Compare together").press("Space")
+    page.get_by_label("Compare alone").press("Space")
+    expect(page.locator("tr[data-final]")).to_have_count(2)
+    chart = page.locator(".ow-chart")
+    page.wait_for_function(
+        "document.querySelector('.ow-chart').chart?.getOption().series.length === 2"
+    )
+    records = {name: store.load(folder / name) for name in ("together", "alone")}
+    drawn = {line["name"]: line for line in chart.evaluate(SERIES)}
+    assert list(drawn) == list(records)
+    for name, record in records.items():
+        assert drawn[name]["points"] == 120
+        assert drawn[name]["last"] == [120, pytest.approx(metrics.average_loss(record))]
+        final = page.locator(f"tr[data-final={name}]")
+        expect(final).to_contain_text(f"{metrics.average_loss(record):.4f}")
+
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save as CSV").click()
+    assert download.value.suggested_filename == "oneway-average-loss.csv"
+    table = list(csv.DictReader(io.StringIO(Path(download.value.path()).read_text())))
+    for name, record in records.items():
+        np.testing.assert_array_equal(
+            [float(line[name]) for line in table], metrics.loss_curve(record)
+        )
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save as PNG").click()
+    assert download.value.suggested_filename == "oneway-average-loss.png"
+    picture = Path(download.value.path()).read_bytes()
+    assert picture.startswith(b"\x89PNG")
+    assert len(picture) > 5_000
+
+    assert page.url.endswith("/?run=together&run=alone")
+    page.reload()
+    expect(page.locator("tr[data-final]")).to_have_count(2)
+    expect(page.get_by_label("Compare alone")).to_be_checked()
+    page.get_by_role("button", name="Accuracy").click()
+    page.wait_for_function(
+        "document.querySelector('.ow-chart').chart?.getOption().yAxis[0].name.includes('%')"
+    )
+    assert chart.evaluate(SERIES)[1]["last"][1] == pytest.approx(
+        100 * (metrics.accuracy(records["alone"]) or 0)
+    )
+    page.get_by_role("button", name="Remove together").click()
+    expect(page.locator("tr[data-final]")).to_have_count(1)
+    assert page.url.endswith("/?run=alone")
+    page.get_by_role("button", name="Clear selection").click()
+    expect(page.get_by_text("Tick runs in the list above")).to_be_visible()
+
+
+def test_a_run_is_opened_with_its_config_and_graph(start, open_page, folder):
+    page = open_page(start("runs", str(folder), "--listen", "0").url)
+    page.get_by_role("link", name="together").click()
+    record = store.load(folder / "together")
+    loss = page.locator("[data-stat=loss]")
+    expect(loss).to_contain_text(f"{metrics.average_loss(record):.4f}")
+    expect(page.get_by_text("ops, Online Push-Sum")).to_be_visible()
+    expect(page.get_by_text(record.versions["numpy"], exact=True)).to_be_visible()
+    expect(page.locator("[data-peer]")).to_have_count(6)
+    expect(page.get_by_text("its checksum is the run's")).to_be_visible()
+    page.locator("[data-peer='0']").press("Enter")
+    expect(page.get_by_text("Node 0 sends to")).to_be_visible()
+    page.get_by_text("As stored in run.json").click()
+    expect(page.get_by_text('"max_receivers": 2')).to_be_visible()
+    page.get_by_role("link", name="All runs").click()
+    page.get_by_role("link", name="torn").click()
+    expect(page.get_by_text("Unterminated string")).to_be_visible()
+    page.get_by_role("link", name="All runs").click()
+    page.get_by_role("link", name="alone").click()
+    expect(page.get_by_text("This method needs no graph")).to_be_visible()
+
+
+def test_only_what_was_found_can_be_opened(start, open_page, folder):
+    url = start("runs", str(folder / "more"), "--listen", "0").url
+    page = open_page(f"{url}run?name=../together")
+    expect(page.get_by_text("there is no stored run '../together'")).to_be_visible()
+    page.goto(f"{url}?run=../together&run=ring")
+    expect(page.get_by_text("there is no stored run '../together'")).to_be_visible()
+    expect(page.locator("tr[data-final=ring]")).to_be_visible()
+    assert page.request.get(f"{url}report?name=../together").status == 404
+    assert page.request.get(f"{url}report?name=ring").status == 404
+
+
+def test_an_empty_folder_says_what_to_do_and_a_new_run_appears_by_itself(
+    start, open_page, folder, tmp_path
+):
+    (tmp_path / "empty").mkdir()
+    page = open_page(start("runs", "empty", "--listen", "0").url, width=390, dark=True)
+    expect(page.get_by_text("oneway simulate --data synthetic --out empty/first")).to_be_visible()
+    shutil.copytree(folder / "alone", tmp_path / "empty" / "new")
+    expect(page.locator("tr[data-run=new]")).to_be_visible()
+    expect(page.get_by_text("oneway simulate --data synthetic")).to_be_hidden()
+    wide = page.evaluate("document.documentElement.scrollWidth")
+    assert wide <= 390
+    shutil.rmtree(tmp_path / "empty" / "new")
+    expect(page.get_by_text("oneway simulate --data synthetic")).to_be_visible()
+
+
+def test_ctrl_c_ends_it_quietly(start, folder):
+    served = start("runs", str(folder), "--listen", "0")
+    assert served.interrupt() == 0
+    assert served.output == f"Open {served.url} in a browser; Ctrl-C ends it.\n"
+
+
+def test_a_report_is_served_without_any_right_to_run_scripts(start, open_page, tmp_path):
+    store_like = tmp_path / "again"
+    (store_like / "cells").mkdir(parents=True)
+    (store_like / "panels").mkdir()
+    (store_like / "report.html").write_text("<h1>Claims</h1><script>document.title='x'</script>")
+    lines = ["curve,iteration,mean,standard_deviation,seeds", "ops,1,0.7,0,2", "ops,2,0.6,0,2"]
+    (store_like / "panels" / "local-susy.csv").write_text("\n".join(lines))
+    url = start("runs", str(tmp_path), "--listen", "0").url
+    page = open_page(f"{url}run?name=again")
+    expect(page.get_by_role("heading", name="local-susy")).to_be_visible()
+    expect(page.get_by_text("0.6000")).to_be_visible()
+    answer = page.request.get(f"{url}report?name=again")
+    assert answer.text().startswith("<h1>Claims</h1>")
+    assert "sandbox" in answer.headers["content-security-policy"]
+    assert "script-src" not in answer.headers["content-security-policy"]
