@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,16 +14,21 @@ import typer
 from oneway.cli import flags
 from oneway.cli.flags import setting
 from oneway.cli.output import AsJson, note, print_json, print_table, require_writable
+from oneway.cli.page import DEFAULT_PORT
 from oneway.errors import ConfigError
 
 if TYPE_CHECKING:
     from oneway.experiments.settings import Settings
     from oneway.lab.lab import Lab
     from oneway.lab.problem import Problem
+    from oneway.lab.result import Result
 
 DEFAULT_NODES = 8
 DEFAULT_RECEIVERS = 3
 DEFAULT_SAMPLES = 500
+WATCHED_SAMPLES = 6000
+"""With a page there is somebody to watch, for two minutes at the usual rate."""
+
 _EXAMPLE = "Example: oneway lab --data synthetic --nodes 3 --samples 50 --loss 0.2"
 
 
@@ -51,7 +56,8 @@ def lab(
         setting("Data", "COLUMN", "", "The values of this column with the most rows are peers."),
     ] = None,
     samples: Annotated[
-        int | None, setting("Data", "N", "500", "At most so many samples for each peer.")
+        int | None,
+        setting("Data", "N", "500, 6000 with a page", "At most so many samples for each peer."),
     ] = None,
     model: flags.Model = None,
     learning_rate: Annotated[
@@ -71,8 +77,25 @@ def lab(
     seed: flags.Seed = None,
     out: Annotated[
         Path | None,
-        setting("Run", "FOLDER", "", "Leave the peers' folders and result.json there."),
+        setting("Run", "FOLDER", "", "Leave the peers' folders, runs and result.json there."),
     ] = None,
+    dashboard: Annotated[
+        bool,
+        flags.switch("Page", "--dashboard", "Watch and break the peers in a browser, to Ctrl-C."),
+    ] = False,
+    listen: Annotated[
+        str | None,
+        setting(
+            "Page", "[HOST:]PORT", f"127.0.0.1:{DEFAULT_PORT}", "Where; port 0 is any free one."
+        ),
+    ] = None,
+    token_file: Annotated[
+        Path | None,
+        setting("Page", "FILE", "", "Who opens the page must show what this file holds."),
+    ] = None,
+    open_browser: Annotated[
+        bool, flags.switch("Page", "--open", "Open the page in a browser.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Run real peers on this machine: a process each, its own keys and samples, one-way trust.
@@ -81,8 +104,8 @@ def lab(
     is missing), and the loss is compared with the simulator's. Ctrl-C ends the learning early,
     a second one everything at once.
     """
+    from oneway.cli.lab_page import lab_page, wait_for_interrupt
     from oneway.experiments.settings import read_settings
-    from oneway.lab.display import result_sentences, result_table
     from oneway.lab.faults import parse_seconds
     from oneway.lab.run import Conditions, run_lab
 
@@ -111,31 +134,45 @@ def lab(
     )
     if out is not None:
         require_writable(out)
-    problem = _problem(settings)
+    if not dashboard and (listen is not None or token_file is not None or open_browser):
+        raise ConfigError("--listen, --token-file and --open are for the page; add --dashboard")
+    problem = _problem(settings, WATCHED_SAMPLES if dashboard else DEFAULT_SAMPLES)
+    watched = lab_page(listen, token_file, open_browser) if dashboard else nullcontext()
     try:
-        with _folder(out) as folder, _screen() as show:
-            result = run_lab(folder, problem, conditions, show)
+        with _folder(out) as folder, watched as server:
+            desk = None if server is None else server.desk
+            with _screen() as show:
+                result = run_lab(folder, problem, conditions, show, desk=desk, stay=dashboard)
             if out is not None:
                 result.write(out)
+            _tell(result, out, as_json=as_json)
+            if desk is not None and desk.finished_by_command:
+                wait_for_interrupt()
     except KeyboardInterrupt:
         note("Interrupted: all peers were stopped, nothing was audited.")
         raise typer.Exit(130) from None
-    if as_json:
-        print_json(result.as_dict())
-    else:
-        print_table(result_table(result))
-        for sentence in result_sentences(result):
-            typer.echo(sentence)
-        if out is not None:
-            note(f"Peers and result.json: {out}")
     if not result.audit.is_exact:
         raise typer.Exit(1)
-    if not result.complete:
+    # With a page there is no other end.
+    if not result.complete and not dashboard:
         note("Interrupted: this is what was learned until then.")
         raise typer.Exit(130)
 
 
-def _problem(settings: Settings) -> Problem:
+def _tell(result: Result, out: Path | None, *, as_json: bool) -> None:
+    from oneway.lab.display import result_sentences, result_table
+
+    if as_json:
+        print_json(result.as_dict())
+        return
+    print_table(result_table(result))
+    for sentence in result_sentences(result):
+        typer.echo(sentence)
+    if out is not None:
+        note(f"Peers, runs and result.json: {out}; see them with: oneway runs {out}")
+
+
+def _problem(settings: Settings, default_samples: int) -> Problem:
     """Load the data, make the graph, deal.
 
     Raises:
@@ -148,7 +185,7 @@ def _problem(settings: Settings) -> Problem:
 
     nodes = settings.nodes or DEFAULT_NODES
     receivers = settings.max_receivers or max(1, min(DEFAULT_RECEIVERS, nodes - 1))
-    samples = settings.rounds or DEFAULT_SAMPLES
+    samples = settings.rounds or default_samples
     graph = chosen_graph(replace(settings, max_receivers=receivers), nodes)
     table = read_table(
         settings.data,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Callable
 
 from nicegui import ui
 
@@ -13,7 +14,14 @@ from oneway.dashboard.lab.watcher import LabWatcher
 from oneway.dashboard.server import serve
 
 
-def serve_lab(listener: socket.socket, host: str, token: str, lab_url: str, lab_token: str) -> None:
+def serve_lab(
+    listener: socket.socket,
+    host: str,
+    token: str,
+    lab_url: str,
+    lab_token: str,
+    ready: Callable[[], None] = lambda: None,
+) -> None:
     """Serve the page of a lab for as long as the lab's process runs.
 
     Args:
@@ -22,6 +30,7 @@ def serve_lab(listener: socket.socket, host: str, token: str, lab_url: str, lab_
         token: What everybody has to show; empty for none.
         lab_url: The lab's API.
         lab_token: What the lab wants to be shown.
+        ready: Called once the page can be opened.
     """
     watcher = LabWatcher(LabClient(lab_url, lab_token))
 
@@ -34,4 +43,12 @@ def serve_lab(listener: socket.socket, host: str, token: str, lab_url: str, lab_
         async with watcher.client:
             await watcher.watch()
 
-    serve(register, listener, host, token=token, beside=watch, parent=os.getppid())
+    serve(
+        register,
+        listener,
+        host,
+        token=token,
+        ready=ready,
+        beside=watch,
+        parent=os.getppid(),
+    )

@@ -29,6 +29,9 @@ def mass_note(mass: MassView) -> tuple[str, Mark]:
     if mass.brought == 0:
         return "nobody has brought mass yet", ""
     held, moving = mass.held / MASS_UNITS, mass.in_flight / MASS_UNITS
+    if moving < 0.0:
+        # A receiver was looked at later than its sender.
+        return "\u2713 exact to the unit", "good"
     return f"\u2713 exact to the unit: {held:.4f} held + {moving:.4f} on the way", "good"
 
 

@@ -1,0 +1,157 @@
+"""What the page of a lab costs: processor and memory of its process, and the peers' pace.
+
+32 peers push, first without a page, then with the page open in a browser, then without again; all
+in one run. The page's process should take at most a quarter of a core, and its memory should not
+grow. The browser is told apart: it runs where somebody looks.
+
+    python benchmarks/page.py [PEERS] [SECONDS]
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+from playwright.sync_api import sync_playwright
+
+PEERS = int(sys.argv[1]) if len(sys.argv) > 1 else 32
+SECONDS = float(sys.argv[2]) if len(sys.argv) > 2 else 60.0
+RATE = 5.0
+"""Samples per second of each peer: what two cores manage with 32 of them."""
+
+WARM_UP_SECONDS = 20.0
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+@contextmanager
+def lab(folder: Path, *more: str):
+    """A lab as a process that has been learning for a while; yields it with what it said."""
+    arguments = ["--nodes", str(PEERS), "--data", "synthetic", "--samples", "20000"]
+    said = folder.with_suffix(".log")
+    with said.open("w") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "oneway", "lab", *arguments, "--rate", str(RATE)]
+            + ["--out", str(folder), *more],
+            stdout=log,
+            stderr=log,
+        )
+    try:
+        while statuses(folder)[0] < PEERS:
+            if process.poll() is not None:
+                raise SystemExit(said.read_text())
+            time.sleep(0.5)
+        yield process, said
+    finally:
+        # Twice: there is nothing to audit here.
+        for _ in range(2):
+            process.send_signal(signal.SIGINT)
+            time.sleep(0.5)
+        process.wait(120)
+
+
+def statuses(folder: Path) -> tuple[int, int, int]:
+    """How many peers say something, and what they have learned from and sent in all."""
+    found = [json.loads(path.read_bytes()) for path in folder.glob("*/status.json")]
+    return (
+        len(found),
+        sum(status["samples"] for status in found),
+        sum(status["frames_out"] for status in found),
+    )
+
+
+def children_of(process: int) -> list[int]:
+    """The processes that a process started."""
+    listed = Path(f"/proc/{process}/task/{process}/children").read_text()
+    return [int(child) for child in listed.split()]
+
+
+def page_process(process: int) -> int:
+    """The page's process: the child that multiprocessing spawned."""
+    for child in children_of(process):
+        if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes():
+            return child
+    raise SystemExit("there is no process of the page")
+
+
+def cpu_seconds(process: int) -> float:
+    """Processor time of a process so far."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS
+
+
+def megabytes(process: int) -> float:
+    """Resident memory of a process."""
+    status = Path(f"/proc/{process}/status").read_text()
+    found = re.search(r"VmRSS:\s+(\d+) kB", status)
+    assert found
+    return int(found[1]) / 1024
+
+
+def pace(folder: Path, seconds: float) -> tuple[float, float]:
+    """Samples and messages per second of all peers."""
+    _, samples, messages = statuses(folder)
+    began = time.monotonic()
+    time.sleep(seconds)
+    _, more_samples, more_messages = statuses(folder)
+    took = time.monotonic() - began
+    return (more_samples - samples) / took, (more_messages - messages) / took
+
+
+def without_page(folder: Path) -> tuple[float, float]:
+    """The peers' pace when nobody looks."""
+    with lab(folder):
+        time.sleep(WARM_UP_SECONDS)
+        return pace(folder, SECONDS)
+
+
+def with_page(folder: Path) -> tuple[float, float]:
+    """The peers' pace when somebody looks; prints what the page costs."""
+    with lab(folder, "--dashboard", "--listen", "0") as (process, said), sync_playwright() as play:
+        url = re.search(r"Open (http://\S+)", said.read_text())
+        assert url
+        browser = play.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
+        )
+        page = browser.new_page(viewport={"width": 1280, "height": 900})
+        page.goto(url[1])
+        page.wait_for_selector("[data-peer]")
+        time.sleep(WARM_UP_SECONDS)
+        child = page_process(process.pid)
+        cpu, lab_cpu, memory = cpu_seconds(child), cpu_seconds(process.pid), megabytes(child)
+        found = pace(folder, SECONDS)
+        used = (cpu_seconds(child) - cpu) / SECONDS
+        print(f"the page's process   {used:6.1%} of a core (at most 25%)")
+        print(f"the lab itself       {(cpu_seconds(process.pid) - lab_cpu) / SECONDS:6.1%}")
+        print(f"memory of the page   {memory:6.1f} MB, {SECONDS:g} s later {megabytes(child):.1f}")
+        browser.close()
+    return found
+
+
+def main() -> None:
+    """Compare."""
+    print(f"{PEERS} peers, {RATE:g} samples per second each, {SECONDS:g} s each time")
+    with tempfile.TemporaryDirectory() as folder:
+        before = without_page(Path(folder) / "before")
+        during = with_page(Path(folder) / "during")
+        after = without_page(Path(folder) / "after")
+    for name, (samples, messages) in (
+        ("without page", before),
+        ("with page", during),
+        ("without page", after),
+    ):
+        print(f"{name:20} {samples:6.1f} samples/s {messages:8.1f} messages/s")
+    mean = (before[1] + after[1]) / 2
+    print(f"messages with the page / without: {during[1] / mean:.2f}")
+
+
+if __name__ == "__main__":
+    main()

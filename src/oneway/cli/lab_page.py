@@ -1,0 +1,80 @@
+"""The page of a lab: a process of its own, so that whoever looks does not slow the lab down."""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from oneway.cli.output import note
+from oneway.cli.page import announce, dashboard_extra, page_place
+from oneway.errors import OnewayError
+
+if TYPE_CHECKING:
+    from multiprocessing.synchronize import Event
+
+    from oneway.cli.page import Place
+    from oneway.lab.api import LabServer
+
+START_SECONDS = 60.0
+STOP_SECONDS = 5.0
+
+
+@contextmanager
+def lab_page(
+    listen: str | None, token_file: Path | None, open_browser: bool
+) -> Iterator[LabServer]:
+    """Serve the page of a lab while the block runs; yields the desk for `run_lab`.
+
+    Raises:
+        ConfigError: If the address is none, the token is missing or poor, or cannot be read.
+        TransportError: If that cannot be listened on; names a port that is free.
+        MissingExtraError: If the extra `dashboard` is not installed.
+    """
+    with dashboard_extra():
+        import nicegui  # noqa: F401
+
+        from oneway.lab.api import open_desk
+    with page_place(listen, token_file, "the page of the lab") as place, open_desk() as server:
+        # A fresh interpreter: threads and locks of this one are none of its business.
+        fresh = multiprocessing.get_context("spawn")
+        ready = fresh.Event()
+        page = fresh.Process(
+            target=_serve, args=(place, server.url, server.token, ready), name="page", daemon=True
+        )
+        page.start()
+        try:
+            if not ready.wait(START_SECONDS) or not page.is_alive():
+                raise OnewayError("the page did not start; run the lab without --dashboard")
+            announce(place, open_browser)
+            yield server
+        finally:
+            page.terminate()
+            page.join(STOP_SECONDS)
+            if page.is_alive():
+                page.kill()
+
+
+def wait_for_interrupt() -> None:
+    """Leave the page as it is until Ctrl-C."""
+    note("The page stays until Ctrl-C.")
+    enough = threading.Event()
+    before = signal.signal(signal.SIGINT, lambda *_: enough.set())
+    try:
+        while not enough.wait(1.0):
+            pass
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _serve(place: Place, lab_url: str, lab_token: str, ready: Event) -> None:
+    """What the page's process does."""
+    from oneway.dashboard.lab.site import serve_lab
+
+    # Ctrl-C is for the lab, which still has to let everything arrive and to show its audit.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    serve_lab(place.listener, place.host, place.token, lab_url, lab_token, ready.set)

@@ -1,0 +1,145 @@
+"""The page of a lab, in a real browser, over real processes."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.sync_api import Page, expect
+
+NODES = 6
+LAB = (
+    "lab",
+    "--dashboard",
+    "--listen",
+    "0",
+    "--data",
+    "synthetic",
+    "--samples",
+    "4000",
+    "--rate",
+    "25",
+)
+GREY = "rgb(138, 146, 155)"
+
+_CURVES = """() => [...document.querySelectorAll(".ow-chart")]
+  .flatMap((element) => element.chart?.getOption().series ?? [])
+  .filter((line) => /^peer\\d+$/.test(line.name) && line.data.length >= 3)
+  .map((line) => [line.name, line.data[0][1], line.data.at(-1)[1]])"""
+
+
+def open_lab(start, open_page, *more: str, **how: object) -> Page:
+    served = start(*LAB, "--nodes", str(NODES), *more)
+    page = open_page(served.url, **how)
+    expect(page.locator("[data-peer]")).to_have_count(NODES)
+    expect(mass(page)).to_have_class(re.compile("good"))
+    return page
+
+
+def mass(page: Page):
+    return page.locator("[data-stat=mass]")
+
+
+def node(page: Page, name: str):
+    return page.locator(f"[data-peer='{name}']")
+
+
+def samples_of(page: Page, name: str) -> int:
+    found = re.search(r"([\d,]+) samples", node(page, name).get_attribute("aria-label") or "")
+    assert found, "the peer says how many samples it has learned from"
+    return int(found[1].replace(",", ""))
+
+
+def one_way_edge(page: Page) -> tuple[str, str]:
+    name = page.locator("[data-edge][data-kind='one-way']").first.get_attribute("data-edge")
+    sender, _, receiver = (name or "").partition(">")
+    return sender, receiver
+
+
+def test_six_peers_learn_one_is_killed_no_mass_is_lost_and_it_learns_again(start, open_page):
+    page = open_lab(start, open_page)
+    expect(mass(page).locator(".value")).to_have_text("6")
+    page.wait_for_function(f"() => ({_CURVES})().length === {NODES}")
+    page.wait_for_function(f"() => ({_CURVES})().every(([, first, last]) => last < first)")
+
+    node(page, "peer2").focus()
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="kill -9 peer2").click()
+    expect(node(page, "peer2")).to_have_attribute("data-state", "down")
+    fill = node(page, "peer2").locator(".disc").evaluate("disc => getComputedStyle(disc).fill")
+    page.wait_for_function(
+        "() => getComputedStyle(document.querySelector(\"[data-peer='peer2'] .disc\")).fill"
+        f" === '{GREY}'"
+    )
+    assert fill
+    expect(page.locator("[data-stat=peers]")).to_contain_text("5 of 6")
+    expect(page.get_by_role("log")).to_contain_text("peer2 was killed")
+    expect(mass(page)).to_have_class(re.compile("good"))
+    expect(mass(page).locator(".value")).to_have_text("6")
+
+    before = samples_of(page, "peer2")
+    page.get_by_role("button", name="Restart peer2").click()
+    expect(node(page, "peer2")).to_have_attribute("data-state", "up")
+    page.wait_for_function(
+        """([name, before]) => {
+          const said = document.querySelector(`[data-peer='${name}']`).getAttribute("aria-label");
+          return Number(said.match(/([\\d,]+) samples/)[1].replaceAll(",", "")) > before + 20;
+        }""",
+        arg=["peer2", before],
+    )
+    expect(mass(page)).to_have_class(re.compile("good"))
+    expect(mass(page).locator(".value")).to_have_text("6")
+
+
+def test_trust_lines_loss_and_newcomers_can_be_changed(start, open_page):
+    page = open_lab(start, open_page)
+    sender, receiver = one_way_edge(page)
+    edge = page.locator(f"[data-edge='{sender}>{receiver}']")
+
+    node(page, sender).click()
+    page.get_by_role("button", name=f"Cut the line to {receiver}").click()
+    expect(edge).to_have_class(re.compile(r"\bcut\b"))
+    page.get_by_role("button", name=f"Heal the line to {receiver}").click()
+    expect(edge).not_to_have_class(re.compile(r"\bcut\b"))
+    page.get_by_role("button", name=f"{sender} no longer sends to {receiver}").click()
+    expect(edge).to_have_count(0)
+    expect(page.get_by_role("log")).to_contain_text(f"{sender} no longer sends to {receiver}")
+
+    field = page.get_by_label("Messages lost")
+    field.fill("many")
+    field.press("Enter")
+    expect(page.get_by_text("a number, such as 20")).to_be_visible()
+    field.fill("20")
+    field.press("Enter")
+    expect(page.locator("[data-stat=messages]")).to_contain_text("20% lost on purpose")
+
+    page.get_by_role("button", name="Add a peer").click()
+    page.get_by_role("button", name="Add", exact=True).click()
+    expect(page.locator("[data-peer]")).to_have_count(NODES + 1)
+    expect(mass(page).locator(".value")).to_have_text(str(NODES + 1))
+    expect(mass(page)).to_have_class(re.compile("good"))
+
+
+def test_a_lab_is_finished_from_the_page_and_its_audit_is_shown(start, open_page):
+    served = start(*LAB, "--nodes", "3", "--out", "kept")
+    page = open_page(served.url)
+    expect(mass(page).locator(".value")).to_have_text("3")
+    page.get_by_role("button", name="Finish and audit").click()
+    expect(page.locator("[data-result]")).to_contain_text("exact", timeout=60_000)
+    expect(page.get_by_role("button", name="Add a peer")).to_be_disabled()
+    assert served.interrupt() == 0
+    assert "exact" in served.output
+
+
+def test_a_page_says_when_its_lab_is_gone(start, open_page):
+    served = start(*LAB, "--nodes", "3")
+    page = open_page(served.url)
+    expect(page.locator("[data-peer]")).to_have_count(3)
+    served.process.kill()
+    expect(page.get_by_text(re.compile("Connection lost|does not answer")).first).to_be_visible()
+
+
+def test_on_a_phone_nothing_is_wider_than_the_screen(start, open_page):
+    page = open_lab(start, open_page, width=390, dark=True)
+    node(page, "peer1").click()
+    expect(page.get_by_role("button", name="kill -9 peer1")).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
