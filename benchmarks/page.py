@@ -29,18 +29,19 @@ RATE = 5.0
 """Samples per second of each peer: what two cores manage with 32 of them."""
 
 WARM_UP_SECONDS = 20.0
+PATIENCE_MS = 120_000
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @contextmanager
 def lab(folder: Path, *more: str):
     """A lab as a process that has been learning for a while; yields it with what it said."""
-    arguments = ["--nodes", str(PEERS), "--data", "synthetic", "--samples", "20000"]
+    sizes = ["--nodes", str(PEERS), "--samples", "20000", "--rate", str(RATE)]
+    arguments = ["lab", "--data", "synthetic", *sizes, "--out", str(folder), *more]
     said = folder.with_suffix(".log")
     with said.open("w") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "oneway", "lab", *arguments, "--rate", str(RATE)]
-            + ["--out", str(folder), *more],
+            [sys.executable, "-m", "oneway", *arguments],
             stdout=log,
             stderr=log,
         )
@@ -122,6 +123,7 @@ def with_page(folder: Path) -> tuple[float, float]:
             executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
         )
         page = browser.new_page(viewport={"width": 1280, "height": 900})
+        page.set_default_timeout(PATIENCE_MS)
         page.goto(url[1])
         page.wait_for_selector("[data-peer]")
         time.sleep(WARM_UP_SECONDS)

@@ -8,9 +8,13 @@ import signal
 import sys
 import threading
 import time
+from contextlib import suppress
+from pathlib import Path
 
 WATCH_SECONDS = 0.5
 GRACE_SECONDS = 10.0
+NICENESS = 10
+"""Peers may take all there is, and the lab and its page still get their turn."""
 
 
 def main(lab: int, arguments: list[str]) -> None:
@@ -20,10 +24,19 @@ def main(lab: int, arguments: list[str]) -> None:
         lab: The id of the process that started this one.
         arguments: As they are typed after `oneway`.
     """
+    _be_nice()
     threading.Thread(target=_outlive_nobody, args=(lab,), name="watch the lab", daemon=True).start()
     sys.argv = ["oneway", *arguments]
     # The command line is above the lab: to start it is fine, to import it is not.
     runpy.run_module("oneway", run_name="__main__")
+
+
+def _be_nice() -> None:
+    os.nice(NICENESS)
+    # Linux shares the processor between sessions first, and a peer is one of its own: to be nice
+    # within it alone would be nothing.
+    with suppress(OSError):
+        Path("/proc/self/autogroup").write_text(str(NICENESS))
 
 
 def _outlive_nobody(lab: int) -> None:
