@@ -6,10 +6,10 @@ LAB := $(VENV)/.lab
 DEV := $(VENV)/.dev
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable
 
-.PHONY: demo test check lint fuzz bench browser screenshots clean help
+.PHONY: demo lab test check lint fuzz bench browser screenshots clean help
 
 help: ## Say what there is to make
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 13
 
 $(LAB): pyproject.toml
 	@echo "Setting up $(VENV): the first time takes a minute or two."
@@ -23,6 +23,9 @@ $(DEV): $(LAB)
 
 demo: $(LAB) ## Five methods on real flights over a one-way graph; writes oneway-demo/
 	$(BIN)/oneway demo
+
+lab: $(LAB) ## Eight real peers to watch and to break, on a page
+	$(BIN)/oneway lab --dashboard
 
 test: export OPENBLAS_NUM_THREADS := 1 # two workers share two cores
 test: $(DEV) browser ## All tests

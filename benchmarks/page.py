@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from playwright.sync_api import sync_playwright
@@ -97,24 +98,37 @@ def megabytes(process: int) -> float:
     return int(found[1]) / 1024
 
 
-def pace(folder: Path, seconds: float) -> tuple[float, float]:
-    """Samples and messages per second of all peers."""
+@dataclass(frozen=True)
+class Pace:
+    """What a lab did in a while: samples and messages per second, and its share of a core."""
+
+    samples: float
+    messages: float
+    lab_cpu: float
+
+
+def pace(folder: Path, process: int) -> Pace:
+    """Watch the peers for a while."""
     _, samples, messages = statuses(folder)
-    began = time.monotonic()
-    time.sleep(seconds)
+    began, cpu = time.monotonic(), cpu_seconds(process)
+    time.sleep(SECONDS)
     _, more_samples, more_messages = statuses(folder)
     took = time.monotonic() - began
-    return (more_samples - samples) / took, (more_messages - messages) / took
+    return Pace(
+        (more_samples - samples) / took,
+        (more_messages - messages) / took,
+        (cpu_seconds(process) - cpu) / took,
+    )
 
 
-def without_page(folder: Path) -> tuple[float, float]:
+def without_page(folder: Path) -> Pace:
     """The peers' pace when nobody looks."""
-    with lab(folder):
+    with lab(folder) as (process, _):
         time.sleep(WARM_UP_SECONDS)
-        return pace(folder, SECONDS)
+        return pace(folder, process.pid)
 
 
-def with_page(folder: Path) -> tuple[float, float]:
+def with_page(folder: Path) -> Pace:
     """The peers' pace when somebody looks; prints what the page costs."""
     with lab(folder, "--dashboard", "--listen", "0") as (process, said), sync_playwright() as play:
         url = re.search(r"Open (http://\S+)", said.read_text())
@@ -128,13 +142,17 @@ def with_page(folder: Path) -> tuple[float, float]:
         page.wait_for_selector("[data-peer]")
         time.sleep(WARM_UP_SECONDS)
         child = page_process(process.pid)
-        cpu, lab_cpu, memory = cpu_seconds(child), cpu_seconds(process.pid), megabytes(child)
-        found = pace(folder, SECONDS)
-        used = (cpu_seconds(child) - cpu) / SECONDS
-        print(f"the page's process   {used:6.1%} of a core (at most 25%)")
-        print(f"the lab itself       {(cpu_seconds(process.pid) - lab_cpu) / SECONDS:6.1%}")
-        print(f"memory of the page   {memory:6.1f} MB, {SECONDS:g} s later {megabytes(child):.1f}")
+        memory = [megabytes(child)]
+        began, cpu = time.monotonic(), cpu_seconds(child)
+        found = pace(folder, process.pid)
+        used = (cpu_seconds(child) - cpu) / (time.monotonic() - began)
+        memory.append(megabytes(child))
+        pace(folder, process.pid)
+        memory.append(megabytes(child))
         browser.close()
+    print(f"the page's process takes {used:.1%} of a core (at most 25%)")
+    in_turn = ", ".join(f"{size:.1f}" for size in memory)
+    print(f"its memory: {in_turn} MB, {SECONDS:g} s apart")
     return found
 
 
@@ -145,14 +163,13 @@ def main() -> None:
         before = without_page(Path(folder) / "before")
         during = with_page(Path(folder) / "during")
         after = without_page(Path(folder) / "after")
-    for name, (samples, messages) in (
-        ("without page", before),
-        ("with page", during),
-        ("without page", after),
-    ):
-        print(f"{name:20} {samples:6.1f} samples/s {messages:8.1f} messages/s")
-    mean = (before[1] + after[1]) / 2
-    print(f"messages with the page / without: {during[1] / mean:.2f}")
+    for name, found in (("without page", before), ("with page", during), ("without page", after)):
+        print(
+            f"{name:14} {found.samples:6.1f} samples/s {found.messages:8.1f} messages/s, "
+            f"the lab itself {found.lab_cpu:.1%} of a core"
+        )
+    mean = (before.messages + after.messages) / 2
+    print(f"messages with the page / without: {during.messages / mean:.2f}")
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from oneway.errors import ConfigError
+from oneway.lab.flow import dead_ends, flow_sentence
 from oneway.lab.lab import Lab
 from oneway.lab.wiring import Wiring
 from oneway.peer.identity.card import check_name
@@ -50,6 +51,7 @@ class Commands:
         self._rng = rng
         self._touched = touched
         self._wiring = Wiring()
+        self._dead_ends: list[tuple[str, ...]] = []
         self._dealt = set(np.unique(lab.problem.stream.rows).tolist()) - {-1}
 
     def carry_out(self, command: Command) -> str:
@@ -59,6 +61,11 @@ class Commands:
             OnewayError: If it cannot be done; says why.
         """
         self._wiring.follow(self._lab.members)
+        said = self._do(command)
+        self._note_flow()
+        return said
+
+    def _do(self, command: Command) -> str:
         match command:
             case Kill(name):
                 return self._kill(self._peer(name))
@@ -79,6 +86,15 @@ class Commands:
             case Finish():
                 self.finishing = True
                 return "the lab is finishing"
+
+    def _note_flow(self) -> None:
+        """Say where mass gathers from now on, if that has changed."""
+        self._wiring.follow(self._lab.members)
+        edges = [edge for edge in self._wiring.edges if not self._wiring.is_cut(*edge)]
+        ends = dead_ends(map(self._name, self._lab.running()), edges)
+        if ends != self._dead_ends:
+            self._dead_ends = ends
+            self._lab.note(flow_sentence(ends))
 
     def _kill(self, peer: int) -> str:
         if peer not in self._lab.running():

@@ -117,7 +117,8 @@ export default {
     },
     radius(node) {
       const full = this.nodes.length > 40 ? 13 : this.nodes.length > 16 ? 22 : 30;
-      return Math.min(2 * full, Math.max(0.35 * full, full * Math.sqrt(node.mass))); // area is mass
+      const least = node.state === "down" ? 0.6 : 0.35; // the cross must be seen
+      return Math.min(2 * full, Math.max(least * full, full * Math.sqrt(node.mass))); // area is mass
     },
     bend(from, to, mutual) {
       const [a, b] = [this.place(from), this.place(to)];

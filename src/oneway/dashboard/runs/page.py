@@ -54,7 +54,8 @@ def register(shelf: Shelf) -> None:
 def _list_page(shelf: Shelf, asked: list[str]) -> None:
     with page_frame("Stored runs") as beside:
         with beside:
-            ui.label(str(shelf.folder.resolve())).classes("ow-soft ow-mono")
+            where = shelf.folder.resolve()
+            ui.label(where.name or str(where)).classes("ow-soft ow-mono").tooltip(str(where))
         with card("Runs"):
             said = ui.label("").classes("ow-bad").props("role=status")
             nothing = _nothing_yet(shelf.folder)

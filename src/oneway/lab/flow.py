@@ -1,0 +1,48 @@
+"""Where mass gathers: with one-way trust it flows on, and ends where nobody sends it back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import networkx as nx
+
+from oneway.lab.wiring import Edge
+from oneway.streams.nearest import listed
+
+CONNECTED = "everybody who runs reaches everybody again, so mass flows back"
+
+
+def dead_ends(peers: Iterable[str], edges: Iterable[Edge]) -> list[tuple[str, ...]]:
+    """The groups of peers that hear from others and send nothing back to them.
+
+    Args:
+        peers: Those that run.
+        edges: Who sends to whom, whether they run or not.
+
+    Returns:
+        Nothing if everybody reaches everybody.
+
+    >>> dead_ends("abc", [("a", "b"), ("b", "a"), ("b", "c")])
+    [('c',)]
+    """
+    graph = nx.DiGraph()
+    graph.add_nodes_from(peers)
+    graph.add_edges_from(edge for edge in edges if edge[0] in graph and edge[1] in graph)
+    parts = nx.condensation(graph)
+    if len(parts) <= 1:
+        return []
+    ends = (part for part in parts if parts.out_degree(part) == 0)
+    return sorted(tuple(sorted(parts.nodes[part]["members"])) for part in ends)
+
+
+def flow_sentence(ends: Sequence[tuple[str, ...]]) -> str:
+    """What dead ends mean for those who watch.
+
+    >>> flow_sentence([("c",)])
+    'mass now gathers at c: it sends to nobody else who runs and can be reached'
+    """
+    if not ends:
+        return CONNECTED
+    names = [name for end in ends for name in end]
+    whom = "it sends" if len(names) == 1 else "they send"
+    return f"mass now gathers at {listed(names)}: {whom} to nobody else who runs and can be reached"
