@@ -111,7 +111,9 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Served]]:
         served.close()
 
 
-@pytest.fixture(scope="session")
+# Not for the whole session: as long as Playwright is up, its event loop runs in this thread, and
+# tests of other modules could not run theirs.
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """Chromium without a window."""
     named = os.environ.get("ONEWAY_CHROMIUM")

@@ -8,12 +8,16 @@ import pkgutil
 import re
 import shlex
 import shutil
+import signal
 import socket
+import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from importlib import import_module
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any
 
 import pytest
@@ -44,6 +48,11 @@ def all_commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str
 
 EXIT_CODES = {("peer", "doctor"): 1}
 """The newcomer's peer is not running, which the doctor finds wrong."""
+
+PAGE_SECONDS = 30.0
+
+PAGES = {("peer", "dashboard"), ("runs",)}
+"""Their examples serve a page, and end when somebody presses Ctrl-C."""
 
 PATHS = list(all_commands(typer.main.get_command(command_line())))
 
@@ -141,6 +150,30 @@ def test_help_ends_with_an_example_that_runs(path):
     assert last_line.startswith("Example: oneway "), f"{path}: --help ends with {last_line!r}"
     example = shlex.split(last_line.removeprefix("Example: oneway "))
     assert tuple(example[: len(path)]) == path
+    if path in PAGES:
+        assert_serves_a_page(example)
+        return
     code, out, err = call(example)
     assert code == EXIT_CODES.get(path, 0), err
     assert out
+
+
+def assert_serves_a_page(example: list[str]) -> None:
+    """The command says where its page is, the page is there, and Ctrl-C ends both."""
+    command = [sys.executable, "-m", "oneway", *example]
+    with subprocess.Popen(command, stdout=PIPE, stderr=PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        try:
+            said = re.match(
+                r"Open (http://127\.0\.0\.1:\d+/) in a browser", process.stdout.readline()
+            )
+            assert said is not None, process.stderr.read()
+            with urllib.request.urlopen(said[1], timeout=PAGE_SECONDS) as answer:
+                assert answer.status == 200
+                assert b"oneway" in answer.read()
+            process.send_signal(signal.SIGINT)
+            assert process.wait(PAGE_SECONDS) == 0
+            assert process.stderr.read() == ""
+        finally:
+            process.kill()

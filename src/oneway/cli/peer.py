@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from oneway.cli import peer_leave, peer_predict, peer_run, peer_status, peer_task
+from oneway.cli import (
+    peer_dashboard,
+    peer_leave,
+    peer_predict,
+    peer_run,
+    peer_status,
+    peer_task,
+)
 from oneway.cli.output import AsJson, note, print_facts, print_json
 from oneway.cli.peer_home import (
     CARD_HELP,
@@ -19,6 +26,7 @@ from oneway.cli.peer_home import (
     name_or_key,
     open_home,
 )
+from oneway.cli.peer_trust import admit_anyone, admit_no_more, admit_one, send_to
 from oneway.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -108,13 +116,7 @@ def trust(
     mine = open_home(home)
     config = mine.config()
     receiver = Card.parse(handed_over(card))
-    if config.leaving:
-        raise ConfigError(
-            f"{config.name} is leaving or has left, and sends to nobody new; to take part again, "
-            "make a new peer in another folder with oneway peer init"
-        )
-    mine.save_config(config.with_receiver(receiver, weight, own_key=mine.keys().public))
-    typer.echo(f"{config.name} sends to {receiver.name} with weight {weight:g}.")
+    typer.echo(send_to(mine, receiver, weight))
     note(how_it_follows(mine, config.name))
     note(
         f"{receiver.name} takes it in once it has admitted you; if it has not yet, there, run:\n"
@@ -145,12 +147,10 @@ def admit(
     if (who is None) != anyone:
         raise ConfigError("name either whom to admit, by a card or a key, or --anyone")
     mine = open_home(home)
-    config = mine.config()
-    changed, said = _admission(config, mine, who, revoke=revoke)
-    mine.save_config(changed)
+    config, said = _admission(mine, who, revoke=revoke)
     typer.echo(said)
     note(how_it_follows(mine, config.name))
-    if changed.anyone:
+    if config.anyone:
         note(
             "Anyone who has the card can push models of any kind to it; each push is checked and "
             "clipped, but a crowd of liars is not stopped by that."
@@ -164,26 +164,18 @@ peer_leave.register(peer)
 peer_run.register(peer)
 peer_status.register(peer)
 peer_predict.register(peer)
+peer_dashboard.register(peer)
 
 
-def _admission(
-    config: PeerConfig, mine: Home, who: str | None, *, revoke: bool
-) -> tuple[PeerConfig, str]:
-    """The changed configuration, and what has changed."""
+def _admission(mine: Home, who: str | None, *, revoke: bool) -> tuple[PeerConfig, str]:
+    """What holds now, and what has changed."""
     from oneway.peer.identity.card import parse_card_or_key
 
     if who is None:
-        if revoke:
-            return replace(config, anyone=False), f"{config.name} admits only those it knows."
-        return replace(config, anyone=True), f"{config.name} admits anyone."
+        return admit_anyone(mine, revoke=revoke)
     if revoke:
-        changed = config.without_sender(name_or_key(who))
-        (gone,) = set(config.senders) - set(changed.senders)
-        return changed, f"{config.name} takes in nothing more from {config.name_of(gone.key)}."
-    given = parse_card_or_key(handed_over(who))
-    changed = config.with_sender(given, own_key=mine.keys().public)
-    key = given if isinstance(given, bytes) else given.key
-    return changed, f"{config.name} admits {changed.name_of(key)}."
+        return admit_no_more(mine, name_or_key(who))
+    return admit_one(mine, parse_card_or_key(handed_over(who)))
 
 
 def _card(mine: Home) -> str:

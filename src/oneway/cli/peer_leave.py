@@ -12,6 +12,7 @@ import typer
 
 from oneway.cli.output import note
 from oneway.cli.peer_home import HomeFolder, name_or_key, open_home
+from oneway.cli.peer_trust import send_no_more_to
 from oneway.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -45,9 +46,7 @@ def distrust(
 
     mine = open_home(home)
     config = mine.config()
-    changed = config.without_receiver(name_or_key(who))
-    (gone,) = set(config.receivers) - set(changed.receivers)
-    mine.save_config(changed)
+    gone = send_no_more_to(mine, name_or_key(who))
     since = time.time()
     typer.echo(f"{config.name} sends no more to {gone.name}.")
     if mine.running_process() is None:

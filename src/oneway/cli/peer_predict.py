@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from oneway.cli.output import AsJson, print_json
 from oneway.cli.peer_home import HomeFolder, open_home
 from oneway.errors import DataError, StoreError
+
+if TYPE_CHECKING:
+    from oneway.peer.home.home import Home
 
 _EXAMPLE = "Example: oneway peer predict Temperature=21 Light=430 CO2=750"
 
@@ -26,12 +30,34 @@ def predict(
     as_json: AsJson = False,
 ) -> None:
     """Predict the label of one sample with the model that is on the disk."""
+    prediction, probabilities = predict_on_disk(open_home(home), dict(map(_pair, values)))
+    if as_json:
+        print_json({"prediction": prediction, "probabilities": probabilities})
+    elif probabilities is None:
+        typer.echo(prediction)
+    else:
+        typer.echo(f"{prediction}  (probability {probabilities[str(prediction)]:.3f})")
+
+
+def predict_on_disk(
+    mine: Home, sample: Mapping[str, str]
+) -> tuple[str | float, dict[str, float] | None]:
+    """The label expected for a sample, and how probable each class is where the model says that.
+
+    Raises:
+        DataError: If the sample lacks a feature or has one that is no number.
+        StoreError: If there is no model, or it is not one for the task.
+        TaskError: If the task cannot be read.
+    """
     from oneway.peer.learner import Learner
     from oneway.peer.store.store import read_snapshot
 
-    mine = open_home(home)
     task = mine.task()
-    sample = dict(map(_pair, values))
+    if not mine.store_path.exists():
+        raise StoreError(
+            f"{mine.config().name} has never run, so it has no model yet (there is no "
+            f"{mine.store_path}); let it learn: oneway peer run --data FILE"
+        )
     state = read_snapshot(mine.store_path).state
     if state.dim != task.dim:
         raise StoreError(
@@ -44,15 +70,8 @@ def predict(
         )
     learner = Learner(task)
     prediction = learner.predict(state.estimate, sample)
-    probabilities = (
-        learner.probabilities(state.estimate, sample) if task.says_probabilities else None
-    )
-    if as_json:
-        print_json({"prediction": prediction, "probabilities": probabilities})
-    elif probabilities is None:
-        typer.echo(prediction)
-    else:
-        typer.echo(f"{prediction}  (probability {probabilities[str(prediction)]:.3f})")
+    says = task.says_probabilities
+    return prediction, learner.probabilities(state.estimate, sample) if says else None
 
 
 def _pair(text: str) -> tuple[str, str]:

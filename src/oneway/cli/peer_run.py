@@ -11,6 +11,7 @@ import typer
 
 from oneway.cli.peer_home import HomeFolder, folder_of
 from oneway.cli.peer_stream import check_stream, samples_of
+from oneway.cli.serving import host_and_port, token_in
 from oneway.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -124,22 +125,10 @@ def _local_api(address: str, token_file: Path | None) -> LocalApi:
             the API without a token.
     """
     from oneway.cli.peer_live import LocalApi
-    from oneway.peer.api.api import DEFAULT_HOST, check_bind
-    from oneway.peer.files.toml import read_text
-    from oneway.peer.identity.address import parse_address
+    from oneway.web.access import check_bind
 
-    alone = address.isascii() and address.isdigit()
-    # Only a port may be 0, for any that is free: people who name a host know the port as well.
-    host, port = (
-        (DEFAULT_HOST, 0)
-        if alone and int(address) == 0
-        else parse_address(f"{DEFAULT_HOST}:{address}" if ":" not in address else address)
-    )
-    token = ""
-    if token_file is not None:
-        token = read_text(token_file, ConfigError, "name a file with a token").strip()
-        if not token:
-            raise ConfigError(f"{token_file} is empty; it should hold a token, one line")
+    host, port = host_and_port(address)
+    token = "" if token_file is None else token_in(token_file)
     check_bind(host, token)
     return LocalApi(host, port, token)
 

@@ -1,0 +1,80 @@
+"""Changing whom a peer sends to and who may send to it, whoever asks: a command or a page.
+
+Changes go into peer.toml; a running peer follows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from oneway.errors import ConfigError
+
+if TYPE_CHECKING:
+    from oneway.peer.home.config import PeerConfig, Receiver
+    from oneway.peer.home.home import Home
+    from oneway.peer.identity.card import Card
+
+
+def send_to(mine: Home, card: Card, weight: float) -> str:
+    """Send to a peer from now on; return what has changed, as a sentence.
+
+    Raises:
+        ConfigError: If this peer is leaving, the card is its own, or the weight is not positive.
+    """
+    config = mine.config()
+    if config.leaving:
+        raise ConfigError(
+            f"{config.name} is leaving or has left, and sends to nobody new; to take part again, "
+            "make a new peer in another folder with oneway peer init"
+        )
+    mine.save_config(config.with_receiver(card, weight, own_key=mine.keys().public))
+    return f"{config.name} sends to {card.name} with weight {weight:g}."
+
+
+def send_no_more_to(mine: Home, name_or_key: str) -> Receiver:
+    """Send no more to a peer; return whom.
+
+    Raises:
+        ConfigError: If there is no such receiver.
+    """
+    config = mine.config()
+    changed = config.without_receiver(name_or_key)
+    (gone,) = set(config.receivers) - set(changed.receivers)
+    mine.save_config(changed)
+    return gone
+
+
+def admit_one(mine: Home, card_or_key: Card | bytes) -> tuple[PeerConfig, str]:
+    """Let a peer send to this one; return what holds now, and what has changed, as a sentence.
+
+    Raises:
+        CardError: If it is this peer's own card, or its name belongs to another key.
+    """
+    config = mine.config()
+    changed = config.with_sender(card_or_key, own_key=mine.keys().public)
+    mine.save_config(changed)
+    key = card_or_key if isinstance(card_or_key, bytes) else card_or_key.key
+    return changed, f"{config.name} admits {changed.name_of(key)}."
+
+
+def admit_no_more(mine: Home, name_or_key: str) -> tuple[PeerConfig, str]:
+    """Take an admission back; returns as `admit_one` does.
+
+    Raises:
+        ConfigError: If there is no such sender.
+    """
+    config = mine.config()
+    changed = config.without_sender(name_or_key)
+    (gone,) = set(config.senders) - set(changed.senders)
+    mine.save_config(changed)
+    return changed, f"{config.name} takes in nothing more from {config.name_of(gone.key)}."
+
+
+def admit_anyone(mine: Home, *, revoke: bool) -> tuple[PeerConfig, str]:
+    """Let everybody send to this one, or only those it knows; returns as `admit_one` does."""
+    config = mine.config()
+    changed = replace(config, anyone=not revoke)
+    mine.save_config(changed)
+    who = "only those it knows" if revoke else "anyone"
+    return changed, f"{config.name} admits {who}."

@@ -1,0 +1,246 @@
+"""The page of one's own peer, in a real browser, while the peer learns, dies and comes back."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+SECONDS = 60.0
+PATIENCE = 30_000
+HEADER = "Temperature,Light,Occupancy"
+PLAIN = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
+
+
+def oneway(*arguments: object) -> str:
+    """Run a command to its end; what it printed on stdout."""
+    done = subprocess.run(
+        [sys.executable, "-m", "oneway", *map(str, arguments)],
+        env=PLAIN,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@contextmanager
+def running(home: Path, *arguments: object) -> Iterator[subprocess.Popen[bytes]]:
+    """A real `oneway peer run`, gone in the end."""
+    command = [sys.executable, "-m", "oneway", "peer", "run", "--home", home, *arguments]
+    with (home / "log").open("ab") as log:
+        process = subprocess.Popen(
+            list(map(str, command)), env=PLAIN, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+        )
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.wait()
+
+
+@pytest.fixture(scope="module")
+def task(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A task, with its stream beside it: the label is plain from the light."""
+    folder = tmp_path_factory.mktemp("task")
+    rows = "".join(
+        f"{20 + n % 5},{430 * (n % 3 == 0)},{'yes' if n % 3 == 0 else 'no'}\n"
+        for n in range(100_000)
+    )
+    (folder / "stream.csv").write_text(f"{HEADER}\n{rows}")
+    oneway(
+        "peer", "task", folder / "stream.csv", "--label", "Occupancy", "--out", folder / "task.toml"
+    )
+    return folder
+
+
+@pytest.fixture
+def alice(task: Path, tmp_path: Path) -> Path:
+    oneway("peer", "init", "alice", "--task", task / "task.toml", "--home", tmp_path / "alice")
+    return tmp_path / "alice"
+
+
+@pytest.fixture
+def bobs_card(task: Path, tmp_path: Path) -> str:
+    home = tmp_path / "bob"
+    oneway("peer", "init", "bob", "--task", task / "task.toml", "--home", home)
+    return oneway("peer", "card", "--home", home).strip()
+
+
+def stat(page: Page, name: str) -> str:
+    return page.locator(f"[data-stat={name}] .value").inner_text()
+
+
+def field(page: Page, feature: str):
+    return page.get_by_role("textbox", name=feature, exact=True)
+
+
+def samples(page: Page) -> int:
+    text = stat(page, "samples").replace(",", "")
+    return int(text) if text.isdigit() else 0
+
+
+def sees(page: Page, state: str) -> None:
+    expect(page.locator("[data-state]")).to_have_text(state, timeout=PATIENCE)
+
+
+def wait_for_samples(page: Page, more_than: int) -> int:
+    page.wait_for_function(
+        "least => Number(document.querySelector('[data-stat=samples] .value')"
+        ".innerText.replace(/,/g, '')) > least",
+        arg=more_than,
+        timeout=PATIENCE,
+    )
+    return samples(page)
+
+
+def points(page: Page, chart: str) -> int:
+    """How many points the first line of a chart has."""
+    return page.get_by_role("img", name=chart).evaluate(
+        "element => element.chart?.getOption().series[0]?.data.length ?? 0"
+    )
+
+
+@pytest.mark.parametrize("serves", [True, False], ids=["with an API", "from the folder"])
+def test_the_page_shows_how_the_peer_learns_and_predicts_with_it(
+    alice: Path, task: Path, start: Callable, open_page: Callable, serves: bool
+):
+    more = ["--serve", "0"] if serves else []
+    with running(alice, "--data", task / "stream.csv", "--rate", 300, *more):
+        page = open_page(start("peer", "dashboard", "--home", str(alice), "--listen", "0").url)
+        sees(page, "running")
+        seen = wait_for_samples(page, 300)
+        assert 0.0 < float(stat(page, "average-loss")) < 0.7
+        assert float(stat(page, "accuracy")) > 60.0
+        assert stat(page, "mass") == "1.0000"
+        assert wait_for_samples(page, seen) > seen
+        # From its beginning, not from when the page was opened.
+        page.wait_for_function(
+            "() => document.querySelector('.ow-chart').chart?.getOption().series[0].data.length>100"
+        )
+        first = page.get_by_role("img", name="Loss of this peer").evaluate(
+            "element => element.chart.getOption().series[1].data[0][0]"
+        )
+        assert first <= 16
+        assert points(page, "Accuracy of this peer") > 100
+
+        field(page, "Light").fill("430")
+        page.get_by_role("button", name="Predict").click()
+        expect(page.locator("[data-answer]")).to_have_text("Occupancy: yes")
+        by = "running peer" if serves else "on the disk"
+        expect(page.get_by_text(f"By the model {'of the ' if serves else ''}{by}.")).to_be_visible()
+        shares = [float(text.rstrip("%")) for text in page.locator(".share").all_inner_texts()]
+        assert sum(shares) == pytest.approx(100.0, abs=0.2)
+        field(page, "Light").fill("0")
+        field(page, "Light").press("Enter")
+        expect(page.locator("[data-answer]")).to_have_text("Occupancy: no")
+
+
+def test_text_that_is_no_number_is_marked_at_its_field(
+    alice: Path, start: Callable, open_page: Callable
+):
+    page = open_page(start("peer", "dashboard", "--home", str(alice), "--listen", "0").url)
+    sees(page, "never started")
+    field(page, "Light").fill("abc")
+    marked = page.locator("label", has=field(page, "Light"))
+    expect(marked).to_contain_text("abc is not a number")
+    page.get_by_role("button", name="Predict").click()
+    expect(page.get_by_text("Mend what is marked first.")).to_be_visible()
+    expect(page.locator("label", has=field(page, "Temperature"))).not_to_contain_text("number")
+    field(page, "Light").fill("430")
+    page.get_by_role("button", name="Predict").click()
+    expect(page.get_by_text("alice has never run, so it has no model yet")).to_be_visible()
+
+
+def test_a_peer_that_is_killed_is_said_to_be_stopped_and_recovers_when_it_starts(
+    alice: Path, task: Path, start: Callable, open_page: Callable
+):
+    served = start("peer", "dashboard", "--home", str(alice), "--listen", "0")
+    page = open_page(served.url)
+    sees(page, "never started")
+    stream = ("--data", task / "stream.csv", "--rate", 200)
+    with running(alice, *stream, "--serve", 0) as process:
+        sees(page, "running")
+        wait_for_samples(page, 50)
+        os.kill(process.pid, signal.SIGSTOP)
+        sees(page, "silent")
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        sees(page, "stopped")
+        expect(page.locator("[data-banner]")).to_contain_text("alice is not running")
+        expect(page.locator("[data-banner]")).to_contain_text("oneway peer run --data FILE --home")
+        before = wait_for_samples(page, 50)
+        field(page, "Light").fill("430")
+        page.get_by_role("button", name="Predict").click()
+        expect(page.locator("[data-answer]")).to_be_visible()
+    with running(alice, *stream):
+        sees(page, "running")
+        wait_for_samples(page, before)
+    aside = alice.rename(alice.with_name("aside"))
+    expect(page.locator("[data-problem]")).to_contain_text("there is no peer's folder")
+    aside.rename(alice)
+    expect(page.locator("[data-problem]")).to_be_hidden(timeout=PATIENCE)
+    sees(page, "stopped")
+    assert served.interrupt() == 0
+    assert "Traceback" not in served.output
+
+
+def test_trust_is_changed_by_cards_and_distrust_is_confirmed(
+    alice: Path, bobs_card: str, start: Callable, open_page: Callable
+):
+    page = open_page(start("peer", "dashboard", "--home", str(alice), "--listen", "0").url)
+    own_card = oneway("peer", "card", "--home", alice).strip()
+    expect(page.locator("[data-card]")).to_have_text(own_card)
+    expect(page.get_by_role("img", name="The card as a QR code")).to_be_visible()
+
+    card = field(page, "Card of a peer to send to")
+    card.fill("oneway:nonsense")
+    page.get_by_role("button", name="Trust", exact=True).click()
+    expect(page.locator("label", has=card)).to_contain_text("is not a card")
+    card.fill(own_card)
+    page.get_by_role("button", name="Trust", exact=True).click()
+    expect(page.locator("label", has=card)).to_contain_text("that is your own card")
+    # What is a name of a file here is none: a page must not read files.
+    card.fill(str(alice / "key.secret"))
+    page.get_by_role("button", name="Trust", exact=True).click()
+    expect(page.locator("label", has=card)).to_contain_text("does not begin with oneway:")
+
+    card.fill(bobs_card)
+    field(page, "Weight").fill("2")
+    page.get_by_role("button", name="Trust", exact=True).click()
+    expect(page.get_by_text("alice sends to bob with weight 2.")).to_be_visible()
+    receiver = page.locator("[data-edge=bob]")
+    expect(receiver).to_contain_text("begins when the peer runs")
+    assert re.search(r"weight = 2", (alice / "peer.toml").read_text())
+
+    page.get_by_role("button", name="Distrust bob").click()
+    page.get_by_role("button", name="Cancel").click()
+    expect(receiver).to_be_visible()
+    page.get_by_role("button", name="Distrust bob").click()
+    page.get_by_role("button", name="Distrust", exact=True).last.click()
+    expect(receiver).to_be_hidden()
+    assert bobs_card not in (alice / "peer.toml").read_text()
+
+    field(page, "Card or key of a peer to admit").fill(bobs_card)
+    page.get_by_role("button", name="Admit", exact=True).click()
+    expect(page.locator("[data-edge=bob]")).to_contain_text("admitted")
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_nothing_is_wider_than_the_window(
+    alice: Path, start: Callable, open_page: Callable, width: int
+):
+    url = start("peer", "dashboard", "--home", str(alice), "--listen", "0").url
+    page = open_page(url, width=width, dark=True)
+    sees(page, "never started")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
