@@ -54,7 +54,7 @@ screenshots: $(DEV) browser ## The pictures of docs/images, anew
 fuzz: $(DEV) ## Ten thousand schedules of faults against the protocol, a quarter of an hour
 	ONEWAY_FUZZ_SCHEDULES=10000 $(BIN)/python -m pytest -n 2 --dist load tests/protocol/test_fuzz.py
 
-bench: $(LAB) ## Speed and memory, as ratios measured in one run
+bench: $(DEV) browser ## Speed and memory, as ratios measured in one run
 	$(BIN)/python benchmarks/engines.py
 	$(BIN)/python benchmarks/susy.py
 	$(BIN)/python benchmarks/scaling.py

@@ -71,10 +71,10 @@ def open_page(browser: Browser, url: str, width: int, scheme: str = "light") -> 
     return page
 
 
-def take(page: Page, name: str) -> None:
-    """Keep what a page shows."""
+def take(page: Page, name: str, *, whole: bool = True) -> None:
+    """Keep what a page shows: all of it, or what fits on the screen."""
     page.wait_for_timeout(2500)  # charts and pulses are drawn again every other second
-    page.screenshot(path=IMAGES / f"{name}.png", full_page=True)
+    page.screenshot(path=IMAGES / f"{name}.png", full_page=whole)
     sys.stdout.write(f"docs/images/{name}.png\n")
 
 
@@ -92,7 +92,11 @@ def lab(browser: Browser, folder: Path) -> None:
         page.get_by_role("button", name="kill -9 peer3").click()
         page.wait_for_selector("[data-peer=peer3][data-state=down]")
         page.locator(".q-notification").wait_for(state="detached")
-        take(page, "lab")
+        page.get_by_text("Who sends to whom").click()
+        page.locator(".ow-graph svg").click(position={"x": 3, "y": 3})  # nothing is picked
+        page.evaluate("scrollTo(0, 0)")
+        take(page, "lab", whole=False)
+        page.locator("[data-peer=peer3]").click()
         take(open_page(browser, url, WIDTHS[""], "dark"), "lab-dark")
         take(open_page(browser, url, WIDTHS["-phone"]), "lab-phone")
         page.get_by_role("button", name="Restart peer3").click()

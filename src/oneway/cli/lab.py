@@ -81,7 +81,9 @@ def lab(
     ] = None,
     dashboard: Annotated[
         bool,
-        flags.switch("Page", "--dashboard", "Watch and break the peers in a browser, to Ctrl-C."),
+        flags.switch(
+            "Page", "--dashboard", "Watch and break the peers in a browser, until Ctrl-C."
+        ),
     ] = False,
     listen: Annotated[
         str | None,

@@ -28,7 +28,7 @@ STOP_SECONDS = 5.0
 def lab_page(
     listen: str | None, token_file: Path | None, open_browser: bool
 ) -> Iterator[LabServer]:
-    """Serve the page of a lab while the block runs; yields the desk for `run_lab`.
+    """Serve the page of a lab while the block runs; yields where the lab meets it.
 
     Raises:
         ConfigError: If the address is none, the token is missing or poor, or cannot be read.

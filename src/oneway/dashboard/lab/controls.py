@@ -130,9 +130,9 @@ class Controls:
                 return
             self._offer_life(peer)
             for edge in to:
-                self._offer_edge(f"sends to {edge.receiver}", edge, edge.receiver)
+                self._offer_edge(f"sends to {edge.receiver}", edge)
             for edge in by:
-                self._offer_edge(f"hears from {edge.sender}", edge, edge.sender)
+                self._offer_edge(f"hears from {edge.sender}", edge)
             self._offer_trust(peer, [edge.receiver for edge in to])
         if not frame.acts:
             for element in self._one.descendants():
@@ -148,17 +148,17 @@ class Controls:
             button.props("color=negative")
         button.classes("self-start")
 
-    def _offer_edge(self, text: str, edge: EdgeView, other: str) -> None:
+    def _offer_edge(self, text: str, edge: EdgeView) -> None:
         sender, receiver = edge.sender, edge.receiver
         with ui.row().classes("items-center gap-2 w-full"):
             ui.label(text + (" (cut)" if edge.cut else "")).classes("grow")
             if edge.cut:
                 ui.button("Heal", on_click=lambda: self.do(Heal(sender, receiver))).props(
-                    f'flat dense aria-label="Heal the line to {other}"'
+                    f'flat dense aria-label="Heal the line from {sender} to {receiver}"'
                 )
             else:
                 ui.button("Cut", on_click=lambda: self.do(Cut(sender, receiver))).props(
-                    f'flat dense aria-label="Cut the line to {other}"'
+                    f'flat dense aria-label="Cut the line from {sender} to {receiver}"'
                 )
             ui.button("Distrust", on_click=lambda: self.do(Distrust(sender, receiver))).props(
                 f'flat dense aria-label="{sender} no longer sends to {receiver}"'
