@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 import oneway as ow
@@ -61,6 +61,8 @@ def test_a_factor_one_per_cent_smaller_is_too_small(mixing):
     assert not holds(errors, 0.99 * fitted.factor, fitted.rate)
 
 
+# Two complex eigenvalues, in whose powers the norm stands still for a moment.
+@example(np.array([[0.181, 0.0, 0.819], [0.53, 0.47, 0.0], [0.0, 0.698, 0.302]]))
 @settings(max_examples=60, deadline=None)
 @given(mixings())
 def test_the_rate_keeps_its_distance_from_the_second_eigenvalue_and_no_other_pair_is_better(mixing):

@@ -183,7 +183,7 @@ def _spectral_radius(deviation: Matrix) -> float:
     Raises:
         MixingError: If it is 1.
     """
-    log_norm, exponent, before = 0.0, 1, math.inf
+    log_norm, exponent, before, still = 0.0, 1, math.inf, 0
     for _ in range(_MAX_SQUARINGS):
         norm = _row_sum(deviation)
         if norm == 0:
@@ -191,7 +191,9 @@ def _spectral_radius(deviation: Matrix) -> float:
         deviation = deviation / norm
         log_norm += math.log(norm)
         radius = math.exp(log_norm / exponent)
-        if radius < 1 and before - radius <= 0.01 * (1 - radius):
+        # Twice in a row: complex eigenvalues turn, and a norm may stand still for once.
+        still = still + 1 if radius < 1 and before - radius <= 0.01 * (1 - radius) else 0
+        if still == 2:
             return radius
         deviation = deviation @ deviation
         log_norm, exponent, before = 2 * log_norm, 2 * exponent, radius
