@@ -38,4 +38,6 @@ def test_from_every_peer_a_dead_end_can_be_reached_and_none_can_be_left(edges, r
 
 def test_it_is_said_where_mass_gathers():
     assert flow_sentence([]) == CONNECTED
-    assert flow_sentence([("a",), ("b", "c")]).startswith("mass now gathers at a, b, c: they")
+    assert flow_sentence([("a",)]).startswith("mass now gathers at a, which sends")
+    assert flow_sentence([("a", "b")]).startswith("mass now gathers at a, b, which send to")
+    assert flow_sentence([("a",), ("b", "c")]).endswith("nothing to each other: a; b, c")

@@ -39,10 +39,15 @@ def flow_sentence(ends: Sequence[tuple[str, ...]]) -> str:
     """What dead ends mean for those who watch.
 
     >>> flow_sentence([("c",)])
-    'mass now gathers at c: it sends to nobody else who runs and can be reached'
+    'mass now gathers at c, which sends to nobody else that runs'
+    >>> flow_sentence([("a", "b"), ("c",)])
+    'mass now gathers in 2 places that send nothing to each other: a, b; c'
     """
     if not ends:
         return CONNECTED
-    names = [name for end in ends for name in end]
-    whom = "it sends" if len(names) == 1 else "they send"
-    return f"mass now gathers at {listed(names)}: {whom} to nobody else who runs and can be reached"
+    if len(ends) > 1:
+        places = "; ".join(listed(end) for end in ends)
+        return f"mass now gathers in {len(ends)} places that send nothing to each other: {places}"
+    [end] = ends
+    who = "which sends" if len(end) == 1 else "which send"
+    return f"mass now gathers at {listed(end)}, {who} to nobody else that runs"
