@@ -70,7 +70,15 @@ class ComparatorError(OnewayError):
 
 
 class StoreError(OnewayError):
-    """A stored run is missing, damaged or of another version."""
+    """A stored run is missing, damaged or of another version.
+
+    Attributes:
+        reason: The message without the place, for where that stands beside it already.
+    """
+
+    def __init__(self, message: str, *, reason: str = "") -> None:
+        super().__init__(message)
+        self.reason = reason or message
 
 
 class MissingExtraError(OnewayError):

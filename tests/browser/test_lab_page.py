@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import socket
+import subprocess
+import sys
 
 from playwright.sync_api import Page, expect
 
@@ -21,6 +24,17 @@ LAB = (
 )
 GREY = "rgb(138, 146, 155)"
 
+METHODS = (
+    "Online Push-Sum",
+    "Mutual gossip (DOL-Symm)",
+    "Naive gossip (DOL-Asymm)",
+    "Centralised (COL)",
+    "Isolated (local)",
+)
+
+_LINES = """() => [...document.querySelectorAll(".ow-chart")]
+  .flatMap((element) => element.chart?.getOption().series ?? [])
+  .filter((line) => line.data.length > 0).map((line) => line.name)"""
 _CURVES = """() => [...document.querySelectorAll(".ow-chart")]
   .flatMap((element) => element.chart?.getOption().series ?? [])
   .filter((line) => /^peer\\d+$/.test(line.name) && line.data.length >= 3)
@@ -88,6 +102,28 @@ def test_six_peers_learn_one_is_killed_no_mass_is_lost_and_it_learns_again(start
     expect(mass(page).locator(".value")).to_have_text("6")
 
 
+def test_the_picture_shows_pushes_mass_and_the_simulators_five_methods(start, open_page):
+    page = open_lab(start, open_page)
+    # A dot runs along an edge when a push has arrived.
+    page.wait_for_selector("[data-push].runs", state="attached")
+    page.wait_for_function(
+        f"(methods) => methods.every((name) => ({_LINES})().includes(name))", arg=list(METHODS)
+    )
+    page.wait_for_function(
+        """() => {
+          // Area is mass: the ratio of two circles' areas is that of their masses.
+          const seen = [...document.querySelectorAll("[data-peer]")].map((node) => [
+            Number(node.getAttribute("aria-label").match(/lately ([\\d.]+)/)[1]),
+            Number(node.querySelector(".disc").getAttribute("r")),
+          ]).filter(([mass]) => mass > 0.2 && mass < 3.5);
+          return seen.length >= 2
+            && seen.every(([mass, radius]) => Math.abs(radius ** 2 / mass - 900) < 10);
+        }"""
+    )
+    colours = page.locator(".disc").evaluate_all("discs => discs.map((disc) => disc.style.fill)")
+    assert len(set(colours)) > 1, "losses differ, and so do colours"
+
+
 def test_trust_lines_loss_and_newcomers_can_be_changed(start, open_page):
     page = open_lab(start, open_page)
     sender, receiver = one_way_edge(page)
@@ -105,7 +141,7 @@ def test_trust_lines_loss_and_newcomers_can_be_changed(start, open_page):
     field = page.get_by_label("Messages lost")
     field.fill("many")
     field.press("Enter")
-    expect(page.get_by_text("a number, such as 20")).to_be_visible()
+    expect(page.get_by_text("many is not a number")).to_be_visible()
     field.fill("20")
     field.press("Enter")
     expect(page.locator("[data-stat=messages]")).to_contain_text("20% lost on purpose")
@@ -123,9 +159,27 @@ def test_a_lab_is_finished_from_the_page_and_its_audit_is_shown(start, open_page
     expect(mass(page).locator(".value")).to_have_text("3")
     page.get_by_role("button", name="Finish and audit").click()
     expect(page.locator("[data-result]")).to_contain_text("exact", timeout=60_000)
-    expect(page.get_by_role("button", name="Add a peer")).to_be_disabled()
+    expect(page.get_by_role("button", name="Add a peer")).to_be_hidden()
+    expect(page.locator("[data-stat=peers]")).to_contain_text("0 of 3")
     assert served.interrupt() == 0
     assert "exact" in served.output
+
+
+def test_a_port_in_use_is_told_with_one_that_is_free(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = str(other.getsockname()[1])
+        command = [sys.executable, "-m", "oneway", "lab", "--dashboard", "--listen", port]
+        done = subprocess.run(
+            [*command, "--data", "synthetic"],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    assert done.returncode == 2
+    assert f"cannot listen on 127.0.0.1:{port}: another program does" in done.stderr
+    assert re.search(r"\d+ is free", done.stderr)
 
 
 def test_a_page_says_when_its_lab_is_gone(start, open_page):

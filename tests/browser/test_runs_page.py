@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import shutil
 import subprocess
 import sys
@@ -17,6 +18,12 @@ from oneway import metrics, store
 
 SERIES = """element => element.chart.getOption().series.map(
     line => ({name: line.name, points: line.data.length, last: line.data.at(-1)}))"""
+
+COLOURS = """element => element.chart.getOption().series.map((line) => {
+    const [red, green, blue] = line.color.slice(1).match(/../g).map((part) => parseInt(part, 16));
+    return `rgb(${red}, ${green}, ${blue})`;
+})"""
+STROKES = "paths => paths.map((path) => getComputedStyle(path).stroke)"
 
 
 def simulate(out: Path, *more: str) -> None:
@@ -197,3 +204,67 @@ def test_a_report_is_served_without_any_right_to_run_scripts(start, open_page, t
     assert answer.text().startswith("<h1>Claims</h1>")
     assert "sandbox" in answer.headers["content-security-policy"]
     assert "script-src" not in answer.headers["content-security-policy"]
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A lab of three peers, as it is stored."""
+    folder = tmp_path_factory.mktemp("with-a-lab")
+    command = [sys.executable, "-m", "oneway", "lab", "--data", "synthetic", "--nodes", "3"]
+    given = ["--samples", "30", "--out", str(folder / "lab")]
+    subprocess.run([*command, *given], check=True, capture_output=True, timeout=240)
+    return folder
+
+
+def test_a_stored_lab_is_opened_with_its_verdict_peers_graph_events_and_runs(start, open_page, lab):
+    page = open_page(start("runs", str(lab), "--listen", "0").url)
+    page.locator("tr[data-run=lab]").get_by_role("link", name="lab", exact=True).click()
+    result = json.loads((lab / "lab" / "result.json").read_text())
+    assert len(result["sentences"]) == 3
+    for sentence in result["sentences"]:
+        said = f"{sentence[0].upper()}{sentence[1:]}."
+        expect(page.get_by_text(said, exact=True)).to_be_visible()
+    expect(page.locator("[data-peer]")).to_have_count(3)
+    page.locator("[data-peer=peer0]").press("Enter")
+    expect(page.get_by_text("Node peer0 sends to peer")).to_be_visible()
+    for peer in result["peers"]:
+        cells = page.locator("tbody tr", has_text=peer["name"]).locator("td")
+        expect(cells).to_have_text(
+            [
+                peer["name"],
+                str(peer["samples"]),
+                f"{peer['average_loss']:.4f}",
+                f"{peer['mass']:.4f}",
+                str(peer["restarts"]),
+            ]
+        )
+    assert result["events"]
+    expect(page.get_by_text(result["events"][0], exact=True)).to_be_visible()
+    page.get_by_text("As stored in result.json").click()
+    expect(page.get_by_text('"minted_units"')).to_be_visible()
+
+    page.get_by_role("link", name="Compare its 6 runs").click()
+    expect(page.locator("tr[data-final]")).to_have_count(6)
+    together = metrics.average_loss(store.load(lab / "lab" / "runs" / "peers"))
+    final = page.locator("tr[data-final='lab/runs/peers']")
+    expect(final).to_contain_text(f"{together:.4f}")
+    final.get_by_role("link").click()
+    page.get_by_role("link", name="lab", exact=True).click()
+    expect(page.get_by_role("heading", name="What came out")).to_be_visible()
+
+
+def test_a_comparison_fits_a_phone_and_its_swatches_are_the_lines_in_the_dark_too(
+    start, open_page, folder
+):
+    url = start("runs", str(folder), "--listen", "0").url
+    for dark in (False, True):
+        page = open_page(f"{url}?run=together&run=alone&run=more/ring", width=390, dark=dark)
+        expect(page.locator("tr[data-final]")).to_have_count(3)
+        page.wait_for_function(
+            "document.querySelector('.ow-chart').chart?.getOption().series.length === 3"
+        )
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        lines = page.locator(".ow-chart").evaluate(COLOURS)
+        swatches = page.locator("tr[data-final] .ow-swatch path")
+        assert swatches.evaluate_all(STROKES) == lines
+        assert (lines[0] == "rgb(0, 114, 178)") != dark

@@ -53,11 +53,21 @@ def test_other_machines_need_a_token(oneway, here: Path):
     assert "the token of the page of alice has 5 characters" in done.err
 
 
-@pytest.mark.parametrize("address", ["abc", "127.0.0.1", "70000", "0" * 5000 + "1", "a b:80"])
-def test_an_address_that_is_none_is_told(oneway, address):
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("abc", "the port 'abc' is not a number from 1 to 65535"),
+        ("127.0.0.1", "the port '127.0.0.1' is not a number from 1 to 65535"),
+        ("70000", "the port 70000 is not a number from 1 to 65535"),
+        ("0" * 5000 + "1", "is not a number from 1 to 65535"),
+        ("a b:80", "the host 'a b' is neither a host name nor an IP address"),
+    ],
+)
+def test_an_address_that_is_none_is_told(oneway, address, said):
     done = oneway("peer", "dashboard", "--listen", address)
     assert done.code == 2
     assert done.err.startswith("Error: ")
+    assert said in done.err
 
 
 @pytest.mark.parametrize("flag", ["--token-file", "--api-token-file"])

@@ -12,7 +12,7 @@ import pytest
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp
 
-from oneway.dashboard.peer.api import PeerApi
+from oneway.dashboard.peer.client import PeerClient
 from oneway.errors import DataError, TransportError
 from oneway.peer.api.api import build_app
 from oneway.peer.task.task import Feature, Task
@@ -111,67 +111,67 @@ def served(app: Callable[[str], ASGIApp]) -> Iterator[str]:
 
 
 @contextmanager
-def asking(peer: FakePeer, token: str = "", shown: str = "") -> Iterator[PeerApi]:
+def asking(peer: FakePeer, token: str = "", shown: str = "") -> Iterator[PeerClient]:
     with (
         served(lambda _: build_app(peer, "127.0.0.1", token)) as url,
-        closing(PeerApi(url, shown)) as api,
+        closing(PeerClient(url, shown)) as client,
     ):
-        yield api
+        yield client
 
 
 def test_status_and_curve_arrive_as_they_were_said():
-    with asking(FakePeer(LOGISTIC)) as api:
-        assert api.status() == STATUS
-        assert api.curve() == CURVE
+    with asking(FakePeer(LOGISTIC)) as client:
+        assert client.status() == STATUS
+        assert client.curve() == CURVE
 
 
 def test_a_prediction_comes_with_probabilities_if_the_model_says_them():
-    with asking(FakePeer(LOGISTIC)) as api:
-        found = api.predict({"light": "3"})
+    with asking(FakePeer(LOGISTIC)) as client:
+        found = client.predict({"light": "3"})
         assert (found.label, dict(found.probabilities)) == ("yes", {"no": 0.25, "yes": 0.75})
         assert found.is_live
-    with asking(FakePeer(RIDGE)) as api:
-        found = api.predict({"light": "3.25"})
+    with asking(FakePeer(RIDGE)) as client:
+        found = client.predict({"light": "3.25"})
         assert (found.label, dict(found.probabilities)) == ("3.25", {})
 
 
 def test_a_sample_that_is_none_is_a_data_error_in_the_peers_words():
     with (
-        asking(FakePeer(LOGISTIC)) as api,
+        asking(FakePeer(LOGISTIC)) as client,
         pytest.raises(DataError, match="'light' is 'abc'; it must be a finite number"),
     ):
-        api.predict({"light": "abc"})
+        client.predict({"light": "abc"})
 
 
 def test_the_token_is_shown_and_its_lack_is_told_with_the_flag_that_brings_it():
-    with asking(FakePeer(LOGISTIC), TOKEN, shown=TOKEN) as api:
-        assert api.status() == STATUS
+    with asking(FakePeer(LOGISTIC), TOKEN, shown=TOKEN) as client:
+        assert client.status() == STATUS
     with (
-        asking(FakePeer(LOGISTIC), TOKEN) as api,
+        asking(FakePeer(LOGISTIC), TOKEN) as client,
         pytest.raises(TransportError, match=r"wants a token.*--api-token-file"),
     ):
-        api.status()
+        client.status()
 
 
 def test_nobody_there_is_one_sentence():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{probe.getsockname()[1]}"
-    with closing(PeerApi(url)) as api, pytest.raises(TransportError, match="does not answer"):
-        api.status()
+    with closing(PeerClient(url)) as client, pytest.raises(TransportError, match="does not answer"):
+        client.status()
 
 
 @pytest.mark.parametrize("code", [200, 404])
 def test_something_else_that_answers_is_told_apart(code: int):
     with (
         served(lambda _: PlainTextResponse("a printer", code)) as url,
-        closing(PeerApi(url)) as api,
+        closing(PeerClient(url)) as client,
         pytest.raises(TransportError, match="is no local API of a peer"),
     ):
-        api.status()
+        client.status()
 
 
 @pytest.mark.parametrize("url", ["nonsense", "http://[", "file:///etc/passwd"])
 def test_an_address_that_is_none_is_told(url: str):
-    with pytest.raises(TransportError), closing(PeerApi(url)) as api:
-        api.status()
+    with pytest.raises(TransportError), closing(PeerClient(url)) as client:
+        client.status()

@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Mapping
 
 from oneway.dashboard.peer.source import PeerLook, Prediction
-from oneway.dashboard.peer.watcher import FRESH_SECONDS, Watcher
+from oneway.dashboard.peer.watcher import FRESH_SECONDS, PeerWatcher
+
+LIMIT_SECONDS = 20.0
 
 
 class CountingSource:
-    """Numbers its looks."""
+    """Numbers its looks; each begins, and ends when it may."""
 
     def __init__(self) -> None:
         self.looks = 0
-        self.at_once = 0
-        self.most_at_once = 0
+        self.began = threading.Event()
+        self.may_end = threading.Event()
+        self.may_end.set()
 
     def look(self) -> PeerLook:
-        self.at_once += 1
-        self.most_at_once = max(self.most_at_once, self.at_once)
         self.looks += 1
-        self.at_once -= 1
-        return PeerLook(f"look {self.looks}", "folder")
+        number = self.looks
+        self.began.set()
+        assert self.may_end.wait(LIMIT_SECONDS)
+        return PeerLook(f"look {number}", "folder")
 
     def predict(self, sample: Mapping[str, str]) -> Prediction:
         raise NotImplementedError
@@ -51,30 +55,39 @@ class Clock:
 
 
 def test_the_first_look_is_there_before_anybody_asks():
-    assert Watcher(CountingSource()).last.name == "look 1"
+    assert PeerWatcher(CountingSource()).last.name == "look 1"
 
 
 def test_many_who_ask_at_once_share_one_look():
     source, clock = CountingSource(), Clock()
-    watcher = Watcher(source, clock)
+    watcher = PeerWatcher(source, clock)
     clock.now += FRESH_SECONDS
 
+    source.began.clear()
+    source.may_end.clear()
+
     async def ask() -> list[PeerLook]:
-        return await asyncio.gather(*(watcher.look() for _ in range(20)))
+        asked = [asyncio.create_task(watcher.look()) for _ in range(20)]
+        async with asyncio.timeout(LIMIT_SECONDS):
+            while not source.began.is_set():
+                await asyncio.sleep(0)
+        # By now all have asked, and one look is under way.
+        source.may_end.set()
+        return await asyncio.gather(*asked)
 
     assert {look.name for look in asyncio.run(ask())} == {"look 2"}
-    assert source.most_at_once == 1
+    assert source.looks == 2
 
 
 def test_a_look_that_is_fresh_is_not_repeated_and_one_that_is_not_is():
     source, clock = CountingSource(), Clock()
-    watcher = Watcher(source, clock)
+    watcher = PeerWatcher(source, clock)
     assert asyncio.run(watcher.look()).name == "look 1"
     clock.now += FRESH_SECONDS
     assert asyncio.run(watcher.look()).name == "look 2"
 
 
 def test_after_a_change_the_next_look_is_a_new_one():
-    watcher = Watcher(CountingSource(), Clock())
+    watcher = PeerWatcher(CountingSource(), Clock())
     watcher.forget()
     assert asyncio.run(watcher.look()).name == "look 2"

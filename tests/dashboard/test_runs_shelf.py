@@ -58,7 +58,7 @@ def test_a_look_brings_average_losses_and_the_rounds_that_were_done(shelf, tmp_p
     store.save(RECORD, tmp_path / "first")
     shelf.refresh()
     (entry,) = shelf.catalogue.entries
-    assert (entry.average_loss, entry.num_rounds) == (0.75, 2)
+    assert (entry.average_loss, entry.num_rounds, entry.rounds_done) == (0.75, 9, 2)
 
 
 def test_new_changed_and_deleted_runs_are_seen_and_nothing_else_is_a_change(shelf, tmp_path, clock):

@@ -97,7 +97,11 @@ def test_a_damaged_run_cannot_be_ticked(tmp_path):
     assert (row(entry)["state"], row(entry)["comparable"]) == ("complete", True)
     damaged = row(replace(entry, problem="torn"))
     assert (damaged["state"], damaged["comparable"]) == ("damaged", False)
-    assert row(replace(entry, complete=False))["state"] == "interrupted"
+
+
+def test_an_interrupted_run_is_listed_with_the_rounds_that_were_done(tmp_path):
+    entry = Entry("a", tmp_path, "simulation", (), 0.0, is_run=True, num_rounds=9, rounds_done=2)
+    assert (row(entry)["state"], row(entry)["rounds"]) == ("interrupted", 2)
 
 
 def test_names_are_quoted_in_addresses():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+import time
 
 import msgspec
 import pytest
@@ -12,13 +14,15 @@ from starlette.routing import Route
 
 from oneway.dashboard.lab.client import LabClient
 from oneway.dashboard.lab.controls import share_problem
-from oneway.dashboard.lab.curves import loss_lines, loss_range
+from oneway.dashboard.lab.curves import loss_lines, worth_of_one_way
+from oneway.dashboard.lab.mass import exact_mass, mass_note
 from oneway.dashboard.lab.watcher import LabWatcher
-from oneway.dashboard.lab.words import exact_mass, mass_note
 from oneway.errors import DataError, OnewayError, TransportError
+from oneway.lab.api import NEWS_SECONDS, LabServer, open_desk
+from oneway.records import MASS_UNITS
 from oneway.records.network import (
-    MASS_UNITS,
     Command,
+    EdgeView,
     Kill,
     MassView,
     NetworkFrame,
@@ -72,8 +76,11 @@ class FakeLab:
         self.references: list[ReferenceCurve] | None = None
         self.done: list[Command] = []
 
-    async def _frame(self, _: Request) -> Response:
-        return Response(status_code=204) if self.frame is None else as_json(self.frame)
+    async def _frame(self, request: Request) -> Response:
+        # A lab makes one wait for news; this one says at once that there is none.
+        after = int(request.query_params["after"])
+        is_news = self.frame is not None and self.frame.number > after
+        return as_json(self.frame) if is_news else Response(status_code=204)
 
     async def _references(self, _: Request) -> Response:
         return Response(status_code=204) if self.references is None else as_json(self.references)
@@ -138,6 +145,30 @@ def test_curves_grow_with_frames_and_a_frame_counts_once():
     with_lab(lab, look)
 
 
+def test_a_frame_is_seen_as_soon_as_the_lab_shows_it_and_no_news_is_no_problem():
+    asked = threading.Event()
+
+    async def look(server: LabServer) -> None:
+        async with asyncio.timeout(LIMIT_SECONDS), LabClient(server.url, server.token) as client:
+            watcher = LabWatcher(client)
+            server.desk.publish(frame(1, 10))
+            await watcher.look()
+            usual = server.desk.frame
+            server.desk.frame = lambda after: asked.set() or usual(after)
+            began = time.monotonic()
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(watcher.look())
+                assert await asyncio.to_thread(asked.wait, LIMIT_SECONDS)
+                server.desk.publish(frame(2, 20))
+            assert watcher.frame.number == 2
+            assert time.monotonic() - began < NEWS_SECONDS - 0.1
+            await watcher.look()
+            assert (watcher.frame.number, watcher.problem) == (2, "")
+
+    with open_desk() as server:
+        asyncio.run(look(server))
+
+
 def test_a_peer_without_a_sample_has_no_curve():
     lab = FakeLab()
     lab.frame = frame(1, 0, None)
@@ -145,7 +176,7 @@ def test_a_peer_without_a_sample_has_no_curve():
     async def look(watcher, _):
         await watcher.look()
         assert watcher.losses == {}
-        assert loss_range(watcher.frame) is None
+        assert watcher.loss_range is None
 
     with_lab(lab, look)
 
@@ -220,3 +251,30 @@ def test_the_mark_of_the_mass_is_good_only_if_the_books_are():
 @pytest.mark.parametrize("text", ["", "abc", None, "-1", "101", "nan"])
 def test_a_share_that_is_none_is_told_at_the_field(text):
     assert share_problem(text) is not None
+
+
+def test_it_is_said_what_one_way_trust_is_good_for():
+    lab = FakeLab()
+    edges = [("ada", "bob"), ("bob", "ada"), ("bob", "cy"), ("cy", "ada")]
+    lab.frame = msgspec.structs.replace(
+        frame(1, 10),
+        edges=[
+            EdgeView(sender=sender, receiver=receiver, arrived=0, waiting=0, cut=False)
+            for sender, receiver in edges
+        ],
+    )
+
+    async def look(watcher, _):
+        await watcher.look()
+        assert worth_of_one_way(watcher) == ""
+        lab.references = [
+            ReferenceCurve(algorithm="ops", samples=[1, 2], average_loss=[0.7, 0.51]),
+            ReferenceCurve(algorithm="dol-symm", samples=[1, 2], average_loss=[0.7, 0.6]),
+        ]
+        await watcher.look()
+        said = worth_of_one_way(watcher)
+        assert said.startswith("2 of 4 arrows go one way.")
+        assert "0.600 per sample" in said
+        assert said.endswith("uses all: 0.510.")
+
+    with_lab(lab, look)

@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path
 
 import httpx
@@ -17,7 +16,7 @@ import pytest
 
 import oneway as ow
 from oneway.errors import ConfigError
-from oneway.lab.api import LabServer, open_desk
+from oneway.lab.api import NEWS_SECONDS, LabServer, open_desk
 from oneway.lab.desk import Desk
 from oneway.lab.problem import Problem
 from oneway.lab.result import Result
@@ -162,7 +161,7 @@ def test_a_desk_that_is_closed_answers_everybody(server: LabServer, client: http
     left = server.desk.submit(Kill("ann"))
     server.desk.publish(frame(7, "done"))
     server.desk.close()
-    assert left.result(PATIENCE).status == 503
+    assert left.result(PATIENCE).outcome == "over"
     answer = client.post("/commands", json={"do": "finish"})
     assert answer.status_code == 503
     assert "finishing or over" in answer.json()["error"]
@@ -183,13 +182,25 @@ def test_who_waits_for_a_frame_is_answered_when_the_lab_goes_away():
         with open_desk() as server:
             client = client_of(server)
             server.desk.publish(frame(1))
+            asked = asked_for_frames(server.desk)
             waiting = pool.submit(client.get, "/frame", params={"after": 1})
-            while not waiting.running():
-                time.sleep(0.01)
-            time.sleep(0.2)  # until it waits; if it does not yet, it is refused, which is right too
-        with suppress(httpx.TransportError):
-            assert waiting.result(PATIENCE).status_code == 204
+            assert asked.wait(PATIENCE)
+            began = time.monotonic()
+        assert waiting.result(PATIENCE).status_code == 204
+        assert time.monotonic() - began < NEWS_SECONDS - 0.1
         client.close()
+
+
+def asked_for_frames(desk: Desk) -> threading.Event:
+    """Set when somebody asks for a frame; the API does nothing else before that one waits."""
+    asked, usual = threading.Event(), desk.frame
+
+    def frame_after(after: int = 0) -> bytes | None:
+        asked.set()
+        return usual(after)
+
+    desk.frame = frame_after
+    return asked
 
 
 # With a lab of real processes.

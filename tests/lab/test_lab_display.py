@@ -6,12 +6,11 @@ import json
 from io import StringIO
 
 import numpy as np
-import pytest
 from rich.console import Console
 
 from oneway.lab.audit import Audit
 from oneway.lab.comparison import Comparison
-from oneway.lab.display import Meter, network_table, result_sentences, result_table
+from oneway.lab.display import network_table, result_table
 from oneway.lab.rest import Look
 from oneway.lab.result import PeerResult, Result
 from oneway.protocol.fixed_point import ONE
@@ -55,33 +54,19 @@ def test_every_peer_has_a_line_with_its_state_samples_loss_mass_and_edges(make_l
     assert "1.0 s: bob was killed" in shown
 
 
-def test_messages_per_second_are_counted_per_life(make_look):
-    meter = Meter()
-
-    def read(pid: int, time: float, frames: int, state: str = "up") -> float:
-        return meter.read([make_look(ANN, state=state, pid=pid, time=time, frames_out=frames)])
-
-    assert read(1, 1.0, 100) == 0.0
-    assert read(1, 3.0, 300) == pytest.approx(100.0)
-    assert read(1, 3.0, 300) == pytest.approx(100.0)
-    assert read(1, 3.0, 300, state="down") == 0.0
-    assert read(2, 5.0, 10) == 0.0
-    assert read(2, 6.0, 60) == pytest.approx(50.0)
-
-
 def test_the_end_is_a_table_and_a_verdict():
     shown = rendered(result_table(result()))
     lines = [line.split() for line in shown.splitlines() if line.strip()]
     assert ["ann", "100", "0.2500", "0.5000", "3"] in lines
     assert ["bob", "0", "-", "1.5000", "0"] in lines
-    mass, numerator, losses = result_sentences(result())
+    mass, numerator, losses = result().sentences
     assert mass == "mass 2 x 2^40 = 2,199,023,255,552 units: exact"
     assert numerator == "numerator of 3 numbers: exact"
     assert losses == (
         "average loss 0.2100; in the simulator, same graph, samples and order, 0.2000 (+5.0%); "
         "each alone 0.3000"
     )
-    assert len(result_sentences(result(comparison=None))) == 2
+    assert len(result(comparison=None).sentences) == 2
 
 
 def test_the_result_is_written_as_json(tmp_path):

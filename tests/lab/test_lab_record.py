@@ -10,7 +10,7 @@ import pytest
 import oneway as ow
 from oneway import metrics, store
 from oneway.lab.problem import Problem
-from oneway.lab.record import correct_of, losses_of, peers_record
+from oneway.lab.record import peers_record
 from oneway.lab.run import Conditions, run_lab
 from oneway.peer.store.snapshot import Snapshot
 from oneway.protocol.absorbing import mint
@@ -35,15 +35,6 @@ def record(*curves: Curve, measured=(), classifies: bool = True):
         config={"rate": 20.0},
         versions={"oneway": "0"},
     )
-
-
-def test_groups_are_spread_evenly_and_sums_are_exact_where_they_end():
-    curve = Curve(width=4, samples=10, loss_sums=(4.0, 2.0, 3.0), correct=(1, 4, 0))
-    losses = losses_of(curve)
-    assert losses.tolist() == [1.0] * 4 + [0.5] * 4 + [1.5] * 2
-    right = correct_of(curve)
-    assert [right[:4].sum(), right[4:8].sum(), right[8:].sum()] == [1, 4, 0]
-    assert set(right.tolist()) <= {0, 1}
 
 
 def test_a_round_is_the_same_sample_of_every_peer():

@@ -14,6 +14,8 @@ from oneway.metrics.learning_curve import (
     recent_accuracies,
     recent_losses,
     recent_width,
+    spread_correct,
+    spread_losses,
 )
 from oneway.records.curve import Curve
 
@@ -86,3 +88,16 @@ def test_a_coarser_curve_is_the_one_that_wider_groups_would_have_made(width, cou
     assert found.loss_sums == pytest.approx(expected.loss_sums, rel=1e-12)
     assert (found.correct, found.times) == (expected.correct, expected.times)
     assert (found.samples, found.before) == (count, 3)
+
+
+def test_groups_are_spread_evenly_and_sums_are_exact_where_they_end():
+    curve = Curve(width=4, samples=10, loss_sums=(4.0, 2.0, 3.0), correct=(1, 4, 0))
+    losses = spread_losses(curve)
+    assert losses.tolist() == [1.0] * 4 + [0.5] * 4 + [1.5] * 2
+    right = spread_correct(curve)
+    assert [right[:4].sum(), right[4:8].sum(), right[8:].sum()] == [1, 4, 0]
+    assert set(right.tolist()) <= {0, 1}
+
+
+def test_without_samples_nothing_is_spread():
+    assert spread_losses(Curve()).tolist() == spread_correct(Curve()).tolist() == []

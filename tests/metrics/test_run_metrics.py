@@ -80,3 +80,10 @@ def test_nodes_that_agree_do_not_disagree_whatever_their_masses() -> None:
     masses = np.array([0.25, 0.5, 2.25])
     state = NetworkState(masses[:, None] * np.array([2.0, -4.0]), masses)
     assert metrics.disagreement(state) == 0.0
+
+
+def test_who_holds_nothing_has_no_say_in_the_disagreement() -> None:
+    numerators = np.array([[1.0], [3.0], [0.0]])
+    state = NetworkState(numerators, np.array([1.0, 1.0, 0.0]))
+    assert metrics.disagreement_of_holders(state) == 1.0
+    assert metrics.disagreement_of_holders(NetworkState(numerators, np.zeros(3))) is None

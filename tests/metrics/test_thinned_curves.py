@@ -23,7 +23,7 @@ RECORD = RunRecord(
 
 @pytest.mark.parametrize("num_points", [0, 1, 2, 499, 500, 501, 10_007])
 def test_few_points_are_kept_in_order_with_the_first_and_the_last(num_points):
-    kept = metrics.thinned(num_points)
+    kept = metrics.evenly_spread(num_points)
     assert len(kept) == min(num_points, 500)
     assert (np.diff(kept) > 0).all()
     if num_points:

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 DEFAULT_NODES = 8
 DEFAULT_RECEIVERS = 3
 DEFAULT_SAMPLES = 500
-WATCHED_SAMPLES = 6000
-"""With a page there is somebody to watch, for two minutes at the usual rate."""
+WATCHED_SAMPLES = 12_000
+"""With a page there is somebody to watch, for four minutes at the usual rate."""
 
 _EXAMPLE = "Example: oneway lab --data synthetic --nodes 3 --samples 50 --loss 0.2"
 
@@ -57,7 +57,7 @@ def lab(
     ] = None,
     samples: Annotated[
         int | None,
-        setting("Data", "N", "500, 6000 with a page", "At most so many samples for each peer."),
+        setting("Data", "N", "500, 12000 with a page", "At most so many samples for each peer."),
     ] = None,
     model: flags.Model = None,
     learning_rate: Annotated[
@@ -81,9 +81,7 @@ def lab(
     ] = None,
     dashboard: Annotated[
         bool,
-        flags.switch(
-            "Page", "--dashboard", "Watch and break the peers in a browser, until Ctrl-C."
-        ),
+        flags.switch("Page", "--dashboard", "Watch and break it in a browser, until Ctrl-C."),
     ] = False,
     listen: Annotated[
         str | None,
@@ -162,13 +160,13 @@ def lab(
 
 
 def _tell(result: Result, out: Path | None, *, as_json: bool) -> None:
-    from oneway.lab.display import result_sentences, result_table
+    from oneway.lab.display import result_table
 
     if as_json:
         print_json(result.as_dict())
         return
     print_table(result_table(result))
-    for sentence in result_sentences(result):
+    for sentence in result.sentences:
         typer.echo(sentence)
     if out is not None:
         note(f"Peers, runs and result.json: {out}; see them with: oneway runs {out}")
@@ -223,7 +221,8 @@ def _screen() -> Iterator[Callable[[Lab, str], None]]:
     from rich.console import Console
     from rich.live import Live
 
-    from oneway.lab.display import Meter, network_table
+    from oneway.lab.display import network_table
+    from oneway.lab.meter import Meter
 
     console = Console(file=sys.stderr, highlight=False)
     if not console.is_terminal:
@@ -241,7 +240,8 @@ def _screen() -> Iterator[Callable[[Lab, str], None]]:
 
         def show(lab: Lab, phase: str) -> None:
             looks = lab.statuses()
-            live.update(network_table(looks, lab.events, phase, meter.read(looks)), refresh=True)
+            messages = meter.read(looks).messages
+            live.update(network_table(looks, lab.events, phase, messages), refresh=True)
 
         yield show
 

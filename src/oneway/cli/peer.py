@@ -114,9 +114,9 @@ def trust(
     from oneway.peer.identity.card import Card
 
     mine = open_home(home)
-    config = mine.config()
     receiver = Card.parse(handed_over(card))
-    typer.echo(send_to(mine, receiver, weight))
+    config, said = send_to(mine, receiver, weight)
+    typer.echo(said)
     note(how_it_follows(mine, config.name))
     note(
         f"{receiver.name} takes it in once it has admitted you; if it has not yet, there, run:\n"

@@ -46,9 +46,10 @@ def distrust(
 
     mine = open_home(home)
     config = mine.config()
-    gone = send_no_more_to(mine, name_or_key(who))
+    changed, said = send_no_more_to(mine, name_or_key(who))
+    (gone,) = set(config.receivers) - set(changed.receivers)
     since = time.time()
-    typer.echo(f"{config.name} sends no more to {gone.name}.")
+    typer.echo(said)
     if mine.running_process() is None:
         note(f"{config.name} is not running; it closes the edge to {gone.name} when it runs next.")
         return

@@ -13,7 +13,7 @@ from typing import TypeVar
 from oneway.cli.peer_home import how_it_follows
 from oneway.cli.peer_predict import predict_on_disk
 from oneway.cli.peer_trust import admit_no_more, admit_one, send_no_more_to, send_to
-from oneway.dashboard.peer.api import PeerApi
+from oneway.dashboard.peer.client import PeerClient
 from oneway.dashboard.peer.source import (
     FeatureField,
     PeerLook,
@@ -69,7 +69,7 @@ class FolderSource:
             Home.open(self._home.folder)
         except OnewayError as error:
             # One sentence says it all: nothing else can be read either.
-            problems.append(str(error))
+            problems.append(f"{error}.")
         else:
             look = self._with_config(look, problems)
             look = self._with_task(look, problems)
@@ -82,19 +82,18 @@ class FolderSource:
         """Return what the running peer expects, or what its model on the disk does."""
         if self._api_url:
             try:
-                with closing(PeerApi(self._api_url, self._token)) as api:
-                    return api.predict(sample)
+                with closing(PeerClient(self._api_url, self._token)) as client:
+                    return client.predict(sample)
             except TransportError:
                 # It has just stopped, or wants a token: its model is on the disk as well.
                 pass
         label, probabilities = predict_on_disk(self._home, sample)
-        said = label if isinstance(label, str) else f"{label:.6g}"
-        return Prediction(said, probabilities or {}, is_live=False)
+        return Prediction.of(label, probabilities, is_live=False)
 
     def trust(self, card: str, weight: float) -> str:
         """Let the peer send to the one with this card."""
         receiver = Card.parse(card)
-        said = send_to(self._home, receiver, weight)
+        _, said = send_to(self._home, receiver, weight)
         return f"{said} {self._follows()} {receiver.name} takes it in once it has admitted you."
 
     def admit(self, card_or_key: str) -> str:
@@ -104,8 +103,8 @@ class FolderSource:
 
     def distrust(self, key: str) -> str:
         """Let the peer send no more to a receiver."""
-        gone = send_no_more_to(self._home, key)
-        return f"{self._last.name} sends no more to {gone.name}. {self._follows()}"
+        _, said = send_no_more_to(self._home, key)
+        return f"{said} {self._follows()}"
 
     def revoke(self, key: str) -> str:
         """Let a sender send no more to the peer."""
@@ -145,7 +144,7 @@ class FolderSource:
         if task is None:
             return look
         self._task_stamp = stamp
-        return replace(look, form=_form(task), has_classes=task.model != "ridge")
+        return replace(look, form=_form(task), has_classes=task.classifies)
 
     def _with_files(self, look: PeerLook, problems: list[str]) -> PeerLook:
         home = self._home
@@ -167,9 +166,9 @@ class FolderSource:
         if not self._api_url or time.monotonic() < self._ask_again:
             return replace(look, note=self._last.note if self._api_url else "")
         try:
-            with closing(PeerApi(self._api_url, self._token)) as api:
-                self._answered = api.status()
-                return replace(look, status=self._answered, curve=api.curve())
+            with closing(PeerClient(self._api_url, self._token)) as client:
+                self._answered = client.status()
+                return replace(look, status=self._answered, curve=client.curve())
         except TransportError as error:
             self._ask_again = time.monotonic() + _REST_SECONDS
             return replace(look, note=f"{error}; what you see is from the peer's folder.")

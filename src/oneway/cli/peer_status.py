@@ -143,7 +143,7 @@ def _senders(senders: list[SenderStatus], now: float) -> Table:
             _state(peer),
             f"{peer.seq:,}",
             _ago(peer.last_push, now),
-            f"{_rejected(peer):,}",
+            f"{peer.num_rejected:,}",
             f"{peer.clipped:,}",
             f"{peer.strikes:,}",
         )
@@ -176,10 +176,3 @@ def _short(age: float) -> str:
         if age >= size:
             return f"{age // size:.0f} {unit}"
     return f"{age:.0f} s"
-
-
-def _rejected(sender: SenderStatus) -> int:
-    """Its messages that were rejected; that some arrive twice is the network's doing."""
-    from oneway.peer.guard import REPEATED
-
-    return sum(count for kind, count in sender.rejected.items() if kind != REPEATED)

@@ -1,6 +1,7 @@
 """Changing whom a peer sends to and who may send to it, whoever asks: a command or a page.
 
-Changes go into peer.toml; a running peer follows.
+Changes go into peer.toml; a running peer follows. Each function returns the configuration that
+holds now, and what has changed, as a sentence.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ from typing import TYPE_CHECKING
 from oneway.errors import ConfigError
 
 if TYPE_CHECKING:
-    from oneway.peer.home.config import PeerConfig, Receiver
+    from oneway.peer.home.config import PeerConfig
     from oneway.peer.home.home import Home
     from oneway.peer.identity.card import Card
 
 
-def send_to(mine: Home, card: Card, weight: float) -> str:
-    """Send to a peer from now on; return what has changed, as a sentence.
+def send_to(mine: Home, card: Card, weight: float) -> tuple[PeerConfig, str]:
+    """Send to a peer from now on.
 
     Raises:
         ConfigError: If this peer is leaving, the card is its own, or the weight is not positive.
@@ -28,12 +29,13 @@ def send_to(mine: Home, card: Card, weight: float) -> str:
             f"{config.name} is leaving or has left, and sends to nobody new; to take part again, "
             "make a new peer in another folder with oneway peer init"
         )
-    mine.save_config(config.with_receiver(card, weight, own_key=mine.keys().public))
-    return f"{config.name} sends to {card.name} with weight {weight:g}."
+    changed = config.with_receiver(card, weight, own_key=mine.keys().public)
+    mine.save_config(changed)
+    return changed, f"{config.name} sends to {card.name} with weight {weight:g}."
 
 
-def send_no_more_to(mine: Home, name_or_key: str) -> Receiver:
-    """Send no more to a peer; return whom.
+def send_no_more_to(mine: Home, name_or_key: str) -> tuple[PeerConfig, str]:
+    """Send no more to a peer.
 
     Raises:
         ConfigError: If there is no such receiver.
@@ -42,11 +44,11 @@ def send_no_more_to(mine: Home, name_or_key: str) -> Receiver:
     changed = config.without_receiver(name_or_key)
     (gone,) = set(config.receivers) - set(changed.receivers)
     mine.save_config(changed)
-    return gone
+    return changed, f"{config.name} sends no more to {gone.name}."
 
 
 def admit_one(mine: Home, card_or_key: Card | bytes) -> tuple[PeerConfig, str]:
-    """Let a peer send to this one; return what holds now, and what has changed, as a sentence.
+    """Let a peer send to this one.
 
     Raises:
         CardError: If it is this peer's own card, or its name belongs to another key.
@@ -59,7 +61,7 @@ def admit_one(mine: Home, card_or_key: Card | bytes) -> tuple[PeerConfig, str]:
 
 
 def admit_no_more(mine: Home, name_or_key: str) -> tuple[PeerConfig, str]:
-    """Take an admission back; returns as `admit_one` does.
+    """Take an admission back.
 
     Raises:
         ConfigError: If there is no such sender.
@@ -72,7 +74,7 @@ def admit_no_more(mine: Home, name_or_key: str) -> tuple[PeerConfig, str]:
 
 
 def admit_anyone(mine: Home, *, revoke: bool) -> tuple[PeerConfig, str]:
-    """Let everybody send to this one, or only those it knows; returns as `admit_one` does."""
+    """Let everybody send to this one, or only those it knows."""
     config = mine.config()
     changed = replace(config, anyone=not revoke)
     mine.save_config(changed)

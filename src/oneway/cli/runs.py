@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -55,5 +56,6 @@ def runs(
     if shelf.problem:
         raise StoreError(shelf.problem)
     with dashboard_extra():
-        from oneway.dashboard.runs.page import register as register_pages
-    show_page(lambda: register_pages(shelf), listen, token_file, open_browser, "the page of runs")
+        from oneway.dashboard.runs.page import register_runs_pages
+    register = partial(register_runs_pages, shelf)
+    show_page(register, listen, token_file, open_browser, "the page of runs")

@@ -113,9 +113,9 @@ class LabApi:
             return as_error(
                 503, f"the lab was busy for {ANSWER_SECONDS:g} s and did not do it; try again"
             )
-        if done.status == 200:
+        if done.outcome == "done":
             return as_json({"said": done.sentence})
-        return as_error(done.status, done.sentence)
+        return as_error(422 if done.outcome == "refused" else 503, done.sentence)
 
     def _wake(self) -> None:
         # A fresh event for those who come later: an event that is set stays so.
@@ -124,19 +124,16 @@ class LabApi:
 
 
 @contextmanager
-def open_desk(port: int = 0) -> Iterator[LabServer]:
+def open_desk() -> Iterator[LabServer]:
     """Serve a desk from a thread of its own, as long as the block lasts.
 
     Give its `desk` to `run_lab`. After the lab has ended the last frame is still shown.
 
-    Args:
-        port: On loopback; 0 for any that is free.
-
     Raises:
-        TransportError: If the port cannot be listened on.
+        TransportError: If no port of this machine can be listened on.
     """
     desk, token = Desk(), secrets.token_urlsafe(24)
-    listener = listen(HOST, port, "the lab's API")
+    listener = listen(HOST, 0, "the lab's API")
     url = url_of(HOST, listener)
     loop = asyncio.new_event_loop()
     stop, ready = asyncio.Event(), threading.Event()

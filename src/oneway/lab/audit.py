@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 from oneway.peer.store.snapshot import Snapshot
 from oneway.protocol.audit import discrepancy
-from oneway.protocol.fixed_point import FRACTION_BITS, ONE, Fixed, mass_of, zeros
+from oneway.protocol.fixed_point import ONE, Fixed, mass_of, zeros
 from oneway.protocol.state import Key, OutPhase, PeerState
+from oneway.records import FRACTION_BITS
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 
@@ -100,15 +100,13 @@ class Commands:
         if peer not in self._lab.running():
             raise ConfigError(f"{self._name(peer)} is down already; restart it first")
         self._touched(peer)
-        self._lab.kill(peer)
-        return f"{self._name(peer)} was killed"
+        return self._lab.kill(peer)
 
     def _restart(self, peer: int) -> str:
         if peer in self._lab.running():
             raise ConfigError(f"{self._name(peer)} runs already; kill it first")
         self._touched(peer)
-        self._lab.restart(peer)
-        return f"{self._name(peer)} was started again"
+        return self._lab.restart(peer)
 
     def _cut(self, one: int, other: int) -> str:
         names = self._name(one), self._name(other)
@@ -118,9 +116,10 @@ class Commands:
                 "cut; choose two peers with an edge"
             )
         if self._wiring.is_cut(*names):
-            raise ConfigError(f"the line between {names[0]} and {names[1]} is cut already")
-        self._lab.cut(one, other)
-        return f"the line between {names[0]} and {names[1]} was cut"
+            raise ConfigError(
+                f"the line between {names[0]} and {names[1]} is cut already; heal it first"
+            )
+        return self._lab.cut(one, other)
 
     def _heal(self, one: int, other: int) -> str:
         names = self._name(one), self._name(other)
@@ -128,23 +127,20 @@ class Commands:
             raise ConfigError(
                 f"the line between {names[0]} and {names[1]} is not cut; there is nothing to heal"
             )
-        self._lab.heal(one, other)
-        return f"the line between {names[0]} and {names[1]} was healed"
+        return self._lab.heal(one, other)
 
     def _set_loss(self, loss: float) -> str:
         if not 0.0 <= loss <= 1.0:
             raise ConfigError(f"the loss is {loss:g}; it must be a share from 0 to 1, as 0.2")
-        self._lab.set_loss(loss)
-        return f"from now on {loss:.0%} of the messages are lost"
+        return self._lab.set_loss(loss)
 
     def _trust(self, sender: int, receiver: int) -> str:
         names = self._name(sender), self._name(receiver)
         if sender == receiver:
             raise ConfigError(f"{names[0]} cannot send to itself; choose another receiver")
         if names in self._wiring.edges:
-            raise ConfigError(f"{names[0]} sends to {names[1]} already")
-        self._lab.trust(sender, receiver)
-        return f"{names[0]} now sends to {names[1]}"
+            raise ConfigError(f"{names[0]} sends to {names[1]} already; choose another receiver")
+        return self._lab.trust(sender, receiver)
 
     def _distrust(self, sender: int, receiver: int) -> str:
         names = self._name(sender), self._name(receiver)
@@ -152,8 +148,7 @@ class Commands:
             receivers = [to for of, to in self._wiring.edges if of == names[0]]
             known = f"it sends to {listed(receivers)}" if receivers else "it sends to nobody"
             raise ConfigError(f"{names[0]} does not send to {names[1]}; {known}")
-        self._lab.distrust(sender, receiver)
-        return f"{names[0]} no longer sends to {names[1]}"
+        return self._lab.distrust(sender, receiver)
 
     def _add(self, command: AddPeer) -> str:
         name = self._new_name(command.name)
@@ -163,16 +158,8 @@ class Commands:
             anybody = self._lab.running() or list(range(len(self._lab.members)))
             receivers, senders = [self._rng.choice(anybody)], [self._rng.choice(anybody)]
         rows = self._rows()
-        self._lab.add_peer(name, rows, receivers=receivers, senders=senders)
+        said = self._lab.add_peer(name, rows, receivers=receivers, senders=senders)
         self._dealt.update(rows.tolist())
-        return f"{name} joined with {len(rows):,} samples{self._relations(receivers, senders)}"
-
-    def _relations(self, receivers: Sequence[int], senders: Sequence[int]) -> str:
-        said = ""
-        if receivers:
-            said += f", and sends to {listed(map(self._name, receivers))}"
-        if senders:
-            said += f", and hears from {listed(map(self._name, senders))}"
         return said
 
     def _new_name(self, wanted: str) -> str:

@@ -15,14 +15,10 @@ from oneway.lab.frames import Frames
 from oneway.lab.gauge import Gauge
 from oneway.lab.lab import Lab
 from oneway.lab.references import References
-from oneway.records.network import Command, NetworkFrame
+from oneway.records.network import Command, LabPhase, NetworkFrame
 
 TURN_SECONDS = 0.2
 FRAME_SECONDS = 0.5
-
-LEARNING = "learning"
-LEARNED = "all samples are learned from"
-FINISHING = "finishing"
 
 
 @dataclass(frozen=True)
@@ -103,7 +99,7 @@ class Course:
             elif is_finished and not stay:
                 return True
             else:
-                self._turn(LEARNED if is_finished else LEARNING)
+                self._turn("all samples are learned from" if is_finished else "learning")
         if self._killer is not None:
             self._killer.finish()
         return self._is_finished()
@@ -113,9 +109,9 @@ class Course:
         if self._desk is not None:
             self._desk.close()
         self._show(self._lab, "waiting until everything has arrived")
-        self._publish(FINISHING)
+        self._publish("finishing")
         self._lab.drain(meanwhile=self._meanwhile)
-        self._publish(FINISHING)
+        self._publish("finishing")
         self._lab.stop()
         self._show(self._lab, "adding up")
 
@@ -131,8 +127,8 @@ class Course:
         if self._references is not None:
             self._references.close()
 
-    def _turn(self, phase: str) -> None:
-        if phase == LEARNING:
+    def _turn(self, phase: LabPhase) -> None:
+        if phase == "learning":
             self.seconds = time.monotonic() - self._began
             if self._killer is not None:
                 self._killer.step(time.monotonic())
@@ -147,14 +143,14 @@ class Course:
 
     def _meanwhile(self) -> None:
         self.gauge.look(self._lab.members, self._dim)
-        self._publish(FINISHING, hurry=False)
+        self._publish("finishing", hurry=False)
 
     def _carry_out(self, command: Command) -> str:
         # What somebody did is to be seen at once.
         self._next_frame = 0.0
         return self._commands.carry_out(command)
 
-    def _publish(self, phase: str, *, hurry: bool = True) -> None:
+    def _publish(self, phase: LabPhase, *, hurry: bool = True) -> None:
         now = time.monotonic()
         if self._desk is None or self._frames is None or (not hurry and now < self._next_frame):
             return
@@ -165,7 +161,7 @@ class Course:
             looks = self._lab.statuses()
             self._has_started = all(look.state != "starting" for look in looks)
             phase = phase if self._has_started else "starting"
-        self._last_frame = self._frames.frame(phase, acts=phase != FINISHING)
+        self._last_frame = self._frames.frame(phase, acts=phase != "finishing")
         self._desk.publish(self._last_frame)
 
     def _is_finished(self) -> bool:

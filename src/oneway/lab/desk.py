@@ -10,6 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
+from typing import Literal
 
 import msgspec
 
@@ -24,11 +25,11 @@ class Answer:
     """What came of a command.
 
     Attributes:
-        status: As HTTP has it: 200 if it was done, 422 if it cannot be, 503 if it is too late.
+        outcome: Whether it was done, was refused, or came when the lab was over.
         sentence: What was done, or why not.
     """
 
-    status: int
+    outcome: Literal["done", "refused", "over"]
     sentence: str
 
 
@@ -59,7 +60,7 @@ class Desk:
                 self._commands.put((command, answer))
                 self._waiting.set()
                 return answer
-        answer.set_result(Answer(503, OVER))
+        answer.set_result(Answer("over", OVER))
         return answer
 
     def frame(self, after: int = 0) -> bytes | None:
@@ -102,11 +103,11 @@ class Desk:
             if not answer.set_running_or_notify_cancel():
                 continue  # nobody waits for it any more
             try:
-                said = Answer(200, carry_out(command))
+                said = Answer("done", carry_out(command))
             except OnewayError as error:
-                said = Answer(422, str(error))
+                said = Answer("refused", str(error))
             except BaseException:
-                answer.set_result(Answer(503, OVER))
+                answer.set_result(Answer("over", OVER))
                 raise
             self.finished_by_command |= isinstance(command, Finish)
             answer.set_result(said)
@@ -121,4 +122,4 @@ class Desk:
             except Empty:
                 return
             if answer.set_running_or_notify_cancel():
-                answer.set_result(Answer(503, OVER))
+                answer.set_result(Answer("over", OVER))

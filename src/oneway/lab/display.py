@@ -11,41 +11,9 @@ from rich.text import Text
 
 from oneway.lab.rest import Look
 from oneway.lab.result import Result
-from oneway.records.status import Status
 
 _EVENTS_SHOWN = 5
 _COLOURS = {"up": "green", "paused": "yellow", "starting": "cyan", "down": "red"}
-
-
-class Meter:
-    """What all peers send per second together, by what they say one after another.
-
-    Attributes:
-        bytes_per_second: As of the last reading.
-    """
-
-    def __init__(self) -> None:
-        self.bytes_per_second = 0.0
-        self._last: dict[bytes, Status] = {}
-        self._rates: dict[bytes, tuple[float, float]] = {}
-
-    def read(self, looks: Sequence[Look]) -> float:
-        """Messages per second, as of the last status of each peer that runs."""
-        for look in looks:
-            status = look.status
-            if status is None or look.state in ("down", "starting"):
-                self._rates.pop(look.key, None)
-                continue
-            before = self._last.get(look.key)
-            if before is not None and before.pid == status.pid and status.time > before.time:
-                seconds = status.time - before.time
-                self._rates[look.key] = (
-                    (status.frames_out - before.frames_out) / seconds,
-                    (status.bytes_out - before.bytes_out) / seconds,
-                )
-            self._last[look.key] = status
-        self.bytes_per_second = sum(of_bytes for _, of_bytes in self._rates.values())
-        return sum(messages for messages, _ in self._rates.values())
 
 
 def network_table(
@@ -91,19 +59,6 @@ def result_table(result: Result) -> Table:
             str(peer.restarts),
         )
     return table
-
-
-def result_sentences(result: Result) -> list[str]:
-    """The audit and the comparison."""
-    said = list(result.audit.sentences)
-    losses = result.comparison
-    if losses is not None:
-        more = losses.together / losses.simulated - 1.0 if losses.simulated else 0.0
-        said.append(
-            f"average loss {losses.together:.4f}; in the simulator, same graph, samples and "
-            f"order, {losses.simulated:.4f} ({more:+.1%}); each alone {losses.alone:.4f}"
-        )
-    return said
 
 
 def _table(first: str, others: Sequence[str]) -> Table:

@@ -20,10 +20,10 @@ class Network(Protocol):
     def running(self) -> list[int]:
         """The peers that run."""
 
-    def kill(self, peer: int) -> None:
+    def kill(self, peer: int) -> object:
         """End a peer's process at once."""
 
-    def restart(self, peer: int) -> None:
+    def restart(self, peer: int) -> object:
         """Start a peer that is down."""
 
 

@@ -7,17 +7,17 @@ from collections.abc import Callable, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from oneway.lab.display import Meter
 from oneway.lab.gauge import Gauge
 from oneway.lab.lab import Lab
 from oneway.lab.layout import place_for_newcomer, places
 from oneway.lab.ledger import Ledger, Reading
+from oneway.lab.meter import Meter
 from oneway.lab.problem import Problem
 from oneway.lab.readings import Readings
 from oneway.lab.rest import Look
 from oneway.lab.wiring import Edge, Wiring
 from oneway.peer.identity.keys import key_text
-from oneway.records.network import EdgeView, NetworkFrame, PeerView
+from oneway.records.network import EdgeView, LabPhase, NetworkFrame, PeerView
 from oneway.records.status import ReceiverStatus, SenderStatus, Status
 
 EVENTS_SHOWN = 200
@@ -46,14 +46,14 @@ class Frames:
         self._arrivals = _Arrivals()
         self._number = 0
 
-    def frame(self, phase: str, *, acts: bool = True) -> NetworkFrame:
+    def frame(self, phase: LabPhase, *, acts: bool = True) -> NetworkFrame:
         """The lab at this moment."""
         lab, now = self._lab, self._clock()
         looks = lab.statuses()
         self._wiring.follow(lab.members)
         readings = self._readings.read(lab.members, looks, now, self._wiring.reopened)
         self._place_newcomers(looks)
-        messages = self._meter.read(looks)
+        traffic = self._meter.read(looks)
         self._number += 1
         return NetworkFrame(
             number=self._number,
@@ -64,8 +64,8 @@ class Frames:
             edges=self._edges(looks),
             mass=self._ledger.check(readings, self._readings.problems),
             disagreement=self._gauge.value,
-            messages_per_second=messages,
-            bytes_per_second=self._meter.bytes_per_second,
+            messages_per_second=traffic.messages,
+            bytes_per_second=traffic.bytes,
             loss_rate=lab.loss,
             num_events=len(lab.events),
             events=lab.events[-EVENTS_SHOWN:],

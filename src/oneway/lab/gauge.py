@@ -9,7 +9,7 @@ import numpy as np
 
 from oneway.errors import StoreError
 from oneway.lab.setup import Member
-from oneway.metrics import disagreement
+from oneway.metrics import Thinned, disagreement_of_holders
 from oneway.peer.store.store import read_snapshot
 from oneway.protocol.fixed_point import ONE, mass_of, numerator_of
 from oneway.records import NetworkState, Vector
@@ -38,7 +38,6 @@ class Gauge:
 
     Attributes:
         value: The disagreement after the last round through all stores; None before the first.
-        points: What was measured: after how many samples of each peer on average, and how much.
     """
 
     def __init__(
@@ -53,14 +52,17 @@ class Gauge:
             effort: Seconds that this thread has computed.
         """
         self.value: float | None = None
-        self.points: list[tuple[float, float]] = []
         self._clock = clock
         self._effort = effort
         self._rest_until = 0.0
         self._due: list[Member] = []
         self._held: dict[bytes, tuple[Vector, int, int]] = {}
-        self._every = 1
-        self._rounds = 0
+        self._points = Thinned(MOST_POINTS)
+
+    @property
+    def points(self) -> list[tuple[float, float]]:
+        """What was measured: after how many samples of each peer on average, and how much."""
+        return self._points.points
 
     def look(self, members: Sequence[Member], dim: int) -> None:
         """Read some stores, if it is time; to be called again and again.
@@ -97,15 +99,11 @@ class Gauge:
         )
 
     def _measure(self) -> None:
-        held = [(numerator, mass) for numerator, mass, _ in self._held.values() if mass > 0]
-        if not held:
+        if not self._held:
             return
-        numerators, masses = zip(*held, strict=True)
-        self.value = disagreement(NetworkState(np.array(numerators), np.array(masses) / ONE))
-        self._rounds += 1
-        if self._rounds % self._every == 0:
-            samples = float(np.mean([samples for _, _, samples in self._held.values()]))
-            self.points.append((samples, self.value))
-        if len(self.points) > MOST_POINTS:
-            self.points = self.points[1::2]
-            self._every *= 2
+        numerators, masses, samples = zip(*self._held.values(), strict=True)
+        state = NetworkState(np.array(numerators), np.array(masses) / ONE)
+        found = disagreement_of_holders(state)
+        if found is not None:
+            self.value = found
+            self._points.add(float(np.mean(samples)), found)

@@ -16,6 +16,7 @@ from oneway.lab.rest import Rest
 from oneway.lab.setup import TASK_FILE, make_member, make_members
 from oneway.peer.home.limits import Faults
 from oneway.records import Ints
+from oneway.streams.nearest import listed
 
 DRAIN_SECONDS = 60.0
 POLL_SECONDS = 0.1
@@ -80,9 +81,9 @@ class Lab(Peers):
         finally:
             self._ports.close()
 
-    # Trust and faults; running peers follow within a moment.
+    # Trust and faults; running peers follow within a moment. Each says what was done.
 
-    def set_loss(self, loss: float) -> None:
+    def set_loss(self, loss: float) -> str:
         """Let every peer lose this share of the messages it sends, newcomers included.
 
         Raises:
@@ -91,24 +92,24 @@ class Lab(Peers):
         for peer in range(len(self.members)):
             self._set_loss(peer, loss)
         self.loss = loss
-        self.note(f"from now on {loss:.0%} of the messages are lost")
+        return self.note(f"from now on {loss:.0%} of the messages are lost")
 
-    def cut(self, one: int, other: int) -> None:
+    def cut(self, one: int, other: int) -> str:
         """Let nothing pass between two peers."""
         # At the end that admits the other: it still knows it when trust between them has ended,
         # and can undo the cut.
         turned = not self._admits(one, other) and self._admits(other, one)
         at, against = (other, one) if turned else (one, other)
         self._set_cut(at, lambda cut: cut | {self._name(against)})
-        self.note(f"the line between {self._name(one)} and {self._name(other)} was cut")
+        return self.note(f"the line between {self._name(one)} and {self._name(other)} was cut")
 
-    def heal(self, one: int, other: int) -> None:
+    def heal(self, one: int, other: int) -> str:
         """Undo `cut`."""
         self._set_cut(one, lambda cut: cut - {self._name(other)})
         self._set_cut(other, lambda cut: cut - {self._name(one)})
-        self.note(f"the line between {self._name(one)} and {self._name(other)} was healed")
+        return self.note(f"the line between {self._name(one)} and {self._name(other)} was healed")
 
-    def trust(self, sender: int, receiver: int, weight: float | None = None) -> None:
+    def trust(self, sender: int, receiver: int, weight: float | None = None) -> str:
         """Let one peer send to another, which admits it.
 
         Args:
@@ -119,15 +120,10 @@ class Lab(Peers):
         Raises:
             ConfigError: If the weight is no weight.
         """
-        giver, taker = self.members[sender], self.members[receiver]
-        if weight is None:
-            weights = [known.weight for known in giver.home.config().receivers]
-            weight = sum(weights) / len(weights) if weights else 1.0
-        taker.change(lambda config: config.with_sender(giver.card, own_key=taker.key))
-        giver.change(lambda config: config.with_receiver(taker.card, weight, own_key=giver.key))
-        self.note(f"{giver.name} now sends to {taker.name}")
+        self._trust(sender, receiver, weight)
+        return self.note(f"{self._name(sender)} now sends to {self._name(receiver)}")
 
-    def distrust(self, sender: int, receiver: int) -> None:
+    def distrust(self, sender: int, receiver: int) -> str:
         """Let one peer send nothing more to another; what did not arrive comes back.
 
         Raises:
@@ -135,12 +131,12 @@ class Lab(Peers):
         """
         name = self._name(receiver)
         self.members[sender].change(lambda config: config.without_receiver(name))
-        self.note(f"{self._name(sender)} no longer sends to {name}")
+        return self.note(f"{self._name(sender)} no longer sends to {name}")
 
     def add_peer(
         self, name: str, rows: Ints, *, receivers: Sequence[int] = (), senders: Sequence[int] = ()
-    ) -> int:
-        """Let a newcomer join, and return its number.
+    ) -> str:
+        """Let a newcomer join; it gets the next number.
 
         Args:
             name: What it is called; no other peer may be called so.
@@ -163,12 +159,13 @@ class Lab(Peers):
         self._processes.append(self._process(member))
         self._set_loss(number, self.loss)
         for receiver in receivers:
-            self.trust(number, receiver)
+            self._trust(number, receiver)
         for sender in senders:
-            self.trust(sender, number)
+            self._trust(sender, number)
         self._processes[number].start()
-        self.note(f"{name} joined")
-        return number
+        return self.note(
+            f"{name} joined with {len(rows):,} samples{self._relations(receivers, senders)}"
+        )
 
     # The end.
 
@@ -219,6 +216,22 @@ class Lab(Peers):
 
     def _name(self, peer: int) -> str:
         return self.members[peer].name
+
+    def _relations(self, receivers: Sequence[int], senders: Sequence[int]) -> str:
+        said = ""
+        if receivers:
+            said += f", and sends to {listed(map(self._name, receivers))}"
+        if senders:
+            said += f", and hears from {listed(map(self._name, senders))}"
+        return said
+
+    def _trust(self, sender: int, receiver: int, weight: float | None = None) -> None:
+        giver, taker = self.members[sender], self.members[receiver]
+        if weight is None:
+            weights = [known.weight for known in giver.home.config().receivers]
+            weight = sum(weights) / len(weights) if weights else 1.0
+        taker.change(lambda config: config.with_sender(giver.card, own_key=taker.key))
+        giver.change(lambda config: config.with_receiver(taker.card, weight, own_key=giver.key))
 
     def _admits(self, receiver: int, sender: int) -> bool:
         key = self.members[sender].key

@@ -107,11 +107,10 @@ class Ledger:
 def _unbalanced(readings: Mapping[Key, Reading]) -> Iterator[str]:
     for reading in readings.values():
         books = reading.books
-        if not books.balance:
-            owed = wrapped(books.brought + sum(books.heard.values()) - sum(books.sent.values()))
+        if not books.balances:
             yield (
                 f"the books of {reading.name} do not balance: it holds {books.held:,} units, and "
-                f"by what came and went it must be {owed:,}"
+                f"by what came and went it must be {books.owed:,}"
             )
 
 

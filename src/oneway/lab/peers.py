@@ -11,7 +11,7 @@ from oneway.errors import OnewayError
 from oneway.lab.process import PeerProcess, command
 from oneway.lab.rest import Look, StatusFiles, look_at
 from oneway.lab.setup import Member
-from oneway.peer.store.snapshot import Journal, Snapshot
+from oneway.peer.store.snapshot import Snapshot
 from oneway.peer.store.store import read_snapshot
 
 STOP_SECONDS = 15.0
@@ -65,19 +65,19 @@ class Peers:
                 process.start()
         self.note(f"{len(self.members)} peers were started")
 
-    def kill(self, peer: int) -> None:
-        """End a peer with SIGKILL, in the middle of whatever it does."""
+    def kill(self, peer: int) -> str:
+        """End a peer with SIGKILL, in the middle of whatever it does; say so."""
         self._processes[peer].kill()
-        self.note(f"{self.members[peer].name} was killed")
+        return self.note(f"{self.members[peer].name} was killed")
 
-    def restart(self, peer: int) -> None:
-        """Start a peer that is down.
+    def restart(self, peer: int) -> str:
+        """Start a peer that is down; say so.
 
         Raises:
             OnewayError: If it runs.
         """
         self._processes[peer].start()
-        self.note(f"{self.members[peer].name} was started again")
+        return self.note(f"{self.members[peer].name} was started again")
 
     def stop(self) -> None:
         """Stop every peer cleanly; those that do not end in time are killed."""
@@ -155,17 +155,10 @@ class Peers:
             if member.home.store_path.exists()
         }
 
-    def journals(self) -> list[Journal]:
-        """What every peer has learned from, as its store says; of no store, nothing."""
-        found = self.snapshots()
-        return [
-            found[member.key].journal if member.key in found else Journal()
-            for member in self.members
-        ]
-
-    def note(self, sentence: str) -> None:
-        """Add something that happened to the events."""
+    def note(self, sentence: str) -> str:
+        """Add something that happened to the events, and return it."""
         self.events.append(f"{self.seconds:.1f} s: {sentence}")
+        return sentence
 
     def __enter__(self) -> Self:
         """Start the peers."""

@@ -18,10 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from oneway.metrics import disagreement
+from oneway.metrics import disagreement_of_holders
+from oneway.metrics.learning_curve import spread_correct, spread_losses
 from oneway.peer.store.snapshot import Snapshot
 from oneway.protocol.fixed_point import ONE, mass_of, numerator_of
-from oneway.records import Ints, NetworkState, RunRecord, Vector
+from oneway.records import NetworkState, RunRecord, Vector
 from oneway.records.curve import Curve
 
 
@@ -53,16 +54,17 @@ def peers_record(
     correct = np.zeros(num_rounds, dtype=np.int64)
     for curve in curves:
         own = slice(curve.before, curve.before + curve.samples)
-        loss_sums[own] += losses_of(curve)
+        loss_sums[own] += spread_losses(curve)
         counts[own] += 1
-        correct[own] += correct_of(curve)
+        correct[own] += spread_correct(curve)
     holdings = [snapshot.state.holding for snapshot in snapshots]
     state = NetworkState(
         numerators=np.array([numerator_of(holding) for holding in holdings]),
         masses=np.array([mass_of(holding) / ONE for holding in holdings]),
     )
     mean_samples = float(np.mean([curve.samples for curve in curves]))
-    points = {0.0: 0.0, **dict(measured), mean_samples: _disagreement(state)}
+    last = disagreement_of_holders(state) or 0.0
+    points = {0.0: 0.0, **dict(measured), mean_samples: last}
     return RunRecord(
         algorithm="ops",
         loss_sums=loss_sums,
@@ -82,37 +84,6 @@ def peers_record(
         },
         versions=dict(versions),
     )
-
-
-def losses_of(curve: Curve) -> Vector:
-    """The loss of each sample: of those in one group, their mean."""
-    sizes = _sizes(curve)
-    return np.repeat(np.array(curve.loss_sums) / sizes, sizes)
-
-
-def correct_of(curve: Curve) -> Ints:
-    """Which samples were foreseen: those of one group spread over it, their number as it was."""
-    if not curve.samples:
-        return np.zeros(0, dtype=np.int64)
-    ends = np.append(0, np.cumsum(_sizes(curve)))
-    totals = np.append(0, np.cumsum(curve.correct))
-    so_far = np.rint(np.interp(np.arange(curve.samples + 1), ends, totals)).astype(np.int64)
-    spread: Ints = np.diff(so_far)
-    return spread
-
-
-def _sizes(curve: Curve) -> Ints:
-    sizes = np.full(len(curve.loss_sums), curve.width, dtype=np.int64)
-    if len(sizes):
-        sizes[-1] = curve.samples - curve.width * (len(sizes) - 1)
-    return sizes
-
-
-def _disagreement(state: NetworkState) -> float:
-    held = state.masses > 0
-    if not held.any():
-        return 0.0
-    return disagreement(NetworkState(state.numerators[held], state.masses[held]))
 
 
 def _between(points: Mapping[float, float], num_rounds: int) -> Vector:

@@ -6,13 +6,11 @@ import threading
 from collections.abc import Callable, Iterable
 from queue import SimpleQueue
 
-import numpy as np
-
 from oneway.algorithms import BY_NAME
 from oneway.errors import OnewayError
 from oneway.lab.methods import run_method
 from oneway.lab.problem import Problem
-from oneway.metrics import loss_curve
+from oneway.metrics import evenly_spread, loss_curve
 from oneway.records import RunRecord
 from oneway.records.network import ReferenceCurve
 from oneway.simulator import Run
@@ -26,7 +24,7 @@ MOST_ROUNDS = 20_000
 def simulate_all(
     problem: Problem,
     stream: Stream,
-    note: Callable[[str], None] = lambda _: None,
+    note: Callable[[str], object] = lambda _: None,
     methods: Iterable[str] = BY_NAME,
 ) -> dict[str, Run]:
     """Run the methods on a stream, by name; one that fails is left out and noted in a sentence."""
@@ -41,8 +39,7 @@ def simulate_all(
 
 def reference_curve(record: RunRecord) -> ReferenceCurve:
     """The average loss so far, at no more than a few hundred evenly spaced numbers of samples."""
-    last = record.num_rounds - 1
-    places = np.unique(np.linspace(0, last, min(last + 1, MOST_POINTS)).round().astype(int))
+    places = evenly_spread(record.num_rounds, MOST_POINTS)
     return ReferenceCurve(
         algorithm=record.algorithm,
         samples=(places + 1).tolist(),

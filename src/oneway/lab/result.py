@@ -14,9 +14,7 @@ from oneway.lab.audit import Audit
 from oneway.lab.comparison import Comparison
 from oneway.protocol.fixed_point import ONE, mass_of
 from oneway.records import RunRecord
-
-RESULT_FILE = "result.json"
-RUNS_FOLDER = "runs"
+from oneway.store.layout import RESULT, RUNS
 
 
 @dataclass(frozen=True)
@@ -58,12 +56,26 @@ class Result:
     config: Mapping[str, Any] = field(default_factory=dict)
     records: Mapping[str, RunRecord] = field(default_factory=dict)
 
+    @property
+    def sentences(self) -> list[str]:
+        """The audit and the comparison."""
+        said = list(self.audit.sentences)
+        losses = self.comparison
+        if losses is not None:
+            more = losses.together / losses.simulated - 1.0 if losses.simulated else 0.0
+            said.append(
+                f"average loss {losses.together:.4f}; in the simulator, same graph, samples and "
+                f"order, {losses.simulated:.4f} ({more:+.1%}); each alone {losses.alone:.4f}"
+            )
+        return said
+
     def as_dict(self) -> dict[str, Any]:
         """Everything in terms JSON can hold."""
         audit = self.audit
         return {
             "complete": self.complete,
             "seconds": self.seconds,
+            "sentences": self.sentences,
             "audit": {
                 "exact": audit.is_exact,
                 "minted_units": audit.minted_units,
@@ -86,11 +98,11 @@ class Result:
         Raises:
             StoreError: If it cannot be written.
         """
-        path = folder / RESULT_FILE
+        path = folder / RESULT
         try:
             path.write_text(json.dumps(self.as_dict(), indent=2) + "\n", encoding="utf-8")
         except OSError as error:
             raise StoreError(f"cannot write {path}: {error.strerror}") from error
         for name, record in self.records.items():
-            store.save(record, folder / RUNS_FOLDER / name)
+            store.save(record, folder / RUNS / name)
         return path

@@ -15,7 +15,6 @@ import numpy as np
 from oneway.lab.comparison import compare, samples_of
 from oneway.lab.course import Conditions, Course
 from oneway.lab.desk import Desk
-from oneway.lab.display import result_sentences
 from oneway.lab.lab import Lab
 from oneway.lab.problem import Problem
 from oneway.lab.record import peers_record
@@ -27,7 +26,6 @@ from oneway.protocol.fixed_point import mass_of
 from oneway.records import RunRecord
 from oneway.records.curve import Curve
 from oneway.simulator import Run
-from oneway.topology.rebuild import description_of
 
 __all__ = ["Conditions", "first_interrupt", "run_lab"]
 
@@ -73,7 +71,7 @@ def run_lab(
             complete = course.learn(stay=stay)
             course.finish()
             result = _result(lab, conditions, course, complete=complete)
-            course.tell(result_sentences(result), is_exact=result.audit.is_exact)
+            course.tell(result.sentences, is_exact=result.audit.is_exact)
             return result
     finally:
         lab.close()
@@ -121,7 +119,7 @@ def _result(lab: Lab, conditions: Conditions, course: Course, *, complete: bool)
         "seed": conditions.seed,
         "task": problem.task.fields(),
         "stream": problem.stream.description,
-        "graph": description_of(problem.graph),
+        "graph": problem.graph.description,
     }
     stream = samples_of(problem, journals)
     runs = {} if stream is None else simulate_all(problem, stream, lab.note)

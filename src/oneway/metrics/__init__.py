@@ -10,21 +10,31 @@ from oneway.metrics.curves import (
     mean_loss,
     regret,
 )
-from oneway.metrics.network import disagreement, network_mean, total_mass
-from oneway.metrics.thinning import thinned
+from oneway.metrics.network import (
+    disagreement,
+    disagreement_of_holders,
+    network_mean,
+    total_mass,
+)
+from oneway.metrics.smoothing import SlowRange, Smoothed
+from oneway.metrics.thinning import Thinned, evenly_spread
 
 __all__ = [
+    "SlowRange",
+    "Smoothed",
+    "Thinned",
     "accuracy",
     "accuracy_curve",
     "average_loss",
     "best_fixed_model",
     "comparator_sums",
     "disagreement",
+    "disagreement_of_holders",
+    "evenly_spread",
     "loss_curve",
     "losses",
     "mean_loss",
     "network_mean",
     "regret",
-    "thinned",
     "total_mass",
 ]

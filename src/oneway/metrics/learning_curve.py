@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import TypeVar
 
+import numpy as np
+
+from oneway.records import Ints, Vector
 from oneway.records.curve import Curve
 
 _Number = TypeVar("_Number", int, float)
@@ -70,6 +73,23 @@ def coarser(curve: Curve, most_groups: int) -> Curve:
         times=tuple(ends),
         before=curve.before,
     )
+
+
+def spread_losses(curve: Curve) -> Vector:
+    """Return the loss of each sample: of those in one group, their mean."""
+    sizes = _sizes(curve)
+    return np.repeat(np.array(curve.loss_sums) / sizes, sizes)
+
+
+def spread_correct(curve: Curve) -> Ints:
+    """Return which samples were foreseen, as 0 and 1: those of a group are spread over it."""
+    if not curve.samples:
+        return np.zeros(0, dtype=np.int64)
+    ends = np.cumsum([0, *_sizes(curve)])
+    totals = np.cumsum([0, *curve.correct])
+    so_far = np.rint(np.interp(np.arange(curve.samples + 1), ends, totals)).astype(np.int64)
+    spread: Ints = np.diff(so_far)
+    return spread
 
 
 def _merged(values: Sequence[_Number], size: int) -> tuple[_Number, ...]:

@@ -27,3 +27,14 @@ def disagreement(state: NetworkState) -> float:
     """
     distances = state.estimates - network_mean(state)
     return float(np.einsum("nd,nd->", distances, distances) / len(distances))
+
+
+def disagreement_of_holders(state: NetworkState) -> float | None:
+    """Return the disagreement of the nodes that have mass; None if there is none.
+
+    A real peer that has just been started, or has left, holds nothing: it has no model.
+    """
+    held = state.masses > 0
+    if not held.any():
+        return None
+    return disagreement(NetworkState(state.numerators[held], state.masses[held]))

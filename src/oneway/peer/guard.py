@@ -13,9 +13,6 @@ QUARANTINE_SECONDS = 600.0
 LOG_SECONDS = 10.0
 """About one peer, no more than one line in this time."""
 
-REPEATED = "repeated"
-"""Why most messages are not taken in: the network, or a careful sender, said them twice."""
-
 _log = logging.getLogger("oneway.peer")
 
 

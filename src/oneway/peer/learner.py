@@ -85,7 +85,7 @@ class Learner:
             DataError: The sample lacks a feature or has one that is no number.
         """
         value = float(self._model.predict(params, self._task.vector(x)[None, :])[0])
-        return value if self._task.model == "ridge" else self._task.label_name(value)
+        return self._task.label_name(value) if self._task.classifies else value
 
     def probabilities(self, params: Vector, x: Mapping[str, object]) -> dict[str, float]:
         """How probable each class is.

@@ -16,7 +16,7 @@ import numpy as np
 
 from oneway.errors import WireError
 from oneway.peer.foreigners import Foreigners
-from oneway.peer.guard import REPEATED, Guard
+from oneway.peer.guard import Guard
 from oneway.peer.home.config import PeerConfig
 from oneway.peer.learner import Learner
 from oneway.peer.samples.row import Position
@@ -40,6 +40,7 @@ from oneway.protocol.transitions import (
     trust,
 )
 from oneway.records import Vector
+from oneway.records.status import REPEATED
 from oneway.transport.base import Arrival
 from oneway.transport.wire import Body, Foreign, decode, encode
 

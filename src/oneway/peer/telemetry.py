@@ -50,7 +50,6 @@ def status_of(
         state, journal = node.snapshot.state, node.snapshot.journal
         recent, losses = node.recent_losses, transport.losses
         samples, books = journal.samples, books_of(state)
-        classifies = node.task.model != "ridge"
         return Status(
             name=node.config.name,
             key=key_text(transport.key),
@@ -62,7 +61,7 @@ def status_of(
             samples=samples,
             average_loss=journal.loss_sum / samples if samples else None,
             recent_loss=sum(recent) / len(recent) if recent else None,
-            accuracy=journal.correct / samples if samples and classifies else None,
+            accuracy=journal.correct / samples if samples and node.task.classifies else None,
             last_sample=_wall_clock(node, node.last_sample),
             skipped=journal.skipped,
             last_skipped=node.last_skipped,

@@ -30,10 +30,14 @@ class Books:
     heard: Mapping[Key, int]
 
     @property
-    def balance(self) -> bool:
-        """Whether what is held is what the other numbers say; true of every peer, at any moment."""
-        owed = self.brought + sum(self.heard.values()) - sum(self.sent.values())
-        return self.held == wrapped(owed)
+    def owed(self) -> int:
+        """What must be held by what came and went."""
+        return wrapped(self.brought + sum(self.heard.values()) - sum(self.sent.values()))
+
+    @property
+    def balances(self) -> bool:
+        """Whether what is held is what must be; true of every peer, at any moment."""
+        return self.held == self.owed
 
 
 def wrapped(units: int) -> int:

@@ -11,14 +11,13 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from oneway.records import Vector
+from oneway.records import MASS_UNITS, Vector
 
 Fixed: TypeAlias = NDArray[np.int64]
 """`(numerator..., mass)` in units of 2^-40."""
 
-FRACTION_BITS = 40
-ONE = 1 << FRACTION_BITS
-"""One unit of mass."""
+ONE = MASS_UNITS
+"""The number 1, in units: of mass, and of a numerator."""
 
 LARGEST = float(1 << 62)
 """Numbers beyond this many units are refused: a sum of two must still fit."""

@@ -1,6 +1,8 @@
 """Frozen values that cross package borders: arrays and runs, a peer's status, a lab's frames."""
 
 from oneway.records.values import (
+    FRACTION_BITS,
+    MASS_UNITS,
     Batch,
     Bools,
     Floats,
@@ -14,6 +16,8 @@ from oneway.records.values import (
 )
 
 __all__ = [
+    "FRACTION_BITS",
+    "MASS_UNITS",
     "Batch",
     "Bools",
     "Floats",

@@ -9,11 +9,15 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from oneway.records.values import MASS_UNITS
+
 PeerLife: TypeAlias = Literal["starting", "up", "paused", "down"]
 """What a peer's process does; "starting" until it has said something about itself."""
 
-MASS_UNITS = 1 << 40
-"""How many units make a mass of 1: masses are whole numbers of units, so that sums are exact."""
+LabPhase: TypeAlias = Literal[
+    "starting", "learning", "all samples are learned from", "finishing", "done"
+]
+"""What a lab does; "starting" until every peer has said something about itself."""
 
 
 class PeerView(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,8 +98,6 @@ class NetworkFrame(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         number: Grows by one with every frame.
         seconds: Since the lab began.
-        phase: What the lab does: "starting", "learning", "all samples are learned from",
-            "finishing", "done".
         disagreement: Mean squared distance of the peers' models from the network's mean; None
             before there are models.
         messages_per_second, bytes_per_second: What all peers send together.
@@ -109,7 +111,7 @@ class NetworkFrame(msgspec.Struct, frozen=True, kw_only=True):
 
     number: int
     seconds: float
-    phase: str
+    phase: LabPhase
     title: str
     peers: list[PeerView]
     edges: list[EdgeView]

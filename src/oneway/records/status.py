@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import msgspec
 
+REPEATED = "repeated"
+"""Why most messages are not taken in: the network, or a careful sender, said them twice."""
+
 
 class ReceiverStatus(msgspec.Struct, frozen=True, kw_only=True):
     """One receiver: somebody I send to, or sent to.
@@ -64,6 +67,11 @@ class SenderStatus(msgspec.Struct, frozen=True, kw_only=True):
     strikes: int
     quarantined: bool
     problem: str = ""
+
+    @property
+    def num_rejected(self) -> int:
+        """How many of its messages were rejected, those that came twice aside."""
+        return sum(count for reason, count in self.rejected.items() if reason != REPEATED)
 
 
 class Status(msgspec.Struct, frozen=True, kw_only=True):

@@ -27,6 +27,10 @@ Floats: TypeAlias = NDArray[np.floating[Any]]
 Ints: TypeAlias = NDArray[np.integer[Any]]
 Bools: TypeAlias = NDArray[np.bool_]
 
+FRACTION_BITS = 40
+MASS_UNITS = 1 << FRACTION_BITS
+"""How many units make a mass of 1: real peers hold whole numbers of units, so sums are exact."""
+
 
 def checksum(*arrays: NDArray[Any] | None) -> str:
     """A CRC-32 over arrays, to tell whether two values hold the same numbers.

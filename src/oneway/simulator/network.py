@@ -12,7 +12,6 @@ from oneway.algorithms.base import Mixing
 from oneway.errors import ConfigError, GraphError
 from oneway.streams import Stream
 from oneway.topology import TrustGraph
-from oneway.topology.rebuild import description_of
 
 Graphs: TypeAlias = TrustGraph | Sequence[TrustGraph] | Callable[[int], TrustGraph]
 """One graph for good; several that take turns, one a round; or a function of the round."""
@@ -43,7 +42,7 @@ class Network:
         if isinstance(graphs, TrustGraph):
             self._check(graphs)
             graphs.require_strongly_connected()
-            self._at, self.origin = lambda _: graphs, description_of(graphs)
+            self._at, self.origin = lambda _: graphs, graphs.description
         elif callable(graphs):
             self.constant = False
             self._at, self.origin = graphs, {"graph": "a function of the round"}
@@ -58,7 +57,7 @@ class Network:
             self._at = lambda round_index: turns[round_index % len(turns)]
             self.origin = {
                 "graph": "in turns",
-                "graphs": [description_of(graph) for graph in turns],
+                "graphs": [graph.description for graph in turns],
             }
 
     def _check(self, graph: object) -> None:

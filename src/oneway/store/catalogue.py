@@ -13,7 +13,7 @@ from pathlib import Path
 
 from oneway.errors import StoreError
 from oneway.store.entry import Entry, Kind, Stamp
-from oneway.store.folder import ARRAYS, SUMMARY
+from oneway.store.layout import ARRAYS, PANELS, REPORT, RESULT, RUNS, SUMMARY
 from oneway.store.reading import read_demo, read_lab, read_reproduction, read_run
 
 DEEPEST = 8
@@ -136,7 +136,7 @@ class _Walk:
             self._num_entries += 1
             yield entry
             # What belongs to a lab or a demo is in one place; the peers' folders are no runs.
-            folders = ["runs"] if entry.kind in ("lab", "demo") and not entry.is_run else []
+            folders = [RUNS] if entry.kind in ("lab", "demo") and not entry.is_run else []
             kind, owner = entry.kind, entry.name
         if depth >= DEEPEST:
             self.cut_short = self.cut_short or bool(folders)
@@ -150,16 +150,16 @@ class _Walk:
         if inside.has(SUMMARY):
             stamp = inside.stamp(SUMMARY, ARRAYS)
             return self._same(inside, stamp) or read_run(self._blank(inside, stamp, kind, owner))
-        if inside.has("result.json", "task.toml"):
-            stamp = inside.stamp("result.json")
+        if inside.has(RESULT, "task.toml"):
+            stamp = inside.stamp(RESULT)
             return self._same(inside, stamp) or read_lab(self._blank(inside, stamp, "lab", owner))
-        if inside.has("report.html", "loss.png") and "runs" in inside.folders:
-            stamp = inside.stamp("report.html")
+        if inside.has(REPORT, "loss.png") and RUNS in inside.folders:
+            stamp = inside.stamp(REPORT)
             return self._same(inside, stamp) or read_demo(self._blank(inside, stamp, "demo", owner))
-        if {"cells", "panels"} <= set(inside.folders) or (
+        if {"cells", PANELS} <= set(inside.folders) or (
             "cells" in inside.folders and _has_cells(inside.path / "cells")
         ):
-            stamp = inside.stamp("report.html")
+            stamp = inside.stamp(REPORT)
             return self._same(inside, stamp) or read_reproduction(
                 self._blank(inside, stamp, "reproduction", owner)
             )

@@ -28,7 +28,8 @@ class Entry:
         algorithm: As on the command line: ops, dol-symm, dol-asymm, col or local.
         learning_rate, data, model, graph: In a few words.
         num_rounds: As many as were planned.
-        average_loss: Of a lab, which writes it down; of a run it is in the arrays.
+        rounds_done: As many as there are in the arrays; None until these are read.
+        average_loss: Of a lab as it has written it down; of a run None until its arrays are read.
         complete: False if it was interrupted.
         seconds: How long it took.
         sentences: What a lab found.
@@ -51,6 +52,7 @@ class Entry:
     graph: str = ""
     num_nodes: int | None = None
     num_rounds: int | None = None
+    rounds_done: int | None = None
     average_loss: float | None = None
     complete: bool | None = None
     seconds: float | None = None

@@ -18,12 +18,9 @@ from numpy.typing import NDArray
 
 from oneway.errors import StoreError
 from oneway.records import Ints, RunRecord, Vector
+from oneway.store.layout import ARRAYS, MOST_BYTES, SUMMARY
 
 FORMAT = 1
-SUMMARY = "run.json"
-ARRAYS = "arrays.npz"
-_MOST_BYTES = 1 << 26
-"""A longer summary is none of ours."""
 _DAMAGE = (
     OSError,
     ValueError,
@@ -125,17 +122,18 @@ def read_summary(path: Path | str) -> dict[str, Any]:
     folder = Path(path)
     with _in_words(path):
         file = folder / SUMMARY
-        if file.stat().st_size > _MOST_BYTES:
-            raise ValueError(f"{SUMMARY} has more than {_MOST_BYTES:,} bytes")
+        if file.stat().st_size > MOST_BYTES:
+            raise ValueError(f"{SUMMARY} has more than {MOST_BYTES:,} bytes")
         summary = json.loads(file.read_text())
         if not isinstance(summary, dict):
             raise ValueError(f"{SUMMARY} holds no table")
         found = summary.pop("format", None)
         if found != FORMAT:
-            raise StoreError(
-                f"the run in {folder} has format {found!r} and this version reads format {FORMAT}; "
+            rule = (
+                f"has format {found!r} and this version reads format {FORMAT}; "
                 "read it with the version of oneway that wrote it"
             )
+            raise StoreError(f"the run in {folder} {rule}", reason=f"it {rule}")
         return summary
 
 
@@ -174,11 +172,15 @@ def _in_words(path: Path | str) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
+        missing = f"{Path(error.filename).name} is missing"
         raise StoreError(
-            f"there is no stored run in {folder}: {Path(error.filename).name} is missing"
+            f"there is no stored run in {folder}: {missing}", reason=missing
         ) from error
     except _DAMAGE as error:
-        raise StoreError(f"the run in {folder} is damaged ({error}); run it again") from error
+        raise StoreError(
+            f"the run in {folder} is damaged ({error}); run it again",
+            reason=f"{error}; run it again",
+        ) from error
 
 
 def _plain(value: Any) -> Any:

@@ -8,9 +8,7 @@ from dataclasses import dataclass
 
 from oneway.errors import StoreError
 from oneway.store.entry import Entry
-from oneway.store.reading import PANELS
-
-_MOST_BYTES = 1 << 26
+from oneway.store.layout import MOST_BYTES, PANELS
 
 
 @dataclass(frozen=True)
@@ -30,12 +28,15 @@ def read_panel(entry: Entry, name: str) -> list[PanelCurve]:
         StoreError: If the reproduction has no such panel, or it is damaged.
     """
     if name not in entry.panels:
-        raise StoreError(f"the reproduction {entry.name} has no panel {name[:200]!r}")
+        there = ", ".join(entry.panels) or "none yet; let oneway reproduce go on"
+        raise StoreError(
+            f"the reproduction {entry.name} has no panel {name[:200]!r}; there are: {there}"
+        )
     path = entry.path / PANELS / f"{name}.csv"
     curves: dict[str, PanelCurve] = {}
     try:
-        if path.stat().st_size > _MOST_BYTES:
-            raise ValueError(f"it has more than {_MOST_BYTES:,} bytes")
+        if path.stat().st_size > MOST_BYTES:
+            raise ValueError(f"it has more than {MOST_BYTES:,} bytes")
         with path.open(newline="", encoding="utf-8") as file:
             for row in csv.DictReader(file):
                 curve = curves.setdefault(

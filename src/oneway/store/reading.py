@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from oneway.errors import StoreError
 from oneway.store.entry import Entry
-from oneway.store.folder import ARRAYS, read_summary
-from oneway.store.words import data_words, graph_words, model_words
+from oneway.store.folder import read_summary
+from oneway.store.layout import ARRAYS, MOST_BYTES, PANELS, REPORT, RESULT
+from oneway.store.words import data_words, graph_words, model_words, table
 
-REPORT = "report.html"
-RESULT = "result.json"
-PANELS = "panels"
-_MOST_BYTES = 1 << 26
 _MOST_PANELS = 100
 
 
@@ -28,8 +24,8 @@ def read_run(blank: Entry) -> Entry:
         if not arrays.is_file() or arrays.is_symlink():
             raise StoreError(f"{ARRAYS} is missing; run it again")
     except StoreError as error:
-        return replace(blank, is_run=True, problem=reason_of(error, blank))
-    config = _table(summary.get("config"))
+        return replace(blank, is_run=True, problem=error.reason)
+    config = table(summary.get("config"))
     stream = config.get("stream")
     return replace(
         blank,
@@ -52,20 +48,20 @@ def read_lab(blank: Entry) -> Entry:
         result = read_result(blank)
     except StoreError as error:
         return replace(blank, problem=str(error))
-    config, losses = _table(result.get("config")), _table(result.get("average_loss"))
-    peers = result.get("peers")
+    config, losses = table(result.get("config")), table(result.get("average_loss"))
+    peers, said = result.get("peers"), result.get("sentences")
     return replace(
         blank,
         algorithm="ops",
         data=data_words(config.get("stream")),
         model=model_words(config.get("task")),
-        learning_rate=_text(_table(config.get("task")).get("learning_rate")),
+        learning_rate=_text(table(config.get("task")).get("learning_rate")),
         graph=graph_words(config.get("graph")),
         num_nodes=len(peers) if isinstance(peers, list) else None,
         average_loss=_number(losses.get("together")),
         complete=bool(result.get("complete")),
         seconds=_number(result.get("seconds")),
-        sentences=tuple(_lab_sentences(result, losses)),
+        sentences=tuple(map(_text, said)) if isinstance(said, list) else (),
     )
 
 
@@ -77,8 +73,8 @@ def read_result(entry: Entry) -> dict[str, Any]:
     """
     file = entry.path / RESULT
     try:
-        if file.stat().st_size > _MOST_BYTES:
-            raise ValueError(f"it has more than {_MOST_BYTES:,} bytes")
+        if file.stat().st_size > MOST_BYTES:
+            raise ValueError(f"it has more than {MOST_BYTES:,} bytes")
         result = json.loads(file.read_text(encoding="utf-8"))
         if not isinstance(result, dict):
             raise ValueError("it holds no table")
@@ -112,33 +108,6 @@ def read_reproduction(blank: Entry) -> Entry:
         if finished
         else ("It is not finished; call the same oneway reproduce again, and it goes on.",),
     )
-
-
-def _lab_sentences(result: Mapping[str, Any], losses: Mapping[str, Any]) -> list[str]:
-    verdict = _table(result.get("audit")).get("verdict")
-    said = [_text(sentence) for sentence in verdict] if isinstance(verdict, list) else []
-    together, simulated, alone = (
-        _number(losses.get(name)) for name in ("together", "simulated", "alone")
-    )
-    if together is not None and simulated is not None and alone is not None:
-        said.append(
-            f"average loss {together:.4f}; in the simulator, same graph, samples and order, "
-            f"{simulated:.4f}; each alone {alone:.4f}"
-        )
-    return said
-
-
-def reason_of(error: StoreError, entry: Entry) -> str:
-    """What is wrong with a run, without its folder, which stands beside it."""
-    text = str(error).removeprefix(f"there is no stored run in {entry.path}: ")
-    damage = f"the run in {entry.path} is damaged ("
-    if text.startswith(damage):
-        return text.removeprefix(damage).replace("); run it again", "; run it again")
-    return text.replace(f"the run in {entry.path} has", "it has", 1)
-
-
-def _table(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
 
 
 def _text(value: object) -> str:

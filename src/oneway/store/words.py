@@ -17,10 +17,10 @@ def data_words(stream: object) -> str:
     >>> data_words({"table": {"kind": "flights"}, "deal": "by owner", "column": "dest"})
     'flights by dest'
     """
-    table = _table(_table(stream).get("table")) or _table(stream)
-    path = table.get("path")
-    kind = PurePath(path).name if isinstance(path, str) else _short(table.get("kind"))
-    column = _table(stream).get("column")
+    source = table(table(stream).get("table")) or table(stream)
+    path = source.get("path")
+    kind = PurePath(path).name if isinstance(path, str) else _short(source.get("kind"))
+    column = table(stream).get("column")
     return f"{_short(kind)} by {_short(column)}" if kind and column else _short(kind)
 
 
@@ -30,7 +30,7 @@ def model_words(model: object) -> str:
     >>> model_words({"model": "LogisticRegression", "l2": 0.1}), model_words({"model": "hinge"})
     ('logistic regression', 'hinge')
     """
-    name = _short(_table(model).get("model"))
+    name = _short(table(model).get("model"))
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower()
 
 
@@ -44,7 +44,7 @@ def graph_words(origin: object, depth: int = 0) -> str:
     >>> graph_words(None)
     ''
     """
-    made = _table(origin)
+    made = table(origin)
     kind = _short(made.get("graph"))
     if kind == "file":
         return _short(PurePath(str(made.get("file", ""))).name) or "file"
@@ -64,7 +64,8 @@ _DERIVED = {
 }
 
 
-def _table(value: object) -> Mapping[str, Any]:
+def table(value: object) -> Mapping[str, Any]:
+    """A part of a config that should be a table; empty if it is none."""
     return value if isinstance(value, Mapping) else {}
 
 

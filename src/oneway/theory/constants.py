@@ -75,7 +75,7 @@ def graph_constants(mixing: MixingLike) -> GraphConstants:
 
     >>> constants = graph_constants([[0.5, 0.5], [0.25, 0.75]])
     >>> round(constants.smallest_mass, 6), round(constants.gradient_constant, 2)
-    (0.666667, 6.65)
+    (0.666667, 6.63)
     """
     shares = check_mixing(mixing)
     return GraphConstants(shares.shape[0], ergodicity(shares), smallest_mass(shares))

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from numbers import Integral
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from oneway.errors import GraphError
-from oneway.records import Bools, Ints, Origin, Vector
+from oneway.records import Bools, Ints, Origin, Vector, checksum
 from oneway.topology import connectivity, conversions, files, generators
 from oneway.topology.conversions import Edge, Node
 from oneway.topology.edge_list import EdgeList, check_compressed, compress, node_label, unknown_name
@@ -335,6 +335,15 @@ class TrustGraph:
         return conversions.to_networkx(
             EdgeList(self.num_nodes, *self.edges(), self.weights, self.kept_shares, self.names)
         )
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """How the graph was made, and a checksum of edges, weights and kept shares.
+
+        What a run stores; `oneway.topology.rebuild` makes the graph again.
+        """
+        content = checksum(self.indptr, self.receivers, self.weights, self.kept_shares)
+        return {**self.origin, "checksum": content}
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, TrustGraph):

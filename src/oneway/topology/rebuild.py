@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from oneway.errors import GraphError
-from oneway.records import Origin, checksum
+from oneway.records import Origin
 from oneway.topology.graph import TrustGraph
 
 MOST_EDGES = 20_000_000
@@ -21,33 +21,23 @@ _DEEPEST = 20
 _Maker: TypeAlias = Callable[[Mapping[str, Any]], TrustGraph]
 
 
-def graph_checksum(graph: TrustGraph) -> str:
-    """The checksum that a run stores of its graph: of edges, weights and kept shares."""
-    return checksum(graph.indptr, graph.receivers, graph.weights, graph.kept_shares)
-
-
-def description_of(graph: TrustGraph) -> dict[str, Any]:
-    """What a run stores of its graph: how it was made, and its checksum; `rebuild` takes it."""
-    return {**graph.origin, "checksum": graph_checksum(graph)}
-
-
 def rebuild(origin: Origin) -> TrustGraph:
     """Make a graph again.
 
     Args:
-        origin: `graph.origin`, or what a run's config says about its graph; if that has a checksum,
-            the graph must agree with it.
+        origin: `graph.origin`, or `graph.description`, which a run's config has; if there is a
+            checksum, the graph must agree with it.
 
     Raises:
         GraphError: If it cannot be made again, and why: it was made from edges that nobody wrote
             down, its file is gone or has changed, or something else came out.
     """
     graph = _made(origin, depth=0)
-    expected = origin.get("checksum")
-    if expected is not None and graph_checksum(graph) != expected:
+    found, expected = graph.description["checksum"], origin.get("checksum")
+    if expected is not None and found != expected:
         raise GraphError(
-            f"made again, the graph has the checksum {graph_checksum(graph)} and the run's had "
-            f"{expected}; it was made by another version of oneway or of a package it uses"
+            f"made again, the graph has the checksum {found} and the run's had {expected}; it was "
+            "made by another version of oneway or of a package it uses"
         )
     return graph
 
@@ -98,11 +88,17 @@ def _read(origin: Mapping[str, Any]) -> TrustGraph:
             f"the edge list {path} is not there any more; put it back to see the graph"
         )
     if path.stat().st_size > MOST_BYTES:
-        raise GraphError(f"the edge list {path} has more than {MOST_BYTES:,} bytes")
+        raise GraphError(
+            f"the edge list {path} has more than {MOST_BYTES:,} bytes, too many to be read for a "
+            "look; TrustGraph.read reads it all the same"
+        )
     try:
         found = hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError as error:
-        raise GraphError(f"the edge list {path} cannot be read: {error.strerror}") from None
+        raise GraphError(
+            f"the edge list {path} cannot be read: {error.strerror}; make it readable to see the "
+            "graph"
+        ) from None
     if found != origin["sha256"]:
         raise GraphError(f"the edge list {path} has changed since the run; put the old one back")
     return TrustGraph.read(path)

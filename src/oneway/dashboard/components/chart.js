@@ -1,14 +1,11 @@
 // Apache ECharts as NiceGUI brings it, in the colours of the page: light, dark, and when it changes.
 import { echarts } from "nicegui-echart";
 
-const INK = { light: "#3b4046", dark: "#d5d9de" };
-const FAINT = { light: "#dfe3e8", dark: "#3a4048" };
-const PAPER = { light: "#ffffff", dark: "#23272e" };
-const BRIGHTER = { "#0072b2": "#4fa8e0", "#d55e00": "#f08a45", "#7f7f7f": "#a6adb5", "#009e73": "#2cc196" };
+// What page.css says at this moment, for light or dark pages.
+const css = (name) => getComputedStyle(document.body).getPropertyValue(`--ow-${name}`).trim();
 
-// Lines are named by their colours on paper; "ink" is that of the text.
-const lineColour = (colour, mode) =>
-  colour === "ink" ? INK[mode] : (mode === "dark" && BRIGHTER[colour]) || colour;
+// Lines are named by their colours on white; "ink" is that of the text.
+const lineColour = (colour) => (colour === "ink" ? css("ink") : css(`as-${colour.slice(1)}`) || colour);
 
 export default {
   template: `<div role="img" :aria-label="label"></div>`,
@@ -32,11 +29,10 @@ export default {
   methods: {
     draw() {
       if (!this.chart) return;
-      const mode = document.body.classList.contains("body--dark") ? "dark" : "light";
-      const ink = INK[mode];
+      const [ink, line] = [css("ink"), css("line")];
       const axis = (given) => ({
         axisLine: { lineStyle: { color: ink } },
-        splitLine: { lineStyle: { color: FAINT[mode] } },
+        splitLine: { lineStyle: { color: line } },
         ...given,
         axisLabel: { color: ink, hideOverlap: true, ...given?.axisLabel },
         nameTextStyle: { color: ink, ...given?.nameTextStyle },
@@ -47,7 +43,7 @@ export default {
           ...this.options,
           textStyle: { color: ink, fontFamily: "inherit" },
           legend: this.options.legend && {
-            inactiveColor: mode === "dark" ? "#6b737d" : "#a5abb3",
+            inactiveColor: css("dead"),
             ...this.options.legend,
             textStyle: { color: ink },
             pageTextStyle: { color: ink },
@@ -55,12 +51,12 @@ export default {
           },
           tooltip: {
             confine: true,
-            backgroundColor: PAPER[mode],
-            borderColor: FAINT[mode],
+            backgroundColor: css("paper"),
+            borderColor: line,
             ...this.options.tooltip,
             textStyle: { color: ink },
           },
-          series: this.options.series.map((line) => ({ ...line, color: lineColour(line.color, mode) })),
+          series: this.options.series.map((one) => ({ ...one, color: lineColour(one.color) })),
           xAxis: axis(this.options.xAxis),
           yAxis: axis(this.options.yAxis),
         },
@@ -68,9 +64,8 @@ export default {
       );
     },
     save(name) {
-      const mode = document.body.classList.contains("body--dark") ? "dark" : "light";
       const link = document.createElement("a");
-      link.href = this.chart.getDataURL({ pixelRatio: 2, backgroundColor: PAPER[mode] });
+      link.href = this.chart.getDataURL({ pixelRatio: 2, backgroundColor: css("paper") });
       link.download = name;
       link.click();
     },

@@ -13,7 +13,7 @@ Points: TypeAlias = Sequence[tuple[float, float | None]]
 Dash: TypeAlias = Literal["solid", "dashed", "dotted"]
 _MOST_AT_ONCE = 12
 
-XKind: TypeAlias = Literal["value", "log", "time"]
+XKind: TypeAlias = Literal["value", "time"]
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,6 @@ class Chart(Element, component="chart.js", esm=None, default_classes="ow-chart")
         *,
         x: str,
         y: str,
-        log_x: bool = False,
         log_y: bool = False,
         legend: bool = True,
         most_y: float | None = None,
@@ -64,7 +63,6 @@ class Chart(Element, component="chart.js", esm=None, default_classes="ow-chart")
             label: What it shows, for those who cannot see it.
             x: What the x axis is, with its unit.
             y: What the y axis is, with its unit.
-            log_x: Whether the x axis is logarithmic.
             log_y: Whether the y axis is logarithmic.
             legend: Whether there is a legend.
             most_y: Where the y axis ends at the latest, such as 100 for %; None if anywhere.
@@ -73,7 +71,7 @@ class Chart(Element, component="chart.js", esm=None, default_classes="ow-chart")
         self._legend = legend
         self._axes: dict[str, dict[str, Any]] = {
             "xAxis": {
-                "type": "log" if log_x else "value",
+                "type": "value",
                 "name": x,
                 "nameLocation": "middle",
                 "nameGap": 28,

@@ -12,7 +12,6 @@ GREEN = "#009e73"
 PINK = "#cc79a7"
 SKY = "#56b4e9"
 AMBER = "#e69f00"
-GREY = "#8a929b"
 
 SERIES = (BLUE, ORANGE, GREEN, PINK, SKY, AMBER)
 """For lines that are compared; where there are more, dashes tell them apart."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from html import escape
 from pathlib import Path
 
 from nicegui import ui
@@ -25,10 +26,10 @@ def page_frame(heading: str) -> Iterator[ui.element]:
     ui.page_title(f"{heading} - oneway")
     ui.add_css(_CSS)
     ui.colors(primary="#0072b2", positive="#00704f", negative="#b3261e")
-    with ui.header(elevated=False, fixed=False).classes("ow-header row items-center"):
-        ui.html(f"<h1>{_escaped(heading)}</h1>", sanitize=False)
-        beside = ui.row().classes("items-center gap-2")
-        ui.space()
+    with ui.header(elevated=False, fixed=False).classes("ow-header row items-center no-wrap"):
+        with ui.row().classes("items-center gap-x-4 gap-y-1 grow min-w-0"):
+            ui.html(f"<h1>{escape(heading)}</h1>", sanitize=False)
+            beside = ui.row().classes("items-center gap-2")
         _mode_button()
     with ui.column().classes("ow-main"):
         yield beside
@@ -39,7 +40,7 @@ def card(heading: str) -> Iterator[ui.element]:
     """A part of a page with a heading; yields a place beside the heading."""
     with ui.element("section").classes("ow-card"):
         with ui.row().classes("items-center w-full gap-2"):
-            ui.html(f"<h2>{_escaped(heading)}</h2>", sanitize=False)
+            ui.html(f"<h2>{escape(heading)}</h2>", sanitize=False)
             beside = ui.row().classes("items-center gap-2 ml-auto")
         yield beside
 
@@ -74,7 +75,3 @@ def _mode_button() -> None:
     button = ui.button(icon="contrast").props('flat round dense data-mode="auto"')
     button.props('aria-label="Colours: light, dark or as the system has it"')
     button.on("click", js_handler="() => window.owMode(true)")
-
-
-def _escaped(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

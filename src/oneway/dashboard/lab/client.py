@@ -26,13 +26,19 @@ class LabClient:
             trust_env=False,  # a proxy has no business on loopback
         )
 
-    async def frame(self) -> NetworkFrame | None:
-        """The lab at this moment; None before the first one.
+    async def frame(self, after: int = 0) -> NetworkFrame | None:
+        """The next frame of the lab: at once if there is one, else as soon as there is.
+
+        Args:
+            after: The number of the last one seen; 0 if none was.
+
+        Returns:
+            None if there is no news for a second or two.
 
         Raises:
             TransportError: The lab does not answer.
         """
-        answer = await self._ask("GET", "/frame")
+        answer = await self._ask("GET", f"/frame?after={after}")
         if answer.status_code == 204:
             return None
         return msgspec.json.decode(answer.content, type=NetworkFrame)

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from nicegui import ui
 
 from oneway.dashboard.components.frame import card
+from oneway.dashboard.components.numbers import number_problem
+from oneway.dashboard.lab.acting import carry_out
 from oneway.dashboard.lab.client import LabClient
 from oneway.dashboard.lab.newcomer import Newcomer
-from oneway.errors import OnewayError
 from oneway.records.network import (
     Command,
     Cut,
@@ -17,10 +18,8 @@ from oneway.records.network import (
     EdgeView,
     Finish,
     Heal,
-    Kill,
     NetworkFrame,
     PeerView,
-    Restart,
     SetLoss,
     Trust,
 )
@@ -40,7 +39,7 @@ class Controls:
         self._on_pick = on_pick
         self._frame: NetworkFrame | None = None
         self._drawn: object = None
-        with card("Break it"):
+        with ui.element("div") as self._card, card("Break it"):
             self._make_whole()
             ui.separator()
             self._peer = ui.select(
@@ -48,16 +47,17 @@ class Controls:
             ).classes("w-full")
             self._peer.props("dense outlined data-control=peer")
             self._one = ui.element("div").classes("flex flex-col gap-2 w-full")
-        self._newcomer = Newcomer(self.do)
+        self._newcomer = Newcomer(self._do)
 
     def show(self, frame: NetworkFrame, picked: str | None) -> None:
-        """Offer what can be done now.
+        """Offer what can be done now; nothing once the lab is over.
 
         Args:
             frame: The lab at this moment.
             picked: The peer that the page is about.
         """
         first, self._frame = self._frame is None, frame
+        self._card.visible = not frame.result
         names = [peer.name for peer in frame.peers]
         if self._peer.options != names:
             self._peer.set_options(names)
@@ -69,15 +69,8 @@ class Controls:
             button.set_enabled(frame.acts)
         self._show_one(frame, picked)
 
-    async def do(self, command: Command) -> bool:
-        """Do it, and say how it went; whether it went well."""
-        try:
-            said = await self._client.do(command)
-        except OnewayError as error:
-            ui.notify(str(error), type="negative", close_button="OK", timeout=10_000)
-            return False
-        ui.notify(said, type="positive")
-        return True
+    async def _do(self, command: Command) -> bool:
+        return await carry_out(self._client, command)
 
     # All peers.
 
@@ -90,7 +83,7 @@ class Controls:
             self._loss.on("keydown.enter", self._set_loss)
             set_loss = ui.button("Set", on_click=self._set_loss).props("outline")
             add = ui.button("Add a peer", on_click=self._add).props("outline")
-            finish = ui.button("Finish and audit", on_click=lambda: self.do(Finish()))
+            finish = ui.button("Finish and audit", on_click=lambda: self._do(Finish()))
             finish.props("outline").tooltip(
                 "Stop learning, let everything arrive, count every unit of mass"
             )
@@ -98,7 +91,7 @@ class Controls:
 
     async def _set_loss(self) -> None:
         if self._loss.validate():
-            await self.do(SetLoss(float(self._loss.value) / 100.0))
+            await self._do(SetLoss(float(self._loss.value) / 100.0))
 
     def _add(self) -> None:
         if self._frame is not None:
@@ -113,9 +106,8 @@ class Controls:
         peer = next((peer for peer in frame.peers if peer.name == picked), None)
         to = [edge for edge in frame.edges if edge.sender == picked]
         by = [edge for edge in frame.edges if edge.receiver == picked]
-        state = None if peer is None else peer.state == "down"
         ends = [(edge.sender, edge.receiver, edge.cut) for edge in (*to, *by)]
-        drawn = (picked, state, ends, frame.acts, len(frame.peers))
+        drawn = (picked, ends, frame.acts, len(frame.peers))
         # Drawn again only if it looks different, so that a button keeps its focus.
         if drawn == self._drawn:
             return
@@ -124,11 +116,10 @@ class Controls:
         with self._one:
             if peer is None:
                 ui.label(
-                    "Pick a peer in the picture or in the list: then you can kill its process, "
-                    "cut its lines, or change whom it trusts."
+                    "Pick a peer in the picture or in the list: then you can kill its process, cut "
+                    "its lines, or change whom it trusts."
                 ).classes("ow-soft")
                 return
-            self._offer_life(peer)
             for edge in to:
                 self._offer_edge(f"sends to {edge.receiver}", edge)
             for edge in by:
@@ -139,28 +130,19 @@ class Controls:
                 if isinstance(element, ui.button):
                     element.disable()
 
-    def _offer_life(self, peer: PeerView) -> None:
-        name = peer.name
-        if peer.state == "down":
-            button = ui.button(f"Restart {name}", on_click=lambda: self.do(Restart(name)))
-        else:
-            button = ui.button(f"kill -9 {name}", on_click=lambda: self.do(Kill(name)))
-            button.props("color=negative")
-        button.classes("self-start")
-
     def _offer_edge(self, text: str, edge: EdgeView) -> None:
         sender, receiver = edge.sender, edge.receiver
         with ui.row().classes("items-center gap-2 w-full"):
             ui.label(text + (" (cut)" if edge.cut else "")).classes("grow")
             if edge.cut:
-                ui.button("Heal", on_click=lambda: self.do(Heal(sender, receiver))).props(
+                ui.button("Heal", on_click=lambda: self._do(Heal(sender, receiver))).props(
                     f'flat dense aria-label="Heal the line from {sender} to {receiver}"'
                 )
             else:
-                ui.button("Cut", on_click=lambda: self.do(Cut(sender, receiver))).props(
+                ui.button("Cut", on_click=lambda: self._do(Cut(sender, receiver))).props(
                     f'flat dense aria-label="Cut the line from {sender} to {receiver}"'
                 )
-            ui.button("Distrust", on_click=lambda: self.do(Distrust(sender, receiver))).props(
+            ui.button("Distrust", on_click=lambda: self._do(Distrust(sender, receiver))).props(
                 f'flat dense aria-label="{sender} no longer sends to {receiver}"'
             )
 
@@ -173,19 +155,18 @@ class Controls:
         with ui.row().classes("items-center gap-2 w-full"):
             chosen = ui.select(others, label=f"Let {peer.name} send to", value=others[0])
             chosen.classes("grow").props("dense outlined")
-            ui.button("Trust", on_click=lambda: self.do(Trust(peer.name, chosen.value))).props(
+            ui.button("Trust", on_click=lambda: self._do(Trust(peer.name, chosen.value))).props(
                 "outline"
             )
 
 
-def share_problem(text: str) -> str | None:
+def share_problem(text: str | None) -> str | None:
     """What is wrong with a share in per cent; None if nothing is.
 
     >>> share_problem("20"), share_problem("120"), share_problem("many")
-    (None, 'from 0 to 100', 'a number, such as 20')
+    (None, '120 is not from 0 to 100', 'many is not a number')
     """
-    try:
-        share = float(text)
-    except (TypeError, ValueError):
-        return "a number, such as 20"
-    return None if 0.0 <= share <= 100.0 else "from 0 to 100"
+    problem = number_problem(text)
+    if problem is not None or text is None:
+        return problem
+    return None if 0.0 <= float(text) <= 100.0 else f"{text.strip()} is not from 0 to 100"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from oneway.dashboard.components.chart import Dash, Line
 from oneway.dashboard.components.colours import AMBER, BLUE
 from oneway.dashboard.lab.watcher import LabWatcher
-from oneway.records.network import NetworkFrame
 from oneway.report.labels import LABELS
 
 _DASHES: dict[str, Dash] = {
@@ -55,7 +54,17 @@ def disagreement_line(watcher: LabWatcher) -> Line:
     return Line("disagreement", watcher.disagreement.points, BLUE, width=2)
 
 
-def loss_range(frame: NetworkFrame) -> tuple[float, float] | None:
-    """The best and the worst recent loss; None while nobody has one."""
-    losses = [peer.recent_loss for peer in frame.peers if peer.recent_loss is not None]
-    return (min(losses), max(losses)) if losses else None
+def worth_of_one_way(watcher: LabWatcher) -> str:
+    """What one-way trust is good for, on these samples; nothing before that is known."""
+    frame, ends = watcher.frame, {}
+    for curve in watcher.references or []:
+        ends[curve.algorithm] = curve.average_loss[-1]
+    if frame is None or not {"ops", "dol-symm"} <= ends.keys():
+        return ""
+    arrows = {(edge.sender, edge.receiver) for edge in frame.edges}
+    one_way = sum((receiver, sender) not in arrows for sender, receiver in arrows)
+    return (
+        f"{one_way} of {len(arrows)} arrows go one way. Mutual gossip can use only the others, and "
+        f"ends at a loss of {ends['dol-symm']:.3f} per sample; Online Push-Sum uses all: "
+        f"{ends['ops']:.3f}."
+    )

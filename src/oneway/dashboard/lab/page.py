@@ -4,34 +4,37 @@ from __future__ import annotations
 
 from nicegui import ui
 
+from oneway.dashboard.components.amounts import byte_rate, short
 from oneway.dashboard.components.chart import Chart
 from oneway.dashboard.components.colours import loss_gradient
 from oneway.dashboard.components.frame import card, page_frame
-from oneway.dashboard.components.legend import legend_html
+from oneway.dashboard.components.legend import legend_html, trust_legend_html
 from oneway.dashboard.components.stat import Stat
-from oneway.dashboard.components.trust_graph import TrustGraph
+from oneway.dashboard.components.trust_picture import TrustPicture
 from oneway.dashboard.lab.controls import Controls
-from oneway.dashboard.lab.curves import disagreement_line, loss_lines, loss_range
+from oneway.dashboard.lab.curves import disagreement_line, loss_lines, worth_of_one_way
 from oneway.dashboard.lab.log import Log
+from oneway.dashboard.lab.mass import exact_mass, mass_note
+from oneway.dashboard.lab.picked import Picked
+from oneway.dashboard.lab.picture import arrow, circle
 from oneway.dashboard.lab.watcher import LabWatcher
-from oneway.dashboard.lab.words import byte_rate, exact_mass, mass_note, small
 from oneway.records.network import NetworkFrame
 
-REFRESH_SECONDS = 1.0
-CHART_TURNS = 2
+REFRESH_SECONDS = 0.5
+CHART_TURNS = 4
 """Charts are drawn every so many refreshes: they change slowly, and cost most."""
 
-_LEGEND = """<div class="ow-legend">
-<span><svg viewBox="0 0 40 14"><path d="M2 7h28" stroke="var(--ow-oneway)" stroke-width="2.5"/>
-<path d="M28 2l10 5-10 5z" fill="var(--ow-oneway)"/></svg>one-way trust</span>
-<span><svg viewBox="0 0 40 14"><path d="M10 7h20" stroke="var(--ow-mutual)" stroke-width="5"/>
-<path d="M28 1l10 6-10 6zM12 1L2 7l10 6z" fill="var(--ow-mutual)"/></svg>mutual trust</span>
-<span><svg viewBox="0 0 40 14"><circle cx="9" cy="7" r="3.5" fill="var(--ow-soft)"/>
-<circle cx="26" cy="7" r="6.5" fill="var(--ow-soft)"/></svg>area: mass</span>
-<span><svg viewBox="0 0 40 14"><circle cx="20" cy="7" r="6.5" fill="var(--ow-dead)"/>
-<path d="M17 4l6 6m0-6l-6 6" stroke="var(--ow-paper)" stroke-width="1.5"/></svg>down</span>
-<span><svg viewBox="0 0 40 14"><circle cx="20" cy="7" r="4" fill="var(--ow-ink)"/></svg>a push
-arriving</span></div>"""
+_LEGEND = """<span><svg viewBox="0 0 40 14" aria-hidden="true"><circle cx="9" cy="7" r="3.5"
+fill="var(--ow-soft)"/><circle cx="26" cy="7" r="6.5" fill="var(--ow-soft)"/></svg>area: mass
+lately</span>
+<span><svg viewBox="0 0 40 14" aria-hidden="true"><circle cx="20" cy="7" r="6.5"
+fill="var(--ow-dead)"/><path d="M17 4l6 6m0-6l-6 6" stroke="var(--ow-paper)"
+stroke-width="1.5"/></svg>down</span>
+<span><svg viewBox="0 0 40 14" aria-hidden="true"><path d="M2 7h36" stroke="var(--ow-soft)"
+stroke-width="2" stroke-dasharray="5 4"/><path d="M16 3l8 8m0-8l-8 8" stroke="var(--ow-bad)"
+stroke-width="2"/></svg>cut</span>
+<span><svg viewBox="0 0 40 14" aria-hidden="true"><circle cx="20" cy="7" r="4"
+fill="var(--ow-ink)"/></svg>a push arriving</span>"""
 
 
 class LabPage:
@@ -51,7 +54,7 @@ class LabPage:
             self._make_stats()
             with ui.element("div").classes("ow-grid halves"):
                 with ui.element("div").classes("ow-grid content-start"):
-                    self._make_graph()
+                    self._make_picture()
                     self._controls = Controls(watcher.client, self._pick)
                 with ui.element("div").classes("ow-grid content-start"):
                     self._make_charts()
@@ -68,10 +71,10 @@ class LabPage:
         if frame is None or frame.number == self._shown:
             return
         self._shown = frame.number
-        self._title.text = f"{frame.title}, {frame.seconds:.0f} s"
+        self._title.text = f"{frame.title}, {frame.seconds:.0f} s{_next_step(frame)}"
         self._phase.text = frame.phase
         self._show_stats(frame)
-        self._show_graph(frame)
+        self._show_picture(frame)
         self._controls.show(frame, self._picked)
         self._log.show(frame.events, frame.num_events)
         self._show_result(frame)
@@ -93,32 +96,37 @@ class LabPage:
         note, mark = mass_note(frame.mass)
         brought = f"of {exact_mass(frame.mass.brought)} brought"
         self._mass.show(exact_mass(frame.mass.total), note, unit=brought, mark=mark)
-        running = sum(peer.state != "down" for peer in frame.peers)
-        down = len(frame.peers) - running
-        self._peers.show(
-            f"{running} of {len(frame.peers)}", f"{down} down" if down else "all processes run"
-        )
-        self._disagreement.show(small(frame.disagreement), "between the peers' models")
+        down = sum(peer.state == "down" for peer in frame.peers)
+        if frame.result:
+            self._peers.show(f"0 of {len(frame.peers)}", "stopped, to be counted")
+        else:
+            self._peers.show(
+                f"{len(frame.peers) - down} of {len(frame.peers)}",
+                f"{down} down" if down else "all processes run",
+            )
+        self._disagreement.show(short(frame.disagreement), "between the peers' models")
         self._messages.show(f"{frame.messages_per_second:,.0f}", _lost(frame.loss_rate))
         value, unit = byte_rate(frame.bytes_per_second)
         self._bytes.show(value, "sent by all peers", unit=unit)
 
-    def _make_graph(self) -> None:
-        with card("Who sends to whom") as beside:
-            with beside:
-                ui.label("Pick a peer to act on it.").classes("ow-soft")
-            self._graph = TrustGraph(self._pick, lambda sender, _: self._pick(sender))
-            ui.html(_LEGEND, sanitize=False)
+    def _make_picture(self) -> None:
+        with card("Who sends to whom"):
+            self._about = Picked(self._watcher.client)
+            self._picture = TrustPicture(self._pick)
+            ui.html(trust_legend_html(_LEGEND), sanitize=False)
             with ui.element("div").classes("ow-legend"):
-                self._worst = ui.label("recent loss: worst")
+                self._worst = ui.label("recent loss per sample: worst")
                 ui.element("span").classes("ow-scale").style(f"background: {loss_gradient()}")
                 self._best = ui.label("best")
 
-    def _show_graph(self, frame: NetworkFrame) -> None:
-        losses = loss_range(frame)
-        self._graph.show(frame.peers, frame.edges, losses=losses, picked=self._picked)
+    def _show_picture(self, frame: NetworkFrame) -> None:
+        losses, masses = self._watcher.loss_range, self._watcher.usual_mass
+        circles = [circle(peer, masses[peer.name], losses) for peer in frame.peers]
+        self._picture.show(circles, list(map(arrow, frame.edges)), self._picked)
+        self._about.show(frame, masses, self._picked)
         if losses is not None:
-            self._worst.text, self._best.text = f"recent loss: {losses[1]:.2f}", f"{losses[0]:.2f}"
+            self._worst.text = f"recent loss per sample: worst {losses[1]:.2f}"
+            self._best.text = f"best {losses[0]:.2f}"
 
     def _make_charts(self) -> None:
         with card("Average loss so far"):
@@ -132,11 +140,12 @@ class LabPage:
             ui.label(
                 "Thick: what the simulator makes of the same samples in the same order."
             ).classes("ow-soft")
+            self._worth = ui.label("").props("data-worth")
         with card("Disagreement"):
             self._distances = Chart(
                 "Disagreement of the peers' models over time",
                 x="seconds since the start",
-                y="mean squared distance from the mean model",
+                y="mean squared distance from the mean model (logarithmic)",
                 log_y=True,
                 legend=False,
             ).style("height: 190px")
@@ -145,6 +154,7 @@ class LabPage:
         lines = loss_lines(self._watcher, self._picked)
         self._losses.show(lines)
         self._legend.content = legend_html(lines)
+        self._worth.text = worth_of_one_way(self._watcher)
         self._distances.show([disagreement_line(self._watcher)])
 
     def _show_result(self, frame: NetworkFrame) -> None:
@@ -164,10 +174,16 @@ class LabPage:
         if frame is None or peer == self._picked:
             return
         self._picked = peer
-        self._show_graph(frame)
+        self._show_picture(frame)
         self._controls.show(frame, peer)
         self._show_charts()
 
 
 def _lost(share: float) -> str:
     return f"{share:.0%} lost on purpose" if share else "none lost on purpose"
+
+
+def _next_step(frame: NetworkFrame) -> str:
+    if frame.phase == "all samples are learned from":
+        return "; press Finish and audit to count every unit"
+    return "; Ctrl-C in the shell ends the page" if frame.result else ""

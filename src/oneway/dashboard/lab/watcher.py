@@ -5,19 +5,23 @@ from __future__ import annotations
 import asyncio
 
 from oneway.dashboard.lab.client import LabClient
-from oneway.dashboard.thinned import Thinned
 from oneway.errors import OnewayError, TransportError
+from oneway.metrics import SlowRange, Smoothed, Thinned
 from oneway.records.network import NetworkFrame, ReferenceCurve
 
-LOOK_SECONDS = 1.0
+PAUSE_SECONDS = 0.5
+"""Between two looks: a page that shows more frames than two a second only costs more."""
+
 MOST_POINTS = 4000
 """Of the loss curves of all peers together: what a browser draws again every second or two."""
 
 CURVE_POINTS = 160
+MEMORY_FRAMES = 20
+"""What jumps from frame to frame is shown as its mean over so many, about ten seconds."""
 
 
 class LabWatcher:
-    """Asks the lab once a second, whoever looks.
+    """Waits for one frame of the lab after the other, whoever looks.
 
     Attributes:
         client: The lab.
@@ -26,6 +30,8 @@ class LabWatcher:
         problem: Why there is no news, as a sentence; empty if there is.
         losses: Average loss so far over samples, by peer.
         disagreement: Over seconds.
+        usual_mass: By peer, its mean lately: what it holds jumps with every push.
+        loss_range: The best and the worst recent loss lately; None while nobody has one.
     """
 
     def __init__(self, client: LabClient) -> None:
@@ -35,17 +41,21 @@ class LabWatcher:
         self.problem = ""
         self.losses: dict[str, Thinned] = {}
         self.disagreement = Thinned(CURVE_POINTS)
+        self.usual_mass: dict[str, float] = {}
+        self.loss_range: tuple[float, float] | None = None
+        self._masses: dict[str, Smoothed] = {}
+        self._range = SlowRange(MEMORY_FRAMES)
 
     async def watch(self) -> None:
         """Look again and again; ends when cancelled."""
         while True:
             await self.look()
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(PAUSE_SECONDS)
 
     async def look(self) -> None:
-        """Look once; what goes wrong is told in `problem`."""
+        """Wait for a newer frame, a moment at most; what goes wrong is told in `problem`."""
         try:
-            frame = await self.client.frame()
+            frame = await self.client.frame(0 if self.frame is None else self.frame.number)
             if self.references is None:
                 self.references = await self.client.references()
         except TransportError as error:
@@ -55,15 +65,19 @@ class LabWatcher:
             self.problem = f"the lab says: {error}"
             return
         self.problem = ""
-        if frame is not None and (self.frame is None or frame.number != self.frame.number):
+        if frame is not None:
             self._remember(frame)
 
     def _remember(self, frame: NetworkFrame) -> None:
         self.frame = frame
         limit = max(24, min(CURVE_POINTS, MOST_POINTS // max(1, len(frame.peers))) // 2 * 2)
         for peer in frame.peers:
+            mass = self._masses.setdefault(peer.name, Smoothed(MEMORY_FRAMES))
+            self.usual_mass[peer.name] = mass.add(peer.mass)
             if peer.average_loss is not None:
                 curve = self.losses.setdefault(peer.name, Thinned(limit))
                 curve.add(peer.samples, peer.average_loss)
+        losses = [peer.recent_loss for peer in frame.peers if peer.recent_loss is not None]
+        self.loss_range = self._range.add(losses)
         if frame.disagreement is not None and frame.disagreement > 0.0:
             self.disagreement.add(frame.seconds, frame.disagreement)

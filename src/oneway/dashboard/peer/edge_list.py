@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from nicegui import ui
 
+from oneway.dashboard.components.facts import FactList
 from oneway.dashboard.components.frame import empty
 from oneway.dashboard.peer.edges import EdgeRow
 
@@ -49,7 +50,6 @@ class _Row:
     def __init__(self, end: str, on_end: OnEnd) -> None:
         self._row: EdgeRow | None = None
         self._end = end
-        self._values: dict[str, ui.label] = {}
 
         async def ended() -> None:
             if self._row is not None:
@@ -60,7 +60,7 @@ class _Row:
                 self._name = ui.label("").classes("name")
                 self._state = ui.label("").classes("ow-chip")
                 self._button = ui.button(end, on_click=ended).props("outline dense no-caps")
-            self._facts = ui.element("dl").classes("ow-facts")
+            self._facts = FactList(abreast=True)
             self._problem = ui.label("").classes("ow-bad")
 
     def show(self, row: EdgeRow) -> None:
@@ -78,20 +78,4 @@ class _Row:
         self._problem.text = row.problem
         self._problem.set_visibility(bool(row.problem))
         self._button.set_visibility(row.can_end)
-        self._show_facts(dict(row.facts))
-
-    def _show_facts(self, facts: dict[str, str]) -> None:
-        if list(facts) != list(self._values):
-            self._facts.clear()
-            with self._facts:
-                self._values = {name: _fact(name) for name in facts}
-        for name, value in facts.items():
-            self._values[name].text = value
-
-
-def _fact(name: str) -> ui.label:
-    with ui.element("div"):
-        with ui.element("dt"):
-            ui.label(name)
-        with ui.element("dd"):
-            return ui.label("")
+        self._facts.show(row.facts)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from oneway.dashboard.components.amounts import age, ago
 from oneway.dashboard.peer.source import PeerLook, Receiver, Sender
-from oneway.dashboard.peer.words import Mood, age, ago, rejected
+from oneway.dashboard.peer.state import Mood
 from oneway.records.status import ReceiverStatus, SenderStatus
 
 _LINKS: dict[str, tuple[str, Mood]] = {
@@ -114,7 +115,7 @@ def _sender_row(
     facts = (
         ("heard", ago(known.last_push, look.time)),
         ("taken in", f"{known.seq:,} pushes"),
-        ("rejected", f"{rejected(known):,} messages"),
+        ("rejected", f"{known.num_rejected:,} messages"),
         ("clipped", f"{known.clipped:,} pushes"),
         *((("strikes", f"{known.strikes:,}"),) if known.strikes else ()),
     )

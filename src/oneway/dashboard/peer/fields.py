@@ -7,7 +7,7 @@ from typing import Protocol
 
 from nicegui import ui
 
-from oneway.dashboard.peer.numbers import number_problem
+from oneway.dashboard.components.numbers import number_problem
 from oneway.dashboard.peer.source import FeatureField
 
 MOST_FIELDS = 100

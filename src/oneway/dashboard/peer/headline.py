@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from nicegui import ui
 
+from oneway.dashboard.components.amounts import ago, size
 from oneway.dashboard.components.stat import Stat
 from oneway.dashboard.peer.source import PeerLook
-from oneway.dashboard.peer.words import State, ago, rejected, size, state_of
+from oneway.dashboard.peer.state import State, state_of
 from oneway.records.status import Status
 
 
@@ -76,7 +77,7 @@ class Headline:
             f"{status.mass:.4f}", units if status.minted else f"{units}; its own 1 is not in it yet"
         )
         quarantined = sum(sender.quarantined for sender in status.senders)
-        total = sum(map(rejected, status.senders)) + status.undecodable
+        total = sum(sender.num_rejected for sender in status.senders) + status.undecodable
         self._rejected.show(
             f"{total:,}",
             f"{quarantined} in quarantine" if quarantined else "nobody in quarantine",

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from nicegui import ui
 
+from oneway.dashboard.components.amounts import size
+from oneway.dashboard.components.facts import FactList
 from oneway.dashboard.components.frame import card
 from oneway.dashboard.peer.source import PeerLook
-from oneway.dashboard.peer.words import complaints, size
+from oneway.dashboard.peer.state import complaints
 from oneway.records.status import Status
 
 
@@ -20,11 +22,7 @@ class HealthCard:
             self._list = ui.element("ul").classes("ow-said").props("data-complaints")
         with card("Disk and network"):
             self._problem = ui.label("").classes("ow-bad").props("role=alert")
-            with ui.element("dl").classes("ow-facts"):
-                self._values = {
-                    name: _fact(name)
-                    for name in ("state on the disk", "free", "commits", "received", "sent")
-                }
+            self._facts = FactList(abreast=True)
 
     def show(self, look: PeerLook) -> None:
         """Bring it up to date."""
@@ -32,13 +30,13 @@ class HealthCard:
         problem = "" if look.status is None else look.status.disk_problem
         self._problem.text = problem
         self._problem.set_visibility(bool(problem))
-        facts = {
-            "state on the disk": size(look.store_bytes) if look.store_bytes else "none yet",
-            "free": "not known" if look.disk_free is None else size(look.disk_free),
-            **_traffic(look.status),
-        }
-        for name, label in self._values.items():
-            label.text = facts[name]
+        self._facts.show(
+            [
+                ("state on the disk", size(look.store_bytes) if look.store_bytes else "none yet"),
+                ("free", "not known" if look.disk_free is None else size(look.disk_free)),
+                *_traffic(look.status).items(),
+            ]
+        )
 
     def _show_complaints(self, status: Status | None) -> None:
         said = [] if status is None else complaints(status)
@@ -60,11 +58,3 @@ def _traffic(status: Status | None) -> dict[str, str]:
         "received": f"{status.frames_in:,} messages, {size(status.bytes_in)}",
         "sent": f"{status.frames_out:,} messages, {size(status.bytes_out)}",
     }
-
-
-def _fact(name: str) -> ui.label:
-    with ui.element("div"):
-        with ui.element("dt"):
-            ui.label(name)
-        with ui.element("dd"):
-            return ui.label("")

@@ -14,7 +14,7 @@ from oneway.dashboard.peer.health import HealthCard
 from oneway.dashboard.peer.predict import PredictCard
 from oneway.dashboard.peer.source import PeerSource
 from oneway.dashboard.peer.trust import ReceiversCard, SendersCard
-from oneway.dashboard.peer.watcher import Watcher
+from oneway.dashboard.peer.watcher import PeerWatcher
 
 _CSS = (Path(__file__).parent / "peer.css").read_text(encoding="utf-8")
 _SECONDS = 1.0
@@ -26,14 +26,14 @@ def register_peer_page(source: PeerSource) -> None:
     Args:
         source: Where everything comes from; one for all who open the page.
     """
-    watcher = Watcher(source)
+    watcher = PeerWatcher(source)
 
     @ui.page("/")
     def index() -> None:
         _build(watcher)
 
 
-def _build(watcher: Watcher) -> None:
+def _build(watcher: PeerWatcher) -> None:
     client = ui.context.client
 
     async def refresh() -> None:

@@ -45,6 +45,14 @@ class Prediction:
     probabilities: Mapping[str, float]
     is_live: bool
 
+    @classmethod
+    def of(
+        cls, label: str | float, probabilities: Mapping[str, float] | None, *, is_live: bool
+    ) -> Prediction:
+        """What a model said; a number is written with six digits at most."""
+        said = label if isinstance(label, str) else f"{label:.6g}"
+        return cls(said, probabilities or {}, is_live)
+
 
 @dataclass(frozen=True)
 class Receiver:

@@ -12,7 +12,7 @@ FRESH_SECONDS = 0.8
 """Who asks within this time sees what the one before saw."""
 
 
-class Watcher:
+class PeerWatcher:
     """Looks when somebody asks, and never while another look is under way.
 
     Attributes:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 
 from nicegui import ui
 
 from oneway.dashboard.components.chart import Chart, Line
 from oneway.dashboard.components.frame import card, empty
+from oneway.dashboard.components.legend import swatch_html
+from oneway.dashboard.components.tables import Cell, number_table
 from oneway.dashboard.runs.facts import numbers
 from oneway.dashboard.runs.measures import MEASURES, MOST_LINES, Measure, as_csv, points, style
 from oneway.dashboard.runs.run_table import run_link
@@ -140,34 +143,23 @@ class Comparison:
             for heading in next(iter(rows.values()))
             if any(values[heading] != "-" for values in rows.values())
         ]
-        with (
-            self._table,
-            ui.element("div").classes("ow-scroll"),
-            ui.element("table").classes("ow-table ow-final"),
-        ):
-            with ui.element("thead"), ui.element("tr"):
-                for place, heading in enumerate(["Run", *headings, ""]):
-                    with ui.element("th").props("scope=col").classes("number" if place else ""):
-                        ui.label(heading)
-            with ui.element("tbody"):
-                for name, values in rows.items():
-                    self._row(name, [values[heading] for heading in headings])
-
-    def _row(self, name: str, values: list[str]) -> None:
-        with ui.element("tr") as row:
+        cells: list[list[Cell]] = [
+            [
+                partial(self._name, name),
+                *(values[heading] for heading in headings),
+                partial(_drop_button, name, self._on_drop),
+            ]
+            for name, values in rows.items()
+        ]
+        with self._table:
+            made = number_table(["Run", *headings, ""], cells)
+        for name, row in zip(rows, made, strict=True):
             row.props["data-final"] = name
-            with ui.element("td"), ui.row().classes("items-center gap-2 no-wrap"):
-                _swatch(*style(self._slots[name]))
-                ui.link(name, run_link(name))
-            for value in values:
-                with ui.element("td").classes("number"):
-                    ui.label(value)
-            with ui.element("td").classes("number"):
-                if self._on_drop is not None:
-                    drop = self._on_drop
-                    button = ui.button("Remove", on_click=lambda: drop(name))
-                    button.props("flat dense no-caps size=sm")
-                    button.props["aria-label"] = f"Remove {name}"
+
+    def _name(self, name: str) -> None:
+        with ui.row().classes("items-center gap-2 no-wrap min-w-44"):
+            ui.html(swatch_html(*style(self._slots[name])), sanitize=False)
+            ui.link(name, run_link(name))
 
     async def _save_csv(self) -> None:
         text = await asyncio.to_thread(as_csv, self._measure, dict(self._records))
@@ -178,11 +170,6 @@ class Comparison:
             self._chart.save(f"{self._measure.file_name}.png")
 
 
-def _swatch(colour: str, dash: str) -> None:
-    """The line as the chart draws it; only values of ours are in it."""
-    dashes = {"solid": "", "dashed": ' stroke-dasharray="7 4"', "dotted": ' stroke-dasharray="2 3"'}
-    ui.html(
-        '<svg class="ow-swatch" width="30" height="8" aria-hidden="true">'
-        f'<path d="M0 4H30" stroke="{colour}" stroke-width="3"{dashes[dash]}/></svg>',
-        sanitize=False,
-    )
+def _drop_button(name: str, drop: Callable[[str], None]) -> None:
+    button = ui.button("Remove", on_click=lambda: drop(name)).props("flat dense no-caps size=sm")
+    button.props["aria-label"] = f"Remove {name}"

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from oneway import metrics
+from oneway.dashboard.components.amounts import short
 from oneway.records import RunRecord
 from oneway.report.labels import LABELS
 
@@ -83,11 +84,6 @@ def last(curve: Any) -> float:
 def number(value: float, digits: int) -> str:
     """A number with so many digits after the point; "-" if it is none."""
     return f"{value:.{digits}f}" if math.isfinite(value) else "-"
-
-
-def short(value: float) -> str:
-    """A number of any size; "-" if it is none."""
-    return f"{value:.3g}" if math.isfinite(value) else "-"
 
 
 def _named(key: object) -> str:

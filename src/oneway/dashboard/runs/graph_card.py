@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from nicegui import ui
 
+from oneway.dashboard.components.facts import FactList
 from oneway.dashboard.components.frame import card
-from oneway.dashboard.components.trust_graph import TrustGraph as Picture
+from oneway.dashboard.components.legend import trust_legend_html
+from oneway.dashboard.components.trust_picture import Arrow, Circle, TrustPicture
 from oneway.dashboard.runs.facts import Facts
-from oneway.dashboard.runs.tables import fact_list
 from oneway.errors import GraphError, OnewayError
 
 if TYPE_CHECKING:
@@ -22,11 +22,6 @@ MOST_NODES = 64
 MOST_EDGES = 1_200
 _SHOWN = 12
 _FILL = "#9ecae8"
-_LEGEND = """<span><svg viewBox="0 0 40 14" aria-hidden="true"><path d="M2 7H30"
- stroke="var(--ow-oneway)" stroke-width="2.5"/><path d="M28 2 38 7 28 12z"
- fill="var(--ow-oneway)"/></svg>one-way trust</span><span><svg viewBox="0 0 40 14"
- aria-hidden="true"><path d="M9 7H31" stroke="var(--ow-mutual)" stroke-width="4"/><path
- d="M11 1 1 7 11 13zM29 1 39 7 29 13z" fill="var(--ow-mutual)"/></svg>mutual trust</span>"""
 _AREA = "<span>area of a circle: the node's mass at the end</span>"
 
 
@@ -51,7 +46,7 @@ async def graph_card(
         if graph is None:
             ui.label(f"It cannot be shown: {problem}.").classes("ow-bad")
             return
-        fact_list(graph_facts(graph, checked=origin.get("checksum") is not None))
+        FactList().show(graph_facts(graph, checked=origin.get("checksum") is not None))
         if graph.num_nodes > MOST_NODES or graph.num_edges > MOST_EDGES:
             ui.label(
                 f"It is not drawn: a picture is readable up to {MOST_NODES} nodes and "
@@ -106,72 +101,38 @@ def _listed_graph(edges: object) -> TrustGraph:
 
 
 def _picture(graph: TrustGraph, labels: list[str], masses: Sequence[float]) -> None:
+    circles, arrows = _circles(graph, labels, masses), _arrows(graph, labels)
+
     def pick(name: str | None) -> None:
-        picture.pick(name)
+        picture.show(circles, arrows, name)
         told.text = _about(graph, labels, name)
 
-    picture = _StillGraph(graph, labels, masses, pick)
-    legend = _LEGEND + (_AREA if len(masses) else "")
-    ui.html(f'<div class="ow-legend">{legend}</div>', sanitize=False)
-    told = ui.label(_about(graph, labels, None)).classes("ow-soft").props("role=status")
+    picture = TrustPicture(pick)
+    ui.html(trust_legend_html(_AREA if len(masses) else ""), sanitize=False)
+    told = ui.label("").classes("ow-soft").props("role=status")
+    pick(None)
 
 
-class _StillGraph(Picture):
-    """A picture in which nothing happens: nodes on a circle, in the order of their numbers."""
+def _circles(graph: TrustGraph, labels: list[str], masses: Sequence[float]) -> list[Circle]:
+    """Nodes on a circle, in the order of their numbers."""
+    from oneway.topology.circle import places_on_circle
 
-    def __init__(
-        self,
-        graph: TrustGraph,
-        labels: list[str],
-        masses: Sequence[float],
-        on_pick: Callable[[str | None], None],
-    ) -> None:
-        super().__init__(on_pick, lambda sender, _: on_pick(sender))
-        senders, receivers = (ends.tolist() for ends in graph.edges())
-        self._props.update(
-            {
-                "nodes": [
-                    _node(graph, node, label, float(masses[node]) if len(masses) else None)
-                    for node, label in enumerate(labels)
-                ],
-                "edges": [
-                    _edge(labels[sender], labels[receiver])
-                    for sender, receiver in zip(senders, receivers, strict=True)
-                ],
-                "label": f"Trust between {graph.num_nodes} nodes, {graph.num_edges} arrows",
-            }
-        )
-
-    def pick(self, name: str | None) -> None:
-        """Highlight a node and its edges; None for no node."""
-        self._props["picked"] = name
-        self.update()
+    circles = []
+    for node, (x, y) in enumerate(places_on_circle(graph.num_nodes).tolist()):
+        to, by = len(graph.receivers_of(node)), len(graph.senders_of(node))
+        held = f", mass {masses[node]:.3g} at the end" if len(masses) else ""
+        title = f"node {labels[node]}: sends to {to}, is sent to by {by}{held}"
+        mass = float(masses[node]) if len(masses) else 1.0
+        circles.append(Circle(labels[node], x, y, mass, _FILL, title))
+    return circles
 
 
-def _node(graph: TrustGraph, node: int, label: str, mass: float | None) -> dict[str, Any]:
-    turn = 2 * math.pi * node / graph.num_nodes - math.pi / 2
-    held = "" if mass is None else f", mass {mass:.3g} at the end"
-    to, by = len(graph.receivers_of(node)), len(graph.senders_of(node))
-    return {
-        "name": label,
-        "state": "up",
-        "x": 0.5 + 0.5 * math.cos(turn),
-        "y": 0.5 + 0.5 * math.sin(turn),
-        "mass": 1.0 if mass is None else mass,
-        "colour": _FILL,
-        "title": f"node {label}: sends to {to}, is sent to by {by}{held}",
-    }
-
-
-def _edge(sender: str, receiver: str) -> dict[str, Any]:
-    return {
-        "sender": sender,
-        "receiver": receiver,
-        "arrived": 0,
-        "waiting": 0,
-        "cut": False,
-        "title": f"{sender} sends to {receiver}",
-    }
+def _arrows(graph: TrustGraph, labels: list[str]) -> list[Arrow]:
+    ends = ([labels[node] for node in nodes.tolist()] for nodes in graph.edges())
+    return [
+        Arrow(sender, receiver, f"{sender} sends to {receiver}")
+        for sender, receiver in zip(*ends, strict=True)
+    ]
 
 
 def _about(graph: TrustGraph, labels: list[str], name: str | None) -> str:

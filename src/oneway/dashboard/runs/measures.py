@@ -67,7 +67,7 @@ def points(measure: Measure, record: RunRecord) -> Points:
     curve = measure.curve(record)
     if curve is None:
         return []
-    places = metrics.thinned(len(curve))
+    places = metrics.evenly_spread(len(curve))
     shown = curve[places] * measure.factor
     drawable = np.isfinite(shown) & (shown > 0 if measure.log else True)
     return [

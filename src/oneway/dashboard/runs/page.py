@@ -22,7 +22,7 @@ _TURN_SECONDS = 3.0
 _REPORT_RULES = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox"
 
 
-def register(shelf: Shelf) -> None:
+def register_runs_pages(shelf: Shelf) -> None:
     """Declare the pages.
 
     Args:

@@ -54,7 +54,7 @@ def row(entry: Entry) -> dict[str, Any]:
         "model": entry.model,
         "graph": entry.graph,
         "nodes": entry.num_nodes,
-        "rounds": entry.num_rounds,
+        "rounds": entry.rounds_done,
         "loss": entry.average_loss,
         "state": state_of(entry),
         "modified": entry.modified,

@@ -16,7 +16,6 @@ from oneway.errors import StoreError
 from oneway.records import RunRecord
 from oneway.store.catalogue import Catalogue, look
 from oneway.store.entry import Entry, Stamp
-from oneway.store.reading import reason_of
 
 FRESH_SECONDS = 2.5
 """Within this time nobody looks at the disk twice."""
@@ -130,7 +129,7 @@ class Shelf:
             return entry
         if loss.problem:
             return replace(entry, problem=loss.problem)
-        return replace(entry, average_loss=loss.average_loss, num_rounds=loss.rounds_done)
+        return replace(entry, average_loss=loss.average_loss, rounds_done=loss.rounds_done)
 
 
 def as_plain(entry: Entry) -> dict[str, Any]:
@@ -147,6 +146,6 @@ def _read_loss(entry: Entry) -> _Loss:
     try:
         sums, counts = store.load_losses(entry.path)
     except StoreError as error:
-        return _Loss(entry.stamp, problem=reason_of(error, entry))
+        return _Loss(entry.stamp, problem=error.reason)
     loss = metrics.mean_loss(sums, counts)
     return _Loss(entry.stamp, loss if math.isfinite(loss) else None, len(sums))

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 
 from oneway.peer.doctor.findings import Finding, note, ok, problem
 from oneway.peer.doctor.spoken_time import SpokenTime, spoken_age
-from oneway.peer.guard import REPEATED
 from oneway.peer.home.config import PeerConfig
-from oneway.records.status import ReceiverStatus, SenderStatus, Status
+from oneway.records.status import REPEATED, ReceiverStatus, SenderStatus, Status
 
 PATIENCE = 10.0
 """Seconds that a connection or an acknowledgement may take."""

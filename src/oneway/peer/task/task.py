@@ -201,6 +201,11 @@ class Task:
         return self.build_model().dim(len(self.features))
 
     @property
+    def classifies(self) -> bool:
+        """Whether classes are predicted, so that a prediction is right or wrong; or numbers."""
+        return self.model != "ridge"
+
+    @property
     def says_probabilities(self) -> bool:
         """Whether the model says how probable a class is."""
         return self.model in ("logistic", "softmax")
@@ -250,7 +255,7 @@ class Task:
         Raises:
             DataError: If it is not one of the classes, or not a finite number.
         """
-        if self.model != "ridge":
+        if self.classifies:
             return self._labels.code_of(raw)
         number = as_number(raw)
         if number is None or not math.isfinite(number):
@@ -265,7 +270,7 @@ class Task:
         Raises:
             DataError: If a classifier of this task cannot have predicted it.
         """
-        return f"{value:.12g}" if self.model == "ridge" else self._labels.name_of(value)
+        return self._labels.name_of(value) if self.classifies else f"{value:.12g}"
 
     @cached_property
     def _labels(self) -> ClassLabels:

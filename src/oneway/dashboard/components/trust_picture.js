@@ -20,7 +20,7 @@ export default {
                   waiting: line.waiting, near: isNear(line)}"
          :data-edge="line.key" :data-kind="line.mutual ? 'mutual' : 'one-way'">
         <title>{{ line.title }}</title>
-        <path class="hit" :d="line.path" @click.stop="$emit('pick_edge', line.ends)" />
+        <path class="hit" :d="line.path" @click.stop="pick(line.ends.sender)" />
         <path class="stroke" :d="line.path" :marker-end="line.head"
               :marker-start="line.mutual ? line.head : undefined" />
         <g v-if="line.cut" :transform="'translate(' + line.middle + ')'" class="cross">
@@ -45,12 +45,12 @@ export default {
         <circle class="disc" :r="radius(node)" :style="{fill: node.colour}" />
         <path v-if="node.state === 'down'" class="dead"
               :d="cross(radius(node) * 0.45)" />
-        <text :y="radius(node) + 26">{{ node.name }}</text>
+        <text :y="above[node.name] ? -radius(node) - 12 : radius(node) + 26">{{ node.name }}</text>
       </g>
     </svg>
   </figure>`,
   props: { nodes: Array, edges: Array, label: String, picked: String },
-  emits: ["pick_peer", "pick_edge"],
+  emits: ["pick"],
   data: () => ({ seen: {} }),
   computed: {
     arrow() {
@@ -61,6 +61,19 @@ export default {
     },
     dots() {
       return this.edges.length <= MOST_DOTS;
+    },
+    above() {
+      // A name stands where fewer arrows are, so that it covers no arrowhead.
+      const places = Object.fromEntries(this.nodes.map((node) => [node.name, this.place(node)]));
+      const pull = Object.fromEntries(this.nodes.map((node) => [node.name, 0]));
+      for (const { sender, receiver } of this.edges) {
+        const [a, b] = [places[sender], places[receiver]];
+        if (!a || !b) continue;
+        const down = (b[1] - a[1]) / (Math.hypot(b[0] - a[0], b[1] - a[1]) || 1);
+        pull[sender] += down;
+        pull[receiver] -= down;
+      }
+      return Object.fromEntries(Object.entries(pull).map(([name, sum]) => [name, sum > 0]));
     },
     lines() {
       const places = Object.fromEntries(this.nodes.map((node) => [node.name, node]));
@@ -145,7 +158,7 @@ export default {
       return this.picked !== null && (line.ends.sender === this.picked || line.ends.receiver === this.picked);
     },
     pick(name) {
-      this.$emit("pick_peer", name);
+      this.$emit("pick", name);
     },
   },
 };

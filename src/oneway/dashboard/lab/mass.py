@@ -1,11 +1,10 @@
-"""Numbers of a lab in words, with their units."""
+"""The mass of a lab in words, to the last unit."""
 
 from __future__ import annotations
 
 from oneway.dashboard.components.stat import Mark
-from oneway.records.network import MASS_UNITS, MassView
-
-_PREFIXES = ("B", "kB", "MB", "GB")
+from oneway.records import MASS_UNITS
+from oneway.records.network import MassView
 
 
 def exact_mass(units: int) -> str:
@@ -32,25 +31,8 @@ def mass_note(mass: MassView) -> tuple[str, Mark]:
     if moving < 0.0:
         # A receiver was looked at later than its sender.
         return "\u2713 exact to the unit", "good"
-    return f"\u2713 exact to the unit: {held:.4f} held + {moving:.4f} on the way", "good"
-
-
-def byte_rate(bytes_per_second: float) -> tuple[str, str]:
-    """A rate as a short number and its unit.
-
-    >>> byte_rate(512.0), byte_rate(1_234_567.0)
-    (('512', 'B/s'), ('1.23', 'MB/s'))
-    """
-    value, prefix = bytes_per_second, 0
-    while value >= 1000.0 and prefix < len(_PREFIXES) - 1:
-        value, prefix = value / 1000.0, prefix + 1
-    return (f"{value:.0f}" if prefix == 0 else f"{value:.3g}"), f"{_PREFIXES[prefix]}/s"
-
-
-def small(value: float | None) -> str:
-    """A number that may be tiny.
-
-    >>> small(0.25), small(0.000012), small(None)
-    ('0.25', '1.2e-05', '-')
-    """
-    return "-" if value is None else f"{value:.3g}"
+    return (
+        f"\u2713 exact to the unit: {held:.3f} held + {moving:.3f} handed over and not yet "
+        "seen to arrive",
+        "good",
+    )

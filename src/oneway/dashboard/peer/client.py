@@ -1,4 +1,4 @@
-"""The local HTTP API of a running peer, as a client sees it."""
+"""What the page asks of a running peer, over the peer's local HTTP API."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class _Predicted(msgspec.Struct):
     probabilities: dict[str, float] = {}
 
 
-class PeerApi:
+class PeerClient:
     """Asks a peer; a request takes two seconds at most."""
 
     def __init__(self, url: str, token: str = "") -> None:
@@ -75,9 +75,7 @@ class PeerApi:
             TransportError: As `status`.
         """
         answer = self._asked("POST", "/predict", _Predicted, {"x": dict(sample)})
-        label = answer.prediction
-        said = label if isinstance(label, str) else f"{label:.6g}"
-        return Prediction(said, answer.probabilities, is_live=True)
+        return Prediction.of(answer.prediction, answer.probabilities, is_live=True)
 
     def _asked(self, method: str, path: str, type_: type[_Answer], body: object = None) -> _Answer:
         try:

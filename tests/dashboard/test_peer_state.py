@@ -7,13 +7,12 @@ from dataclasses import replace
 import msgspec
 import pytest
 
+from oneway.dashboard.components.numbers import number_problem
 from oneway.dashboard.peer.edges import receiver_rows, sender_rows
 from oneway.dashboard.peer.fields import values_problem
-from oneway.dashboard.peer.numbers import number_problem
 from oneway.dashboard.peer.source import PeerLook, Receiver, Sender
-from oneway.dashboard.peer.words import REPEATED, SILENT_SECONDS, complaints, rejected, state_of
-from oneway.peer import guard
-from oneway.records.status import ReceiverStatus, SenderStatus, Status
+from oneway.dashboard.peer.state import SILENT_SECONDS, complaints, state_of
+from oneway.records.status import REPEATED, ReceiverStatus, SenderStatus, Status
 
 NOW = 10_000.0
 
@@ -207,9 +206,8 @@ def test_a_sender_is_shown_with_its_freshness_and_what_was_rejected():
 
 
 def test_messages_that_came_twice_are_no_complaint():
-    assert guard.REPEATED == REPEATED
     sender = msgspec.structs.replace(CAROL, rejected={REPEATED: 9})
-    assert rejected(sender) == 0
+    assert sender.num_rejected == 0
     assert complaints(msgspec.structs.replace(STATUS, senders=[sender])) == []
 
 

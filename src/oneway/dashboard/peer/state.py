@@ -1,4 +1,4 @@
-"""How a peer is doing, in words: its state, ages, sizes, and what was not taken in."""
+"""What a peer does, in words, and what it did not take in."""
 
 from __future__ import annotations
 
@@ -6,19 +6,14 @@ from dataclasses import dataclass
 from shlex import quote
 from typing import Literal, TypeAlias
 
+from oneway.dashboard.components.amounts import age, ago
 from oneway.dashboard.peer.source import PeerLook
-from oneway.records.status import SenderStatus, Status
+from oneway.records.status import REPEATED, Status
 
 Mood: TypeAlias = Literal["good", "bad", "quiet"]
 
 SILENT_SECONDS = 5.0
 """A running peer says something about itself every second."""
-
-REPEATED = "repeated"
-"""Rejected because it came twice: that is the network's doing, and nobody's fault."""
-
-_UNITS = (("d", 86400), ("h", 3600), ("min", 60))
-_SIZES = ("B", "kB", "MB", "GB", "TB")
 
 
 @dataclass(frozen=True)
@@ -94,51 +89,13 @@ def _running(look: PeerLook) -> State:
     return State("running", "good")
 
 
-def age(seconds: float) -> str:
-    """An age in its largest unit, short.
-
-    >>> age(-3.0), age(7.4), age(200.0), age(90000.0)
-    ('0 s', '7 s', '3 min', '1 d')
-    """
-    for unit, size in _UNITS:
-        if seconds >= size:
-            return f"{seconds // size:.0f} {unit}"
-    return f"{max(0.0, seconds):.0f} s"
-
-
-def ago(moment: float, now: float) -> str:
-    """How long ago something was; a moment of 0 never was.
-
-    >>> ago(0.0, 50.0), ago(40.0, 50.0)
-    ('never', '10 s ago')
-    """
-    return f"{age(now - moment)} ago" if moment else "never"
-
-
-def size(count: float) -> str:
-    """A number of bytes.
-
-    >>> size(512), size(12_345_678)
-    ('512 B', '12.3 MB')
-    """
-    unit = 0
-    while count >= 1000 and unit < len(_SIZES) - 1:
-        count, unit = count / 1000, unit + 1
-    return f"{count:.0f} B" if unit == 0 else f"{count:.3g} {_SIZES[unit]}"
-
-
-def rejected(sender: SenderStatus) -> int:
-    """How many of its messages were rejected, those that came twice aside."""
-    return sum(count for reason, count in sender.rejected.items() if reason != REPEATED)
-
-
 def complaints(status: Status) -> list[str]:
     """What was not taken in, and from whom, in sentences; none if everything was."""
     said = []
     for sender in status.senders:
         if sender.quarantined:
             said.append(f"{sender.name} is in quarantine: what it sends is ignored for a while.")
-        if rejected(sender):
+        if sender.num_rejected:
             reasons = ", ".join(
                 f"{count:,} {reason}"
                 for reason, count in sorted(sender.rejected.items())

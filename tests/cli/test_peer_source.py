@@ -85,6 +85,7 @@ def test_a_folder_that_disappears_is_told_and_what_was_seen_stays(home: Home):
     home.folder.rename(aside)
     gone = source.look()
     assert "there is no peer's folder" in gone.problem
+    assert gone.problem.endswith(".")
     assert gone.status is not None
     assert gone.curve.samples == 10
     aside.rename(home.folder)

@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oneway.dashboard.thinned import Thinned
+from oneway.metrics import Thinned
 
 LIMIT = 8
 
