@@ -114,15 +114,21 @@ def test_links_hidden_folders_and_what_is_no_run_are_not_looked_at(tmp_path):
 
 def test_a_lab_is_one_entry_with_sentences_and_its_runs_belong_to_it(tmp_path):
     lab = lab_in(tmp_path / "lab")
-    store.save(RECORD, lab / "runs" / "peers")
+    peers = replace(RECORD, config={**RECORD.config, "kind": "lab"})
+    store.save(peers, lab / "runs" / "peers")
+    store.save(RECORD, lab / "runs" / "ops")
     store.save(RECORD, lab / "peer0" / "not-looked-at")
     found = named(tmp_path)
-    assert list(found) == ["lab", "lab/runs/peers"]
+    assert list(found) == ["lab", "lab/runs/ops", "lab/runs/peers"]
     assert (found["lab"].kind, found["lab"].is_run, found["lab"].num_nodes) == ("lab", False, 2)
     assert found["lab"].average_loss == 0.5
     assert found["lab"].sentences == ("mass: exact", "average loss 0.5")
-    assert (found["lab/runs/peers"].kind, found["lab/runs/peers"].belongs_to) == ("lab", "lab")
-    assert look(tmp_path).members_of(found["lab"]) == [found["lab/runs/peers"]]
+    members = [found["lab/runs/ops"], found["lab/runs/peers"]]
+    assert [(run.kind, run.belongs_to) for run in members] == [
+        ("simulation", "lab"),
+        ("lab", "lab"),
+    ]
+    assert look(tmp_path).members_of(found["lab"]) == members
 
 
 def test_a_damaged_lab_is_listed_with_the_reason(tmp_path):

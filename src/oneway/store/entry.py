@@ -20,7 +20,7 @@ class Entry:
 
     Attributes:
         name: The path below the folder that was looked at, with slashes.
-        kind: What made it; runs that a lab has stored are of the kind "lab" too.
+        kind: What made it; of the runs that a lab has stored, "lab" are its real peers.
         stamp: Changes when what is stored does.
         modified: Seconds since 1970.
         belongs_to: The name of the lab or the demo that the run is a part of.

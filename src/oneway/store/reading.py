@@ -27,8 +27,11 @@ def read_run(blank: Entry) -> Entry:
         return replace(blank, is_run=True, problem=error.reason)
     config = table(summary.get("config"))
     stream = config.get("stream")
+    # Beside its real peers, a lab stores what the simulator makes of their samples.
+    simulated = blank.kind == "lab" and config.get("kind") != "lab"
     return replace(
         blank,
+        kind="simulation" if simulated else blank.kind,
         is_run=True,
         algorithm=_text(summary.get("algorithm")),
         learning_rate=_text(config.get("learning_rate")),

@@ -43,7 +43,7 @@ class PredictCard:
         self._form = look.form
         self._about.text = (
             f"What does the model expect {look.form.label} to be? Values are in the units of the "
-            "data; what is there now is typical."
+            "data; each field begins with its average."
         )
         self._place.clear()
         self._answer.clear()

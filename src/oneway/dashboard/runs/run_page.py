@@ -28,7 +28,8 @@ async def run_page(shelf: Shelf, name: str) -> None:
     """Show what has this name in the catalogue."""
     with page_frame(name[:200] or "A stored run") as beside:
         with beside:
-            ui.link("All runs", "/").classes("ow-link")
+            # Back to the list as it was, with its ticks, if that is where one came from.
+            ui.link("All runs", "/").classes("ow-link").on("click", js_handler=_BACK)
         try:
             entry = shelf.catalogue[name]
         except StoreError as error:
@@ -74,6 +75,11 @@ async def _run(shelf: Shelf, entry: Entry) -> None:
             with card("Versions"):
                 FactList().show([(str(key), str(value)) for key, value in record.versions.items()])
     raw_card("run.json", {"config": record.config, "versions": record.versions})
+
+
+_BACK = """(event) => {
+  if (document.referrer.startsWith(location.origin)) { event.preventDefault(); history.back(); }
+}"""
 
 
 def _stats(record: RunRecord) -> None:
