@@ -31,6 +31,7 @@ RATE = 5.0
 
 WARM_UP_SECONDS = 20.0
 PATIENCE_MS = 120_000
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))))
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -134,7 +135,7 @@ def with_page(folder: Path) -> Pace:
         url = re.search(r"Open (http://\S+)", said.read_text())
         assert url
         browser = play.chromium.launch(
-            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
+            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
         )
         page = browser.new_page(viewport={"width": 1280, "height": 900})
         page.set_default_timeout(PATIENCE_MS)

@@ -22,6 +22,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 IMAGES = Path(__file__).parent / "images"
 WIDTHS = {"": 1280, "-phone": 390}
 PATIENCE_MS = 120_000
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))))
 ONEWAY = [sys.executable, "-m", "oneway"]
 PLAIN = os.environ | {"OPENBLAS_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
 
@@ -150,7 +151,7 @@ def main() -> None:
     wanted = sys.argv[1:] or ["lab", "peer", "runs"]
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         browser = playwright.chromium.launch(
-            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
+            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
         )
         for shoot in (lab, peer, runs):
             if shoot.__name__ in wanted:

@@ -236,6 +236,40 @@ def test_trust_is_changed_by_cards_and_distrust_is_confirmed(
     expect(page.locator("[data-edge=bob]")).to_contain_text("admitted")
 
 
+def test_what_is_wrong_is_marked_at_its_field_until_it_is_edited(
+    alice: Path, bobs_card: str, start: Callable, open_page: Callable
+):
+    page = open_page(start("peer", "dashboard", "--home", str(alice), "--listen", "0").url)
+    card, weight = field(page, "Card of a peer to send to"), field(page, "Weight")
+    at_card, at_weight = page.locator("label", has=card), page.locator("label", has=weight)
+    trust = page.get_by_role("button", name="Trust", exact=True)
+    before = (alice / "peer.toml").read_text()
+
+    trust.click()
+    expect(at_card).to_contain_text("paste the line that oneway peer card prints there")
+    card.fill("oneway:nonsense")
+    expect(at_card).not_to_contain_text("paste the line")
+    trust.click()
+    expect(at_card).to_contain_text("is not a card")
+    card.fill(bobs_card)
+    expect(at_card).not_to_contain_text("is not a card")
+
+    for wrong in ("0", "-1", "1e308", "1e-320"):
+        weight.fill(wrong)
+        trust.click()
+        expect(at_weight).to_contain_text(f"the weight is {wrong}; it must be a number above 0")
+    weight.fill("much")
+    trust.click()
+    expect(at_weight).to_contain_text("much is not a number")
+    expect(at_card).not_to_contain_text("weight")
+    assert (alice / "peer.toml").read_text() == before
+
+    weight.fill("3")
+    expect(at_weight).not_to_contain_text("number")
+    trust.click()
+    expect(page.get_by_text("alice sends to bob with weight 3.")).to_be_visible()
+
+
 @pytest.mark.parametrize("width", [390, 1280])
 def test_nothing_is_wider_than_the_window(
     alice: Path, start: Callable, open_page: Callable, width: int

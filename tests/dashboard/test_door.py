@@ -146,3 +146,22 @@ def test_a_page_for_every_interface_is_found_under_any_name_but_only_with_the_to
         get(at, "/", url="http://box.example:8700", cookie=f"oneway-8700={TOKEN}")[0],
     )
     assert (outside.status_code, inside.status_code) == (401, 200)
+
+
+@pytest.mark.parametrize("path", ["/", "/missing"])
+def test_no_other_page_may_show_ours_in_a_frame(path):
+    for token in ("", TOKEN):
+        (answer,) = get(door(token), path)
+        assert answer.headers["x-frame-options"] == "DENY"
+        assert answer.headers["content-security-policy"] == "frame-ancestors 'none'"
+
+
+def test_an_origin_that_is_none_is_refused_too():
+    (answer,) = get(door(), "/", origin="http://[")
+    assert answer.status_code == 403
+
+
+def test_a_token_in_the_address_leads_to_no_other_host():
+    (answer,) = get(door(TOKEN), f"{OWN}//elsewhere.example/?token={TOKEN}")
+    assert answer.status_code == 303
+    assert answer.headers["location"] == "/elsewhere.example/"

@@ -4,7 +4,7 @@ import networkx as nx
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oneway.lab.flow import CONNECTED, dead_ends, flow_sentence
+from oneway.lab.flow import CONNECTED, FEW, dead_ends, flow_sentence
 
 PEERS = "abcdef"
 EDGES = st.sets(st.tuples(st.sampled_from(PEERS), st.sampled_from(PEERS)))
@@ -38,6 +38,7 @@ def test_from_every_peer_a_dead_end_can_be_reached_and_none_can_be_left(edges, r
 
 def test_it_is_said_where_mass_gathers():
     assert flow_sentence([]) == CONNECTED
+    assert flow_sentence([], num_running=1) == FEW
     assert flow_sentence([("a",)]).startswith("mass now gathers at a, which sends")
     assert flow_sentence([("a", "b")]).startswith("mass now gathers at a, b, which send to")
     assert flow_sentence([("a",), ("b", "c")]).endswith("nothing to each other: a; b, c")

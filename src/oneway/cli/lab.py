@@ -13,9 +13,9 @@ import typer
 
 from oneway.cli import flags
 from oneway.cli.flags import setting
-from oneway.cli.output import AsJson, note, print_json, print_table, require_writable
+from oneway.cli.output import AsJson, complain, note, print_json, print_table, require_writable
 from oneway.cli.page import DEFAULT_PORT
-from oneway.errors import ConfigError
+from oneway.errors import ConfigError, OnewayError
 
 if TYPE_CHECKING:
     from oneway.experiments.settings import Settings
@@ -137,12 +137,20 @@ def lab(
     if not dashboard and (listen is not None or token_file is not None or open_browser):
         raise ConfigError("--listen, --token-file and --open are for the page; add --dashboard")
     problem = _problem(settings, WATCHED_SAMPLES if dashboard else DEFAULT_SAMPLES)
-    watched = lab_page(listen, token_file, open_browser) if dashboard else nullcontext()
+    watched = (
+        lab_page(listen, token_file, open_browser, aside=as_json) if dashboard else nullcontext()
+    )
     try:
         with _folder(out) as folder, watched as server:
             desk = None if server is None else server.desk
-            with _screen() as show:
-                result = run_lab(folder, problem, conditions, show, desk=desk, stay=dashboard)
+            try:
+                with _screen() as show:
+                    result = run_lab(folder, problem, conditions, show, desk=desk, stay=dashboard)
+            except OnewayError as error:
+                if desk is not None and desk.finished_by_command:
+                    complain(str(error))
+                    wait_for_interrupt()
+                raise
             if out is not None:
                 result.write(out)
             _tell(result, out, as_json=as_json)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from oneway.cli.page import announce, dashboard_extra, page_place
 from oneway.errors import OnewayError
 
 if TYPE_CHECKING:
+    from multiprocessing.process import BaseProcess
     from multiprocessing.synchronize import Event
 
     from oneway.cli.page import Place
@@ -26,7 +28,7 @@ STOP_SECONDS = 5.0
 
 @contextmanager
 def lab_page(
-    listen: str | None, token_file: Path | None, open_browser: bool
+    listen: str | None, token_file: Path | None, open_browser: bool, *, aside: bool = False
 ) -> Iterator[LabServer]:
     """Serve the page of a lab while the block runs; yields where the lab meets it.
 
@@ -46,13 +48,17 @@ def lab_page(
         page = fresh.Process(
             target=_serve, args=(place, server.url, server.token, ready), name="page", daemon=True
         )
-        page.start()
+        with _ignoring_interrupts():
+            page.start()
+        over = threading.Event()
+        threading.Thread(target=_tell_its_end, args=(page, over), daemon=True).start()
         try:
             if not ready.wait(START_SECONDS) or not page.is_alive():
                 raise OnewayError("the page did not start; run the lab without --dashboard")
-            announce(place, open_browser)
+            announce(place, open_browser, aside=aside)
             yield server
         finally:
+            over.set()
             page.terminate()
             page.join(STOP_SECONDS)
             if page.is_alive():
@@ -71,10 +77,29 @@ def wait_for_interrupt() -> None:
         signal.signal(signal.SIGINT, before)
 
 
+@contextmanager
+def _ignoring_interrupts() -> Iterator[None]:
+    """What is started in the block ignores Ctrl-C from its first moment.
+
+    Ctrl-C is for the lab, which still has to let everything arrive and to show its audit.
+    """
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _tell_its_end(page: BaseProcess, over: threading.Event) -> None:
+    page.join()
+    if not over.is_set():
+        note("The page has ended; the lab goes on. Ctrl-C ends it.")
+
+
 def _serve(place: Place, lab_url: str, lab_token: str, ready: Event) -> None:
     """What the page's process does."""
     from oneway.dashboard.lab.site import serve_lab
 
-    # Ctrl-C is for the lab, which still has to let everything arrive and to show its audit.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Ends by itself, so that nothing stays behind.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     serve_lab(place.listener, place.host, place.token, lab_url, lab_token, ready.set)

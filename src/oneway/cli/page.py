@@ -118,10 +118,16 @@ def page_place(listen: str | None, token_file: Path | None, what: str) -> Iterat
         yield Place(listener, host, token, _url(host, listener), token_file)
 
 
-def announce(place: Place, open_browser: bool) -> None:
-    """Say where the page is, and open it if that is wanted."""
+def announce(place: Place, open_browser: bool, *, aside: bool = False) -> None:
+    """Say where the page is, and open it if that is wanted.
+
+    Args:
+        place: Where it is.
+        open_browser: Whether to open it.
+        aside: Whether stdout is for something else.
+    """
     shown = f" with the token in {place.token_file}" if place.token else ""
-    typer.echo(f"Open {place.url} in a browser{shown}; Ctrl-C ends it.")
+    typer.echo(f"Open {place.url} in a browser{shown}; Ctrl-C ends it.", err=aside)
     if open_browser:
         # Without the token: what a program is started with, all users of a machine see. In
         # a thread, as some browsers take the terminal and do not return.

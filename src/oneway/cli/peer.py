@@ -77,7 +77,7 @@ def init(
     _check_reachable(name, listen, advertise)
     made = Home.create(folder, name, task, listen)
     if advertise:
-        made.save_config(replace(made.config(), advertise=advertise))
+        made.change(lambda config: replace(config, advertise=advertise))
     config, card = made.config(), _card(made)
     if as_json:
         print_json({"name": name, "folder": str(folder), "listen": config.listen, "card": card})

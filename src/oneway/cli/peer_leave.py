@@ -16,6 +16,7 @@ from oneway.cli.peer_trust import send_no_more_to
 from oneway.errors import ConfigError
 
 if TYPE_CHECKING:
+    from oneway.peer.home.config import PeerConfig
     from oneway.peer.home.home import Home
     from oneway.records.status import Status
 
@@ -46,8 +47,7 @@ def distrust(
 
     mine = open_home(home)
     config = mine.config()
-    changed, said = send_no_more_to(mine, name_or_key(who))
-    (gone,) = set(config.receivers) - set(changed.receivers)
+    gone, said = send_no_more_to(mine, name_or_key(who))
     since = time.time()
     typer.echo(said)
     if mine.running_process() is None:
@@ -100,12 +100,7 @@ def leave(
     if process is None and last is not None and last.drained:
         typer.echo(f"{config.name} has handed over everything already.")
         return
-    if not config.receivers:
-        raise ConfigError(
-            f"{config.name} sends to nobody, so nobody can take over what it has; first trust "
-            "somebody with oneway peer trust CARD, or just stop it"
-        )
-    mine.save_config(replace(config, leaving=True))
+    mine.change(_leaving)
     limit = _FOREVER if wait is None else wait
     if process is None:
         _leave_here(mine, limit)
@@ -113,6 +108,15 @@ def leave(
         note(f"{config.name} is running (process {process}) and hands over what it has.")
         _wait(mine, limit, lambda _: False, _Telling())
     _say_what_came_of_it(mine, config.name)
+
+
+def _leaving(config: PeerConfig) -> PeerConfig:
+    if not config.receivers:
+        raise ConfigError(
+            f"{config.name} sends to nobody, so nobody can take over what it has; first trust "
+            "somebody with oneway peer trust CARD, or just stop it"
+        )
+    return replace(config, leaving=True)
 
 
 def _leave_here(mine: Home, limit: float) -> None:

@@ -1,7 +1,7 @@
 """Changing whom a peer sends to and who may send to it, whoever asks: a command or a page.
 
 Changes go into peer.toml; a running peer follows. Each function returns the configuration that
-holds now, and what has changed, as a sentence.
+holds now (`send_no_more_to` the peer it was), and what has changed, as a sentence.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from oneway.errors import ConfigError
 
 if TYPE_CHECKING:
-    from oneway.peer.home.config import PeerConfig
+    from oneway.peer.home.config import PeerConfig, Receiver
     from oneway.peer.home.home import Home
     from oneway.peer.identity.card import Card
 
@@ -23,28 +23,29 @@ def send_to(mine: Home, card: Card, weight: float) -> tuple[PeerConfig, str]:
     Raises:
         ConfigError: If this peer is leaving, the card is its own, or the weight is not positive.
     """
-    config = mine.config()
-    if config.leaving:
-        raise ConfigError(
-            f"{config.name} is leaving or has left, and sends to nobody new; to take part again, "
-            "make a new peer in another folder with oneway peer init"
-        )
-    changed = config.with_receiver(card, weight, own_key=mine.keys().public)
-    mine.save_config(changed)
-    return changed, f"{config.name} sends to {card.name} with weight {weight:g}."
+    own_key = mine.keys().public
+
+    def with_it(config: PeerConfig) -> PeerConfig:
+        if config.leaving:
+            raise ConfigError(
+                f"{config.name} is leaving or has left, and sends to nobody new; to take part "
+                "again, make a new peer in another folder with oneway peer init"
+            )
+        return config.with_receiver(card, weight, own_key=own_key)
+
+    _, changed = mine.change(with_it)
+    return changed, f"{changed.name} sends to {card.name} with weight {weight:g}."
 
 
-def send_no_more_to(mine: Home, name_or_key: str) -> tuple[PeerConfig, str]:
+def send_no_more_to(mine: Home, name_or_key: str) -> tuple[Receiver, str]:
     """Send no more to a peer.
 
     Raises:
         ConfigError: If there is no such receiver.
     """
-    config = mine.config()
-    changed = config.without_receiver(name_or_key)
+    config, changed = mine.change(lambda config: config.without_receiver(name_or_key))
     (gone,) = set(config.receivers) - set(changed.receivers)
-    mine.save_config(changed)
-    return changed, f"{config.name} sends no more to {gone.name}."
+    return gone, f"{config.name} sends no more to {gone.name}."
 
 
 def admit_one(mine: Home, card_or_key: Card | bytes) -> tuple[PeerConfig, str]:
@@ -53,11 +54,10 @@ def admit_one(mine: Home, card_or_key: Card | bytes) -> tuple[PeerConfig, str]:
     Raises:
         CardError: If it is this peer's own card, or its name belongs to another key.
     """
-    config = mine.config()
-    changed = config.with_sender(card_or_key, own_key=mine.keys().public)
-    mine.save_config(changed)
+    own_key = mine.keys().public
+    _, changed = mine.change(lambda config: config.with_sender(card_or_key, own_key=own_key))
     key = card_or_key if isinstance(card_or_key, bytes) else card_or_key.key
-    return changed, f"{config.name} admits {changed.name_of(key)}."
+    return changed, f"{changed.name} admits {changed.name_of(key)}."
 
 
 def admit_no_more(mine: Home, name_or_key: str) -> tuple[PeerConfig, str]:
@@ -66,17 +66,13 @@ def admit_no_more(mine: Home, name_or_key: str) -> tuple[PeerConfig, str]:
     Raises:
         ConfigError: If there is no such sender.
     """
-    config = mine.config()
-    changed = config.without_sender(name_or_key)
+    config, changed = mine.change(lambda config: config.without_sender(name_or_key))
     (gone,) = set(config.senders) - set(changed.senders)
-    mine.save_config(changed)
     return changed, f"{config.name} takes in nothing more from {config.name_of(gone.key)}."
 
 
 def admit_anyone(mine: Home, *, revoke: bool) -> tuple[PeerConfig, str]:
     """Let everybody send to this one, or only those it knows."""
-    config = mine.config()
-    changed = replace(config, anyone=not revoke)
-    mine.save_config(changed)
+    _, changed = mine.change(lambda config: replace(config, anyone=not revoke))
     who = "only those it knows" if revoke else "anyone"
-    return changed, f"{config.name} admits {who}."
+    return changed, f"{changed.name} admits {who}."

@@ -17,10 +17,12 @@ def host_and_port(address: str) -> tuple[str, int]:
     """
     from oneway.peer.identity.address import parse_address
 
-    # Only a port may be 0, for any that is free: people who name a host know the port as well.
-    if set(address) == {"0"}:
-        return DEFAULT_HOST, 0
-    return parse_address(f"{DEFAULT_HOST}:{address}" if ":" not in address else address)
+    whole = f"{DEFAULT_HOST}:{address}" if ":" not in address else address
+    host, _, port = whole.rpartition(":")
+    if set(port) == {"0"}:
+        # Any port that is free; an address that others are told has none like that.
+        return parse_address(f"{host}:1")[0], 0
+    return parse_address(whole)
 
 
 def token_in(file: Path) -> str:

@@ -10,9 +10,9 @@ from __future__ import annotations
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from starlette.datastructures import Headers
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from oneway.web.access import is_own_host, is_token
 
@@ -45,7 +45,7 @@ class Door:
         if refusal is not None and scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
             return
-        await (refusal or self.app)(scope, receive, send)
+        await (refusal or self.app)(scope, receive, _unframed(send))
 
     def _refusal(self, scope: Scope) -> Response | None:
         headers = Headers(scope=scope)
@@ -54,7 +54,7 @@ class Door:
             return PlainTextResponse(
                 "This address is not that of the page; open the one that oneway printed.\n", 400
             )
-        if origin is not None and urlsplit(origin).netloc.lower() != host.strip().lower():
+        if origin is not None and _place(origin) != host.strip().lower():
             return PlainTextResponse("Another site's page may not use this one.\n", 403)
         if self._token and not is_token(self._shown(headers), self._token):
             return self._at_the_door(scope)
@@ -77,8 +77,31 @@ class Door:
             return HTMLResponse(_ASK % "That is not the token of this page.", 401)
         rest = urlencode([(name, value) for name, value in asked if name != "token"])
         # Without the token in it, so that it stays out of bookmarks and screenshots.
-        answer = RedirectResponse(scope["path"] + (f"?{rest}" if rest else ""), 303)
+        path = "/" + scope["path"].lstrip("/")  # two slashes would lead to another host
+        answer = RedirectResponse(path + (f"?{rest}" if rest else ""), 303)
         answer.set_cookie(
             self._cookie, self._token, max_age=_YEAR, httponly=True, samesite="strict", path="/"
         )
         return answer
+
+
+def _place(origin: str) -> str:
+    """The host and port of an Origin header; nothing if it is none."""
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return ""
+
+
+def _unframed(send: Send) -> Send:
+    """Let no page show ours in a frame, where clicks meant for it would be clicks on ours."""
+
+    async def sent(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            headers["X-Frame-Options"] = "DENY"
+            if "Content-Security-Policy" not in headers:
+                headers["Content-Security-Policy"] = "frame-ancestors 'none'"
+        await send(message)
+
+    return sent

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import socket
 from collections.abc import Callable, Coroutine
@@ -38,6 +39,8 @@ def serve(
         beside: Runs beside the server, for ever; cancelled in the end.
         parent: The process this one belongs to: without it, this one ends.
     """
+    # It logs addresses as they were asked for, and anybody's page can ask for anything.
+    logging.getLogger("nicegui").addFilter(_Plain())
     api = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
     register()
     ui.run_with(
@@ -71,6 +74,17 @@ async def _serve(
         serving.cancel()
         if other is not None:
             other.cancel()
+
+
+class _Plain(logging.Filter):
+    """Lets no control character of a message reach the terminal."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Rewrite the message; it always passes."""
+        text = record.getMessage()
+        record.msg = "".join(letter if letter.isprintable() else "?" for letter in text)
+        record.args = ()
+        return True
 
 
 _ICON = (

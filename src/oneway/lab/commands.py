@@ -8,8 +8,9 @@ from collections.abc import Callable
 import numpy as np
 
 from oneway.errors import ConfigError
-from oneway.lab.flow import dead_ends, flow_sentence
+from oneway.lab.flow import CONNECTED, dead_ends, flow_sentence
 from oneway.lab.lab import Lab
+from oneway.lab.setup import TASK_FILE
 from oneway.lab.wiring import Wiring
 from oneway.peer.identity.card import check_name
 from oneway.peer.shown import shown
@@ -26,7 +27,11 @@ from oneway.records.network import (
     SetLoss,
     Trust,
 )
+from oneway.store.layout import RESULT, RUNS
 from oneway.streams.nearest import listed, nearest
+
+_FILES = (RESULT, RUNS, TASK_FILE)
+"""What a lab leaves in its folder, where peers are folders too."""
 
 
 class Commands:
@@ -51,7 +56,7 @@ class Commands:
         self._rng = rng
         self._touched = touched
         self._wiring = Wiring()
-        self._dead_ends: list[tuple[str, ...]] = []
+        self._flow = CONNECTED
         self._dealt = set(np.unique(lab.problem.stream.rows).tolist()) - {-1}
 
     def carry_out(self, command: Command) -> str:
@@ -91,10 +96,11 @@ class Commands:
         """Say where mass gathers from now on, if that has changed."""
         self._wiring.follow(self._lab.members)
         edges = [edge for edge in self._wiring.edges if not self._wiring.is_cut(*edge)]
-        ends = dead_ends(map(self._name, self._lab.running()), edges)
-        if ends != self._dead_ends:
-            self._dead_ends = ends
-            self._lab.note(flow_sentence(ends))
+        running = self._lab.running()
+        said = flow_sentence(dead_ends(map(self._name, running), edges), len(running))
+        if said != self._flow:
+            self._flow = said
+            self._lab.note(said)
 
     def _kill(self, peer: int) -> str:
         if peer not in self._lab.running():
@@ -169,6 +175,10 @@ class Commands:
             return next(name for name in numbers if name not in taken)
         if wanted.lower() in taken:
             raise ConfigError(f"there is a peer {wanted} already; choose another name")
+        if wanted.lower() in _FILES:
+            raise ConfigError(
+                f"{wanted} is what the lab itself leaves in its folder; choose another name"
+            )
         return check_name(wanted)
 
     def _rows(self) -> Ints:

@@ -10,6 +10,7 @@ from oneway.lab.wiring import Edge
 from oneway.streams.nearest import listed
 
 CONNECTED = "everybody who runs reaches everybody again, so mass flows back"
+FEW = "fewer than two peers run, so nothing flows"
 
 
 def dead_ends(peers: Iterable[str], edges: Iterable[Edge]) -> list[tuple[str, ...]]:
@@ -35,14 +36,20 @@ def dead_ends(peers: Iterable[str], edges: Iterable[Edge]) -> list[tuple[str, ..
     return sorted(tuple(sorted(parts.nodes[part]["members"])) for part in ends)
 
 
-def flow_sentence(ends: Sequence[tuple[str, ...]]) -> str:
+def flow_sentence(ends: Sequence[tuple[str, ...]], num_running: int = 2) -> str:
     """What dead ends mean for those who watch.
+
+    Args:
+        ends: As `dead_ends` found them.
+        num_running: How many peers run.
 
     >>> flow_sentence([("c",)])
     'mass now gathers at c, which sends to nobody else that runs'
     >>> flow_sentence([("a", "b"), ("c",)])
     'mass now gathers in 2 places that send nothing to each other: a, b; c'
     """
+    if num_running < 2:
+        return FEW
     if not ends:
         return CONNECTED
     if len(ends) > 1:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from oneway.errors import OnewayError
 from oneway.lab.comparison import compare, samples_of
 from oneway.lab.course import Conditions, Course
 from oneway.lab.desk import Desk
@@ -28,6 +29,8 @@ from oneway.records.curve import Curve
 from oneway.simulator import Run
 
 __all__ = ["Conditions", "first_interrupt", "run_lab"]
+
+_ENDINGS = (signal.SIGINT, signal.SIGTERM)
 
 
 def run_lab(
@@ -70,7 +73,11 @@ def run_lab(
         ):
             complete = course.learn(stay=stay)
             course.finish()
-            result = _result(lab, conditions, course, complete=complete)
+            try:
+                result = _result(lab, conditions, course, complete=complete)
+            except OnewayError as error:
+                course.tell([str(error)], is_exact=False)
+                raise
             course.tell(result.sentences, is_exact=result.audit.is_exact)
             return result
     finally:
@@ -79,22 +86,23 @@ def run_lab(
 
 @contextmanager
 def first_interrupt() -> Iterator[threading.Event]:
-    """An event that the first Ctrl-C sets; the second one interrupts as usual."""
+    """An event that the first Ctrl-C or SIGTERM sets; the second one interrupts."""
     stop = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return
-    usual = signal.getsignal(signal.SIGINT)
 
-    def on_interrupt(_number: int, _frame: FrameType | None) -> None:
+    def on_signal(_number: int, _frame: FrameType | None) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
         stop.set()
-        signal.signal(signal.SIGINT, usual)
 
-    signal.signal(signal.SIGINT, on_interrupt)
+    usual = {number: signal.signal(number, on_signal) for number in _ENDINGS}
     try:
         yield stop
     finally:
-        signal.signal(signal.SIGINT, usual)
+        for number, handler in usual.items():
+            signal.signal(number, handler)
 
 
 def _result(lab: Lab, conditions: Conditions, course: Course, *, complete: bool) -> Result:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -51,10 +52,7 @@ class Member:
         Raises:
             ConfigError: If the new configuration breaks a rule, or cannot be written.
         """
-        before = self.home.config()
-        after = how(before)
-        if after != before:
-            self.home.save_config(after)
+        self.home.change(how)
 
 
 def make_members(folder: Path, problem: Problem, new_address: Callable[[], str]) -> list[Member]:
@@ -117,13 +115,24 @@ def connect(members: Sequence[Member], graph: TrustGraph) -> None:
     mixing = graph.mixing().tocsr()
     for sender, member in enumerate(members):
         shares = mixing[[sender]].toarray()[0]
-        config = member.home.config()
-        for receiver in graph.receivers_of(sender):
-            config = config.with_receiver(
-                members[receiver].card, float(shares[receiver]), own_key=member.key
-            )
-        for other in graph.senders_of(sender):
-            config = config.with_sender(members[other].card, own_key=member.key)
-        if config.receivers:
-            config = replace(config, keep=float(shares[sender]))
-        member.home.save_config(config)
+        receivers = [
+            (members[receiver].card, float(shares[receiver]))
+            for receiver in graph.receivers_of(sender)
+        ]
+        senders = [members[other].card for other in graph.senders_of(sender)]
+        keep = float(shares[sender])
+        member.change(partial(_connected, member.key, receivers, senders, keep))
+
+
+def _connected(
+    own_key: bytes,
+    receivers: Sequence[tuple[Card, float]],
+    senders: Sequence[Card],
+    keep: float,
+    config: PeerConfig,
+) -> PeerConfig:
+    for card, weight in receivers:
+        config = config.with_receiver(card, weight, own_key=own_key)
+    for card in senders:
+        config = config.with_sender(card, own_key=own_key)
+    return replace(config, keep=keep) if config.receivers else config

@@ -7,14 +7,15 @@ is ever looked at: symbolic links are not followed.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from oneway.errors import StoreError
 from oneway.store.entry import Entry, Kind, Stamp
 from oneway.store.layout import ARRAYS, PANELS, REPORT, RESULT, RUNS, SUMMARY
 from oneway.store.reading import read_demo, read_lab, read_reproduction, read_run
+from oneway.store.tables import in_short
 
 DEEPEST = 8
 """How many folders within folders are looked into."""
@@ -149,19 +150,25 @@ class _Walk:
         """What a folder is, if it is something."""
         if inside.has(SUMMARY):
             stamp = inside.stamp(SUMMARY, ARRAYS)
-            return self._same(inside, stamp) or read_run(self._blank(inside, stamp, kind, owner))
+            return self._same(inside, stamp) or _read(
+                read_run, self._blank(inside, stamp, kind, owner)
+            )
         if inside.has(RESULT, "task.toml"):
             stamp = inside.stamp(RESULT)
-            return self._same(inside, stamp) or read_lab(self._blank(inside, stamp, "lab", owner))
+            return self._same(inside, stamp) or _read(
+                read_lab, self._blank(inside, stamp, "lab", owner)
+            )
         if inside.has(REPORT, "loss.png") and RUNS in inside.folders:
             stamp = inside.stamp(REPORT)
-            return self._same(inside, stamp) or read_demo(self._blank(inside, stamp, "demo", owner))
+            return self._same(inside, stamp) or _read(
+                read_demo, self._blank(inside, stamp, "demo", owner)
+            )
         if {"cells", PANELS} <= set(inside.folders) or (
             "cells" in inside.folders and _has_cells(inside.path / "cells")
         ):
             stamp = inside.stamp(REPORT)
-            return self._same(inside, stamp) or read_reproduction(
-                self._blank(inside, stamp, "reproduction", owner)
+            return self._same(inside, stamp) or _read(
+                read_reproduction, self._blank(inside, stamp, "reproduction", owner)
             )
         return None
 
@@ -181,6 +188,17 @@ class _Walk:
             modified=stamp[0][0] / 1e9 if stamp else inside.path.stat().st_mtime,
             belongs_to=owner,
         )
+
+
+def _read(reader: Callable[[Entry], Entry], blank: Entry) -> Entry:
+    """Complete an entry; whatever is wrong with it, the others are listed too."""
+    try:
+        return reader(blank)
+    except OSError:
+        raise
+    except Exception as error:
+        problem = f"it cannot be read ({in_short(error)}); make it again"
+        return replace(blank, is_run=reader is read_run, problem=problem)
 
 
 def _inside(path: Path) -> _Inside:

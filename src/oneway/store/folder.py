@@ -7,7 +7,7 @@ import shutil
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from oneway.errors import StoreError
 from oneway.records import Ints, RunRecord, Vector
-from oneway.store.layout import ARRAYS, MOST_BYTES, SUMMARY
+from oneway.store.layout import ARRAYS, SUMMARY
+from oneway.store.tables import in_short, read_table
 
 FORMAT = 1
 _DAMAGE = (
@@ -28,11 +29,22 @@ _DAMAGE = (
     KeyError,
     AttributeError,
     EOFError,
-    RecursionError,
+    OverflowError,
+    MemoryError,
+    RuntimeError,
     zipfile.BadZipFile,
     zlib.error,
 )
 """What Python says when a run's files are not what they should be."""
+_ARRAY_FIELDS = (
+    "loss_sums",
+    "sample_counts",
+    "correct_counts",
+    "disagreement",
+    "comparator_sums",
+    "masses",
+    "numerators",
+)
 
 
 def check(path: Path | str) -> None:
@@ -94,7 +106,12 @@ def load(path: Path | str) -> RunRecord:
     """
     summary = read_summary(path)
     with _in_words(path):
-        record = RunRecord(**(summary | _arrays(Path(path))))
+        arrays = _arrays(Path(path))
+        for name in arrays:
+            if name not in _ARRAY_FIELDS:
+                raise ValueError(f"{ARRAYS} holds {name[:40]!r}, which is no array of a run")
+        record = RunRecord(**(summary | arrays))
+        _check_types(record)
         _check_shapes(record)
         return record
 
@@ -110,6 +127,8 @@ def load_losses(path: Path | str) -> tuple[Vector, Ints]:
         sums, counts = arrays["loss_sums"], arrays["sample_counts"]
         if sums.ndim != 1 or sums.shape != counts.shape:
             raise ValueError("loss_sums and sample_counts do not fit together")
+        for name, array in arrays.items():
+            _check_numbers(name, array)
         return sums, counts
 
 
@@ -121,16 +140,11 @@ def read_summary(path: Path | str) -> dict[str, Any]:
     """
     folder = Path(path)
     with _in_words(path):
-        file = folder / SUMMARY
-        if file.stat().st_size > MOST_BYTES:
-            raise ValueError(f"{SUMMARY} has more than {MOST_BYTES:,} bytes")
-        summary = json.loads(file.read_text())
-        if not isinstance(summary, dict):
-            raise ValueError(f"{SUMMARY} holds no table")
+        summary = read_table(folder / SUMMARY)
         found = summary.pop("format", None)
         if found != FORMAT:
             rule = (
-                f"has format {found!r} and this version reads format {FORMAT}; "
+                f"has format {repr(found)[:40]} and this version reads format {FORMAT}; "
                 "read it with the version of oneway that wrote it"
             )
             raise StoreError(f"the run in {folder} {rule}", reason=f"it {rule}")
@@ -141,6 +155,28 @@ def _arrays(folder: Path, *names: str) -> dict[str, NDArray[Any]]:
     """The arrays of these names, or all."""
     with (folder / ARRAYS).open("rb") as file, np.load(file, allow_pickle=False) as stored:
         return {name: stored[name] for name in names or stored.files}
+
+
+def _check_types(record: RunRecord) -> None:
+    """What `run.json` says is of the kind it should be."""
+    if not isinstance(record.algorithm, str):
+        raise TypeError("algorithm is no text")
+    if not isinstance(record.complete, bool):
+        raise TypeError("complete is neither true nor false")
+    if isinstance(record.seconds, bool) or not isinstance(record.seconds, int | float):
+        raise TypeError("seconds is no number")
+    float(record.seconds)
+    for name in ("config", "versions"):
+        if not isinstance(getattr(record, name), Mapping):
+            raise TypeError(f"{name} is no table")
+
+
+def _check_numbers(name: str, array: object) -> None:
+    """Arrays are of numbers; losses may be infinite, as they are when learning diverges."""
+    if not isinstance(array, np.ndarray) or array.dtype.kind not in "fiu":
+        raise TypeError(f"{name} is no array of numbers")
+    if name in ("sample_counts", "correct_counts") and not np.all((array >= 0) & (array < np.inf)):
+        raise ValueError(f"{name} holds what is no count")
 
 
 def _check_shapes(record: RunRecord) -> None:
@@ -159,8 +195,7 @@ def _check_shapes(record: RunRecord) -> None:
         array = getattr(record, name)
         if array is None and name in ("correct_counts", "comparator_sums"):
             continue
-        if not isinstance(array, np.ndarray) or array.dtype.kind not in "fiu":
-            raise TypeError(f"{name} is no array of numbers")
+        _check_numbers(name, array)
         if array.shape != shape:
             raise ValueError(f"{name} has the shape {array.shape} and should have {shape}")
 
@@ -178,8 +213,8 @@ def _in_words(path: Path | str) -> Iterator[None]:
         ) from error
     except _DAMAGE as error:
         raise StoreError(
-            f"the run in {folder} is damaged ({error}); run it again",
-            reason=f"{error}; run it again",
+            f"the run in {folder} is damaged ({in_short(error)}); run it again",
+            reason=f"{in_short(error)}; run it again",
         ) from error
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import replace
 from typing import Any
@@ -10,10 +9,13 @@ from typing import Any
 from oneway.errors import StoreError
 from oneway.store.entry import Entry
 from oneway.store.folder import read_summary
-from oneway.store.layout import ARRAYS, MOST_BYTES, PANELS, REPORT, RESULT
+from oneway.store.layout import ARRAYS, PANELS, REPORT, RESULT
+from oneway.store.tables import in_short, read_table
 from oneway.store.words import data_words, graph_words, model_words, table
 
 _MOST_PANELS = 100
+_MOST = 1 << 53
+"""Beyond this, a browser does not count exactly."""
 
 
 def read_run(blank: Entry) -> Entry:
@@ -74,17 +76,10 @@ def read_result(entry: Entry) -> dict[str, Any]:
     Raises:
         StoreError: If it is damaged.
     """
-    file = entry.path / RESULT
     try:
-        if file.stat().st_size > MOST_BYTES:
-            raise ValueError(f"it has more than {MOST_BYTES:,} bytes")
-        result = json.loads(file.read_text(encoding="utf-8"))
-        if not isinstance(result, dict):
-            raise ValueError("it holds no table")
-    except (OSError, ValueError, RecursionError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise StoreError(f"{RESULT} is damaged ({reason}); run the lab again") from error
-    return result
+        return read_table(entry.path / RESULT)
+    except (OSError, ValueError, RecursionError, MemoryError) as error:
+        raise StoreError(f"{RESULT} is damaged ({in_short(error)}); run the lab again") from error
 
 
 def read_demo(blank: Entry) -> Entry:
@@ -118,10 +113,15 @@ def _text(value: object) -> str:
 
 
 def _whole(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    if isinstance(value, bool) or not isinstance(value, int):
+        return None
+    return value if abs(value) <= _MOST else None
 
 
 def _number(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value) if math.isfinite(value) else None
+    try:
+        return float(value) if math.isfinite(value) else None
+    except OverflowError:
+        return None

@@ -15,24 +15,27 @@ MOST_EDGES = 20_000_000
 """Larger graphs are not made again: it is only to look at them."""
 MOST_BYTES = 1 << 30
 """Larger edge lists are not read again."""
+_BYTES_PER_EDGE = 64
 _DEEPEST = 20
 """So many steps may lie between a graph and what it was derived from."""
 
 _Maker: TypeAlias = Callable[[Mapping[str, Any]], TrustGraph]
 
 
-def rebuild(origin: Origin) -> TrustGraph:
+def rebuild(origin: Origin, most_edges: int = MOST_EDGES) -> TrustGraph:
     """Make a graph again.
 
     Args:
         origin: `graph.origin`, or `graph.description`, which a run's config has; if there is a
             checksum, the graph must agree with it.
+        most_edges: A graph that has more, or more nodes, is not made again; nor is an edge list
+            read that is much longer than so many edges need.
 
     Raises:
         GraphError: If it cannot be made again, and why: it was made from edges that nobody wrote
             down, its file is gone or has changed, or something else came out.
     """
-    graph = _made(origin, depth=0)
+    graph = _made(origin, most_edges, depth=0)
     found, expected = graph.description["checksum"], origin.get("checksum")
     if expected is not None and found != expected:
         raise GraphError(
@@ -42,18 +45,18 @@ def rebuild(origin: Origin) -> TrustGraph:
     return graph
 
 
-def _made(origin: object, depth: int) -> TrustGraph:
+def _made(origin: object, most_edges: int, depth: int) -> TrustGraph:
     if not isinstance(origin, Mapping) or not isinstance(origin.get("graph"), str):
         raise GraphError("nothing was written down about how the graph was made")
     kind = origin["graph"]
     try:
         if kind in _GENERATED:
-            _check_size(origin)
+            _check_size(origin, most_edges)
             return _GENERATED[kind](origin)
         if kind == "file":
-            return _read(origin)
+            return _read(origin, min(MOST_BYTES, most_edges * _BYTES_PER_EDGE))
         if kind in _DERIVED and depth < _DEEPEST:
-            return _DERIVED[kind](_made(origin.get("of"), depth + 1), origin)
+            return _DERIVED[kind](_made(origin.get("of"), most_edges, depth + 1), origin)
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise GraphError(
             f"what was written down about the graph ({kind[:40]}) is damaged: "
@@ -65,7 +68,7 @@ def _made(origin: object, depth: int) -> TrustGraph:
     )
 
 
-def _check_size(origin: Mapping[str, Any]) -> None:
+def _check_size(origin: Mapping[str, Any], most_edges: int) -> None:
     num_nodes = int(origin["num_nodes"])
     per_node = {
         "random": lambda: float(origin["max_receivers"]),
@@ -73,23 +76,23 @@ def _check_size(origin: Mapping[str, Any]) -> None:
         "erdos_renyi": lambda: float(origin["density"]) * num_nodes,
     }
     expected = num_nodes * max(1.0, per_node.get(origin["graph"], lambda: 3.0)())
-    if not expected <= MOST_EDGES:
+    if not expected <= most_edges:
         raise GraphError(
-            f"the graph has about {expected:.2g} edges, and no more than {MOST_EDGES:,} are made "
+            f"the graph has about {expected:.2g} edges, and no more than {most_edges:,} are made "
             "again to be looked at"
         )
 
 
-def _read(origin: Mapping[str, Any]) -> TrustGraph:
+def _read(origin: Mapping[str, Any], most_bytes: int) -> TrustGraph:
     path = Path(str(origin["file"]))
     # Not what a pipe or a device has to say: that may never end.
     if not path.is_file():
         raise GraphError(
             f"the edge list {path} is not there any more; put it back to see the graph"
         )
-    if path.stat().st_size > MOST_BYTES:
+    if path.stat().st_size > most_bytes:
         raise GraphError(
-            f"the edge list {path} has more than {MOST_BYTES:,} bytes, too many to be read for a "
+            f"the edge list {path} has more than {most_bytes:,} bytes, too many to be read for a "
             "look; TrustGraph.read reads it all the same"
         )
     try:

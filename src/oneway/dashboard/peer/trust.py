@@ -13,6 +13,7 @@ from oneway.dashboard.peer.edge_list import EdgeList
 from oneway.dashboard.peer.edges import EdgeRow, receiver_rows, sender_rows
 from oneway.dashboard.peer.question import Question
 from oneway.dashboard.peer.source import PeerLook, PeerSource
+from oneway.records.weight import WEIGHT_RULE, is_weight
 
 _NO_CARD = "paste the line that oneway peer card prints there"
 
@@ -39,7 +40,7 @@ class ReceiversCard:
             )
             with ui.element("div").classes("ow-form"):
                 self._card = _card_field("Card of a peer to send to", self._trust)
-                self._weight = ui.input("Weight", value="1", validation=number_problem)
+                self._weight = ui.input("Weight", value="1", validation=weight_problem)
                 self._weight.props("dense outlined inputmode=decimal hide-bottom-space")
                 self._weight.classes("weight").on("keydown.enter", self._trust)
                 ui.button("Trust", on_click=self._trust).props("no-caps")
@@ -126,9 +127,26 @@ class SendersCard:
                 self._changed()
 
 
+def weight_problem(text: str | None) -> str | None:
+    """What is wrong with a weight, as a sentence for its field; None if nothing is.
+
+    >>> weight_problem("2"), weight_problem("0")
+    (None, 'the weight is 0; it must be a number above 0, from 1e-06 to 1e+06')
+    """
+    problem = number_problem(text)
+    if problem is not None or text is None:
+        return problem
+    typed = text.strip()
+    if is_weight(float(typed)):
+        return None
+    shown = typed if len(typed) <= 20 else f"{typed[:20]}..."
+    return f"the weight is {shown}; it must be {WEIGHT_RULE}"
+
+
 def _card_field(label: str, on_enter: Callable[[], object]) -> ui.input:
-    field = ui.input(label, placeholder="oneway:...")
-    field.props('dense outlined autocomplete=off spellcheck=false hide-bottom-space error="false"')
+    # What is wrong is known when the peer is asked; an edit takes the mark away.
+    field = ui.input(label, placeholder="oneway:...", validation=lambda _: None)
+    field.props("dense outlined autocomplete=off spellcheck=false hide-bottom-space")
     return field.classes("card").on("keydown.enter", on_enter)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 MOST_NODES = 64
 MOST_EDGES = 1_200
+MADE_AGAIN = 200_000
+"""So many edges, or nodes, a graph may have to be made again for a page."""
 _SHOWN = 12
 _FILL = "#9ecae8"
 _AREA = "<span>area of a circle: the node's mass at the end</span>"
@@ -58,7 +61,8 @@ async def graph_card(
             labels = list(graph.names)
         elif len(set(names)) == len(names) >= graph.num_nodes:
             labels = list(names[: graph.num_nodes])
-        _picture(graph, labels, masses if len(masses) >= graph.num_nodes else ())
+        known = len(masses) >= graph.num_nodes and all(map(math.isfinite, masses))
+        _picture(graph, labels, masses if known else ())
 
 
 def graph_facts(graph: TrustGraph, *, checked: bool) -> Facts:
@@ -78,7 +82,7 @@ def _made_again(origin: Mapping[str, Any], edges: object = None) -> tuple[TrustG
         from oneway.topology.rebuild import rebuild
 
         try:
-            graph = rebuild(origin)
+            graph = rebuild(origin, MADE_AGAIN)
         except GraphError:
             if edges is None:
                 raise
@@ -88,6 +92,9 @@ def _made_again(origin: Mapping[str, Any], edges: object = None) -> tuple[TrustG
         return None, str(error)
     except ModuleNotFoundError as error:
         return None, f"{error.name} is not installed; run: pip install 'oneway[lab]'"
+    except Exception as error:
+        # What a stranger wrote down must not stop the rest of the page.
+        return None, f"what was written down about it is damaged ({type(error).__name__})"
     return graph, ""
 
 
@@ -96,7 +103,13 @@ def _listed_graph(edges: object) -> TrustGraph:
     from oneway.topology import TrustGraph
 
     given = edges if isinstance(edges, list) else []
+    if len(given) > MADE_AGAIN:
+        raise GraphError(
+            f"the graph has {len(given):,} edges, and no more than {MADE_AGAIN:,} are looked at"
+        )
     pairs: list[Any] = [tuple(edge) for edge in given if isinstance(edge, list)]
+    if any(isinstance(node, int) and node >= MADE_AGAIN for pair in pairs for node in pair):
+        raise GraphError(f"the graph has more than {MADE_AGAIN:,} nodes, too many to be looked at")
     return TrustGraph.from_edges(pairs)
 
 

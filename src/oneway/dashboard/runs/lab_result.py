@@ -40,7 +40,7 @@ async def show_lab(shelf: Shelf, entry: Entry) -> None:
         with ui.column().classes("w-full gap-4"):
             await graph_card(
                 config,
-                [mass for peer in peers if isinstance(mass := peer.get("mass"), int | float)],
+                [mass for peer in peers if (mass := _number(peer.get("mass"))) is not None],
                 [name for peer in peers if isinstance(name := peer.get("name"), str)],
             )
             _events_card(_listed(result.get("events")))
@@ -80,7 +80,17 @@ def _shown(value: object, form: str) -> str:
     whole = form.endswith("d")
     if isinstance(value, bool) or not isinstance(value, int if whole else int | float):
         return "-"
-    return format(value, form)
+    try:
+        return format(value, form)
+    except OverflowError:
+        return "-"
+
+
+def _number(value: object) -> float | None:
+    try:
+        return float(value) if isinstance(value, int | float) else None
+    except OverflowError:
+        return None
 
 
 def _listed(value: object) -> list[Any]:

@@ -55,6 +55,12 @@ async def run_page(shelf: Shelf, name: str) -> None:
         except StoreError as error:
             with card("Damaged"):
                 ui.label(str(error)).classes("ow-bad")
+        except Exception as error:
+            # The page says so rather than stop half-filled.
+            with card("Damaged"):
+                ui.label(
+                    f"The rest cannot be shown ({type(error).__name__}); make it again."
+                ).classes("ow-bad")
 
 
 async def _run(shelf: Shelf, entry: Entry) -> None:

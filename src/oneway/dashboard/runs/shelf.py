@@ -11,11 +11,14 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from oneway import metrics, store
 from oneway.errors import StoreError
 from oneway.records import RunRecord
 from oneway.store.catalogue import Catalogue, look
 from oneway.store.entry import Entry, Stamp
+from oneway.store.tables import in_short
 
 FRESH_SECONDS = 2.5
 """Within this time nobody looks at the disk twice."""
@@ -145,7 +148,11 @@ def as_plain(entry: Entry) -> dict[str, Any]:
 def _read_loss(entry: Entry) -> _Loss:
     try:
         sums, counts = store.load_losses(entry.path)
+        with np.errstate(all="ignore"):
+            loss = metrics.mean_loss(sums, counts)
     except StoreError as error:
         return _Loss(entry.stamp, problem=error.reason)
-    loss = metrics.mean_loss(sums, counts)
+    except Exception as error:
+        # One damaged run must not take the list down.
+        return _Loss(entry.stamp, problem=f"{in_short(error)}; run it again")
     return _Loss(entry.stamp, loss if math.isfinite(loss) else None, len(sums))

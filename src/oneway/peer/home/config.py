@@ -16,10 +16,9 @@ from oneway.peer.identity.address import parse_address
 from oneway.peer.identity.card import Card, check_name
 from oneway.peer.identity.keys import SIZE, key_text
 from oneway.peer.shown import shown
+from oneway.records.weight import WEIGHT_RULE, is_weight
 from oneway.streams.nearest import listed, nearest
 from oneway.transport.address import is_wildcard
-
-_LARGEST_WEIGHT = 1e6
 
 _Peer = TypeVar("_Peer", "Receiver", "Sender")
 
@@ -43,8 +42,8 @@ class Receiver:
         weight = checked_number(
             f"the weight of {self.card.name}",
             self.weight,
-            f"a number above 0, at most {_LARGEST_WEIGHT:g}",
-            lambda value: 1 / _LARGEST_WEIGHT <= value <= _LARGEST_WEIGHT,
+            WEIGHT_RULE,
+            is_weight,
             ConfigError,
         )
         object.__setattr__(self, "weight", weight)

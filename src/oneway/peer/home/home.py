@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +13,7 @@ from oneway.peer.files.toml import read_text
 from oneway.peer.home.config import PeerConfig
 from oneway.peer.home.config_file import read_config, write_config
 from oneway.peer.home.free_address import free_address
-from oneway.peer.home.process_lock import hold, holder
+from oneway.peer.home.process_lock import hold, holder, in_turn
 from oneway.peer.identity.keys import KeyPair, generate, load, save
 from oneway.peer.task.task import Task
 
@@ -32,6 +32,11 @@ class Home:
     def config_path(self) -> Path:
         """What this peer is told."""
         return self.folder / "peer.toml"
+
+    @property
+    def config_lock_path(self) -> Path:
+        """Held for a moment by whoever changes what this peer is told."""
+        return self.folder / "peer.toml.lock"
 
     @property
     def task_path(self) -> Path:
@@ -115,8 +120,31 @@ class Home:
         """
         return read_config(self.config_path)
 
-    def save_config(self, config: PeerConfig) -> None:
+    def change(self, how: Callable[[PeerConfig], PeerConfig]) -> tuple[PeerConfig, PeerConfig]:
         """Change what this peer is told; a running peer follows.
+
+        Of several that change it at once, each builds on what the one before has written.
+
+        Args:
+            how: Makes the new configuration out of the old one; it must not call this itself.
+
+        Returns:
+            The configuration before and after.
+
+        Raises:
+            ConfigError: If it is malformed, or cannot be written.
+        """
+        # Said first, and so that no lock is left where there is no peer.
+        self.config()
+        with in_turn(self.config_lock_path):
+            before = self.config()
+            after = how(before)
+            if after != before:
+                self.save_config(after)
+        return before, after
+
+    def save_config(self, config: PeerConfig) -> None:
+        """Write what this peer is told, whatever it was told before; see `change`.
 
         Raises:
             ConfigError: If it cannot be written.

@@ -1,4 +1,4 @@
-"""One process at a time: a file lock that the kernel releases, however the process ends."""
+"""One at a time: file locks that the kernel releases, however the process ends."""
 
 from __future__ import annotations
 
@@ -39,6 +39,29 @@ def hold(path: Path, what: str) -> Iterator[None]:
             yield
         finally:
             os.truncate(number, 0)
+    finally:
+        os.close(number)
+
+
+@contextmanager
+def in_turn(path: Path) -> Iterator[None]:
+    """Wait until no other process or thread holds the lock, and hold it; the file stays.
+
+    Whoever holds it must not ask for it again: that would wait for ever.
+
+    Raises:
+        ConfigError: If the file cannot be opened, or the disk cannot lock files.
+    """
+    try:
+        number = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        raise ConfigError(f"cannot open {path}: {error.strerror}") from error
+    try:
+        try:
+            fcntl.flock(number, fcntl.LOCK_EX)
+        except OSError as error:
+            raise ConfigError(f"cannot lock {path}: {error.strerror}") from error
+        yield
     finally:
         os.close(number)
 
