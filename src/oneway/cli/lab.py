@@ -147,10 +147,11 @@ def lab(
                 with _screen() as show:
                     result = run_lab(folder, problem, conditions, show, desk=desk, stay=dashboard)
             except OnewayError as error:
-                if desk is not None and desk.finished_by_command:
-                    complain(str(error))
-                    wait_for_interrupt()
-                raise
+                if desk is None or not desk.finished_by_command:
+                    raise
+                complain(str(error))
+                wait_for_interrupt()
+                raise typer.Exit(2) from error
             if out is not None:
                 result.write(out)
             _tell(result, out, as_json=as_json)

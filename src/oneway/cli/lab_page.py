@@ -6,6 +6,7 @@ import multiprocessing
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -51,10 +52,9 @@ def lab_page(
         with _ignoring_interrupts():
             page.start()
         over = threading.Event()
-        threading.Thread(target=_tell_its_end, args=(page, over), daemon=True).start()
         try:
-            if not ready.wait(START_SECONDS) or not page.is_alive():
-                raise OnewayError("the page did not start; run the lab without --dashboard")
+            _wait_until(ready, page)
+            threading.Thread(target=_tell_its_end, args=(page, over), daemon=True).start()
             announce(place, open_browser, aside=aside)
             yield server
         finally:
@@ -66,15 +66,19 @@ def lab_page(
 
 
 def wait_for_interrupt() -> None:
-    """Leave the page as it is until Ctrl-C."""
+    """Leave the page as it is until Ctrl-C or SIGTERM."""
     note("The page stays until Ctrl-C.")
     enough = threading.Event()
-    before = signal.signal(signal.SIGINT, lambda *_: enough.set())
+    before = {
+        number: signal.signal(number, lambda *_: enough.set())
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
     try:
         while not enough.wait(1.0):
             pass
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextmanager
@@ -88,6 +92,18 @@ def _ignoring_interrupts() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def _wait_until(ready: Event, page: BaseProcess) -> None:
+    """Wait for the page.
+
+    Raises:
+        OnewayError: If its process has ended, or takes too long.
+    """
+    deadline = time.monotonic() + START_SECONDS
+    while not ready.wait(0.5):
+        if not page.is_alive() or time.monotonic() > deadline:
+            raise OnewayError("the page did not start; run the lab without --dashboard")
 
 
 def _tell_its_end(page: BaseProcess, over: threading.Event) -> None:
