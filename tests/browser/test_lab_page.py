@@ -40,6 +40,14 @@ _CURVES = """() => [...document.querySelectorAll(".ow-chart")]
   .filter((line) => /^peer\\d+$/.test(line.name) && line.data.length >= 3)
   .map((line) => [line.name, line.data[0][1], line.data.at(-1)[1]])"""
 
+_TARGETS = """nodes => nodes.map((node) => {
+  const whole = node.getBoundingClientRect();
+  const [x, y] = [whole.x + whole.width / 2, whole.y + whole.height / 2];
+  const reach = node.querySelector(".reach").getBoundingClientRect();
+  const hit = document.elementFromPoint(x, y);
+  return [node.dataset.peer, reach.width, node.contains(hit)];
+})"""
+
 
 def open_lab(start, open_page, *more: str, **how: object) -> Page:
     served = start(*LAB, "--nodes", str(NODES), *more)
@@ -190,8 +198,15 @@ def test_a_page_says_when_its_lab_is_gone(start, open_page):
     expect(page.get_by_text(re.compile("Connection lost|does not answer")).first).to_be_visible()
 
 
-def test_on_a_phone_nothing_is_wider_than_the_screen(start, open_page):
+def test_on_a_phone_nothing_is_wider_than_the_screen_and_every_peer_can_be_hit(start, open_page):
     page = open_lab(start, open_page, width=390, dark=True)
+    # A peer with little mass is a small disc, yet a finger needs 24 pixels (WCAG 2.5.8).
+    page.locator(".ow-graph").scroll_into_view_if_needed()
+    targets = page.locator("[data-peer]").evaluate_all(_TARGETS)
+    assert len(targets) == NODES
+    for name, width, hit in targets:
+        assert width >= 24, f"{name} is {width} pixels wide"
+        assert hit, f"the middle of {name} and its name is not {name}"
     node(page, "peer1").click()
     expect(page.get_by_role("button", name="kill -9 peer1")).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= 390

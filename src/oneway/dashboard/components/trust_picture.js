@@ -41,6 +41,7 @@ export default {
          @click.stop="pick(node.name)" @keydown.enter.prevent="pick(node.name)"
          @keydown.space.prevent="pick(node.name)">
         <title>{{ node.title }}</title>
+        <circle class="reach" :r="Math.max(radius(node), full) + 7" />
         <circle class="ring" :r="radius(node) + 7" />
         <circle class="disc" :r="radius(node)" :style="{fill: node.colour}" />
         <path v-if="node.state === 'down'" class="dead"
@@ -61,6 +62,10 @@ export default {
     },
     dots() {
       return this.edges.length <= MOST_DOTS;
+    },
+    full() {
+      // The radius of mass one. A peer with less is drawn smaller, but is as easy to hit.
+      return this.nodes.length > 40 ? 13 : this.nodes.length > 16 ? 22 : 30;
     },
     above() {
       // A name stands where fewer arrows are, so that it covers no arrowhead.
@@ -129,9 +134,9 @@ export default {
       ];
     },
     radius(node) {
-      const full = this.nodes.length > 40 ? 13 : this.nodes.length > 16 ? 22 : 30;
       const least = node.state === "down" ? 0.6 : 0.35; // the cross must be seen
-      return Math.min(2 * full, Math.max(least * full, full * Math.sqrt(node.mass))); // area is mass
+      const size = Math.min(2, Math.max(least, Math.sqrt(node.mass))); // area is mass
+      return size * this.full;
     },
     bend(from, to, mutual) {
       const [a, b] = [this.place(from), this.place(to)];
