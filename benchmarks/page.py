@@ -2,7 +2,8 @@
 
 32 peers push, first without a page, then with the page open in a browser, then without again; all
 in one run. The page's process should take at most a quarter of a core, and its memory should not
-grow. The browser is told apart: it runs where somebody looks.
+grow. The browser is told apart: it runs where somebody looks, here on the same processors. How
+smooth it is: frames per second, and how long from a click until a peer is killed and grey.
 
     python benchmarks/page.py [PEERS] [SECONDS]
 """
@@ -22,7 +23,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Page, sync_playwright
 
 PEERS = int(sys.argv[1]) if len(sys.argv) > 1 else 32
 SECONDS = float(sys.argv[2]) if len(sys.argv) > 2 else 60.0
@@ -32,6 +33,17 @@ RATE = 5.0
 WARM_UP_SECONDS = 20.0
 PATIENCE_MS = 120_000
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))))
+FRAME_SECONDS = 10
+FRAMES = """(seconds) => new Promise((resolve) => {
+  const began = performance.now();
+  let frames = 0;
+  const next = (now) => {
+    frames += 1;
+    if (now - began < 1000 * seconds) requestAnimationFrame(next);
+    else resolve(frames / seconds);
+  };
+  requestAnimationFrame(next);
+})"""
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -150,11 +162,25 @@ def with_page(folder: Path) -> Pace:
         memory.append(megabytes(child))
         pace(folder, process.pid)
         memory.append(megabytes(child))
+        drawn = page.evaluate(FRAMES, FRAME_SECONDS)
+        took = time_to_kill(page, f"peer{PEERS - 1}")
         browser.close()
     print(f"the page's process takes {used:.1%} of a core (at most 25%)")
     in_turn = ", ".join(f"{size:.1f}" for size in memory)
     print(f"its memory: {in_turn} MB, {SECONDS:g} s apart")
+    print(
+        f"the browser draws {drawn:.0f} frames per second; {took:.1f} s from a click to a kill seen"
+    )
     return found
+
+
+def time_to_kill(page: Page, name: str) -> float:
+    """Pick a peer, kill it, and wait until it is grey; how long that took."""
+    began = time.monotonic()
+    page.locator(f"[data-peer='{name}']").click()
+    page.get_by_role("button", name=f"kill -9 {name}").click()
+    page.wait_for_selector(f"[data-peer='{name}'][data-state=down]")
+    return time.monotonic() - began
 
 
 def main() -> None:

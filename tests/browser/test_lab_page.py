@@ -40,6 +40,11 @@ _CURVES = """() => [...document.querySelectorAll(".ow-chart")]
   .filter((line) => /^peer\\d+$/.test(line.name) && line.data.length >= 3)
   .map((line) => [line.name, line.data[0][1], line.data.at(-1)[1]])"""
 
+_DOTS = """() => {
+  const canvas = document.querySelector(".ow-graph canvas");
+  const { width, height } = canvas;
+  return canvas.getContext("2d").getImageData(0, 0, width, height).data.some((value) => value > 0);
+}"""
 _TARGETS = """nodes => nodes.map((node) => {
   const whole = node.getBoundingClientRect();
   const [x, y] = [whole.x + whole.width / 2, whole.y + whole.height / 2];
@@ -113,7 +118,7 @@ def test_six_peers_learn_one_is_killed_no_mass_is_lost_and_it_learns_again(start
 def test_the_picture_shows_pushes_mass_and_the_simulators_five_methods(start, open_page):
     page = open_lab(start, open_page)
     # A dot runs along an edge when a push has arrived.
-    page.wait_for_selector("[data-push].runs", state="attached")
+    page.wait_for_function(_DOTS)
     page.wait_for_function(
         f"(methods) => methods.every((name) => ({_LINES})().includes(name))", arg=list(METHODS)
     )

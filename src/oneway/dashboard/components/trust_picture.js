@@ -1,6 +1,6 @@
 // Who sends to whom, as a picture: circles are peers, arrows are trust, dots are pushes arriving.
 const SIZE = { width: 1000, height: 800, margin: 60 };
-const MOST_DOTS = 200; // above, an edge lights up instead: that is less to draw
+const RUN_MS = 900; // how long a push is seen on its way
 
 export default {
   template: `
@@ -26,13 +26,6 @@ export default {
         <g v-if="line.cut" :transform="'translate(' + line.middle + ')'" class="cross">
           <path d="M-9 -9 9 9M9 -9 -9 9" />
         </g>
-        <template v-for="push in line.pushes">
-          <circle v-if="dots" :key="push.key" :r="dot" class="push" :data-push="push.key">
-            <animateMotion :path="push.path" dur="0.9s" fill="freeze" begin="indefinite"
-                           calcMode="spline" keyTimes="0;1" keySplines=".3 0 .5 1" />
-          </circle>
-          <path v-else :key="push.key" class="glow" :d="push.path" />
-        </template>
       </g>
       <g v-for="node in nodes" :key="node.name" class="node" :class="[node.state]"
          :transform="'translate(' + place(node).join() + ')'" tabindex="0" role="button"
@@ -49,19 +42,17 @@ export default {
         <text :y="above[node.name] ? -radius(node) - 12 : radius(node) + 26">{{ node.name }}</text>
       </g>
     </svg>
+    <!-- Hundreds of moving elements of a picture are too much to draw; on a canvas they are little. -->
+    <canvas ref="pushes" width="${SIZE.width}" height="${SIZE.height}" aria-hidden="true"></canvas>
   </figure>`,
   props: { nodes: Array, edges: Array, label: String, picked: String },
   emits: ["pick"],
-  data: () => ({ seen: {} }),
   computed: {
     arrow() {
       return this.nodes.length > 40 ? 12 : 20;
     },
     dot() {
-      return this.nodes.length > 40 ? 4 : 6.5;
-    },
-    dots() {
-      return this.edges.length <= MOST_DOTS;
+      return this.nodes.length > 40 ? 2.5 : 6.5;
     },
     full() {
       // The radius of mass one. A peer with less is drawn smaller, but is as easy to hit.
@@ -90,7 +81,6 @@ export default {
         const back = byEnds[edge.receiver + " " + edge.sender];
         if (back && edge.sender > edge.receiver) continue; // drawn once, with the other direction
         const both = back ? [edge, back] : [edge];
-        const path = this.path(from, to, Boolean(back));
         lines.push({
           key: edge.sender + ">" + edge.receiver,
           mutual: Boolean(back),
@@ -101,30 +91,25 @@ export default {
           ends: { sender: edge.sender, receiver: edge.receiver },
           title: both.map((one) => one.title).join("\n"),
           middle: this.middle(from, to, Boolean(back)),
-          path,
-          pushes: both
-            .filter((one) => one.arrived > 0)
-            .map((one) => ({
-              key: one.sender + ">" + one.receiver + "#" + one.arrived,
-              path: one === edge ? path : this.path(to, from, true),
-            })),
+          path: this.path(from, to, Boolean(back)),
         });
       }
       return lines;
     },
   },
+  created() {
+    // Not what Vue has to watch.
+    this.arrived = {}; // the last push of every edge
+    this.running = []; // pushes on their way
+  },
+  mounted() {
+    this.launch();
+  },
   updated() {
-    // A dot is new when its number is: only then it runs, once.
-    if (matchMedia("(prefers-reduced-motion: reduce)").matches) return;
-    for (const dot of this.$el.querySelectorAll("[data-push]")) {
-      const [edge, number] = dot.dataset.push.split("#");
-      const before = this.seen[edge];
-      this.seen[edge] = number;
-      if (before !== undefined && before !== number && !document.hidden) {
-        dot.classList.add("runs");
-        dot.querySelector("animateMotion").beginElement();
-      }
-    }
+    this.launch();
+  },
+  beforeUnmount() {
+    cancelAnimationFrame(this.turn);
   },
   methods: {
     place(node) {
@@ -146,11 +131,45 @@ export default {
       const over = [(a[0] + b[0]) / 2 - (dy / far) * off, (a[1] + b[1]) / 2 + (dx / far) * off];
       return { a, b, over };
     },
-    path(from, to, mutual) {
+    curve(from, to, mutual) {
       const { a, b, over } = this.bend(from, to, mutual);
       const start = towards(a, over, this.radius(from) + (mutual ? 5 : 2));
-      const end = towards(b, over, this.radius(to) + 5);
+      return [start, over, towards(b, over, this.radius(to) + 5)];
+    },
+    path(from, to, mutual) {
+      const [start, over, end] = this.curve(from, to, mutual);
       return `M${start.map(round)} Q${over.map(round)} ${end.map(round)}`;
+    },
+    launch() {
+      // A push is new when its number is: only then a dot runs, once.
+      const places = Object.fromEntries(this.nodes.map((node) => [node.name, node]));
+      const mutual = new Set(this.edges.map((edge) => edge.receiver + " " + edge.sender));
+      const still = matchMedia("(prefers-reduced-motion: reduce)").matches || document.hidden;
+      const arrived = {};
+      for (const edge of this.edges) {
+        const key = edge.sender + " " + edge.receiver;
+        const [from, to] = [places[edge.sender], places[edge.receiver]];
+        arrived[key] = edge.arrived;
+        if (still || !from || !to || !(edge.arrived > this.arrived[key])) continue;
+        this.running.push({ began: performance.now(), curve: this.curve(from, to, mutual.has(key)) });
+      }
+      this.arrived = arrived;
+      if (this.running.length && !this.turn) this.turn = requestAnimationFrame(this.run);
+    },
+    run(now) {
+      const pen = this.$refs.pushes.getContext("2d");
+      pen.clearRect(0, 0, SIZE.width, SIZE.height);
+      pen.fillStyle = getComputedStyle(this.$el).getPropertyValue("--ow-ink");
+      this.running = this.running.filter(({ began }) => now - began < RUN_MS);
+      for (const { began, curve } of this.running) {
+        const share = Math.max(0, (now - began) / RUN_MS);
+        const [x, y] = along(curve, share * share * (3 - 2 * share)); // gently off, gently in
+        pen.globalAlpha = Math.min(1, (1 - share) / 0.15);
+        pen.beginPath();
+        pen.arc(x, y, this.dot, 0, 2 * Math.PI);
+        pen.fill();
+      }
+      this.turn = this.running.length ? requestAnimationFrame(this.run) : 0;
     },
     middle(from, to, mutual) {
       const { a, b, over } = this.bend(from, to, mutual);
@@ -174,4 +193,11 @@ function towards(from, to, by) {
   const [dx, dy] = [to[0] - from[0], to[1] - from[1]];
   const far = Math.hypot(dx, dy) || 1;
   return [from[0] + (dx / far) * by, from[1] + (dy / far) * by];
+}
+
+function along([start, over, end], share) {
+  const rest = 1 - share;
+  return [0, 1].map(
+    (axis) => rest * rest * start[axis] + 2 * rest * share * over[axis] + share * share * end[axis],
+  );
 }
