@@ -634,3 +634,56 @@ def test_each_sample_is_on_the_curve_with_its_loss_and_its_time():
     assert curve.loss_sums == tuple(losses)
     assert curve.times == (1.7e9 + 110.0, 1.7e9 + 120.0, 1.7e9 + 130.0)
     assert sum(curve.correct) == node.snapshot.journal.correct
+
+
+# It rests when there is nothing under way.
+
+
+def test_a_peer_rests_once_all_is_answered_and_nothing_moves_it():
+    town = quiet(alice=["bob"], bob=[])
+    alice = town.nodes["alice"]
+    town.learn("alice")
+    while alice.is_restless:
+        town.pass_time(IDLE_SECONDS)
+        assert town.time < 200.0
+    before = town.state("alice")
+    town.pass_time(IDLE_SECONDS)
+    assert town.state("alice") is before
+    assert not alice.has_work
+
+
+@pytest.mark.parametrize("what", ["unsaid", "unanswered", "moved", "leaving"])
+def test_a_peer_is_restless_while_something_waits(what):
+    town = quiet(alice=["bob"], bob=["alice"])
+    alice = town.nodes["alice"]
+    town.learn("alice")
+    while alice.is_restless:
+        town.pass_time(IDLE_SECONDS)
+    if what == "unsaid":
+        alice.follow(config("alice", ["bob"], limits=replace(LIMITS, pushes_per_second=1e-3)))
+        alice.learn(SAMPLE, "yes")
+        assert town.state("alice").out[key_of("bob"), 1].is_at_rest
+    elif what == "unanswered":
+        town.time += 1.0
+        alice.learn(SAMPLE, "yes")
+        alice.committed(alice.begin())
+        assert not town.state("alice").out[key_of("bob"), 1].is_at_rest
+    elif what == "moved":
+        alice.follow(config("alice", ["bob"], limits=replace(LIMITS, pushes_per_second=1e-3)))
+        town.learn("bob")
+        assert town.state("alice").out[key_of("bob"), 1].is_at_rest
+    else:
+        alice.follow(config("alice", ["bob"], leaving=True))
+    assert alice.is_restless
+
+
+def test_a_paused_peer_rests_although_it_has_something_to_push():
+    town = quiet(alice=["bob"], bob=[])
+    alice = town.nodes["alice"]
+    while alice.is_restless:
+        town.pass_time(IDLE_SECONDS)
+    alice.follow(config("alice", ["bob"], paused=True))
+    town.learn("alice")
+    assert not alice.is_restless
+    alice.follow(config("alice", ["bob"]))
+    assert alice.is_restless

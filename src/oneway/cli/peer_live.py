@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from oneway.peer.samples.row import BadRow, Row
     from oneway.records.status import Status
 
-LOOK_SECONDS = 0.1
+LOOK_SECONDS = 0.5
 SHOW_SECONDS = 1.0
 LINE_SECONDS = 30.0
 """How often a status line is printed where there is no terminal to keep one up to date."""
@@ -45,7 +45,7 @@ def run_here(
     Args:
         peer: Not running yet.
         voice: What to speak with.
-        enough: Asked a few times a second whether to stop.
+        enough: Asked twice a second whether to stop.
         samples: What to learn from.
         strict: Whether a sample that cannot be used stops the peer.
         api: Where to serve it, if at all.

@@ -172,6 +172,14 @@ class Node:
         at_rest = all(edge.phase is OutPhase.DEAD or edge.is_at_rest for edge in state.out.values())
         return state.leaving and at_rest and not state.holding.any()
 
+    @property
+    def is_restless(self) -> bool:
+        """Whether something waits: to be answered, to be pushed, or to be handed over."""
+        with self.lock:
+            edges = self._current.state.out.values()
+            waits = any(not edge.is_at_rest and edge.phase is not OutPhase.DEAD for edge in edges)
+            return waits or (self._may_push and (self._wants_to_push or self._has_moved()))
+
     def name_of(self, key: Key) -> str:
         """What to call a peer."""
         contact = self._current.contacts.get(key)
@@ -255,11 +263,11 @@ class Node:
     def push_if_due(self) -> None:
         """Push, if there is something new and the last push is long enough ago."""
         with self.lock:
-            now, state = self._clock(), self._current.state
-            if self.config.paused or self.disk_problem:
+            if not self._may_push:
                 return
+            now, state = self._clock(), self._current.state
             since = now - self._last_push
-            news = self._has_news or state.leaving or (since >= IDLE_SECONDS and self._has_moved())
+            news = self._wants_to_push or (since >= IDLE_SECONDS and self._has_moved())
             if not news or since < 1.0 / self.config.limits.pushes_per_second:
                 return
             after = push(state, self._shares, self.rules)
@@ -321,10 +329,15 @@ class Node:
 
     # What is to be made durable, and then said.
 
+    @property
+    def has_work(self) -> bool:
+        """Whether there is something to commit or to answer."""
+        return self._current is not self._durable or bool(self._questions)
+
     def begin(self) -> Batch | None:
         """What to commit now; None if there is nothing to commit and nothing to answer."""
         with self.lock:
-            if self._current is self._durable and not self._questions:
+            if not self.has_work:
                 return None
             batch = Batch(self._current, self._questions)
             self._questions = {}
@@ -392,6 +405,14 @@ class Node:
             if now >= self._reopen_at.get(receiver, now):
                 state = trust(state, receiver, self._new_epoch())
         self._set(state)
+
+    @property
+    def _may_push(self) -> bool:
+        return not (self.config.paused or self.disk_problem)
+
+    @property
+    def _wants_to_push(self) -> bool:
+        return self._has_news or self._current.state.leaving
 
     def _has_moved(self) -> bool:
         estimate = self.estimate

@@ -71,6 +71,7 @@ class Runtime:
         self._strict = strict
         self._api = api
         self._work = asyncio.Event()
+        self._stir = asyncio.Event()
         self._stop = asyncio.Event()
         self._durable = asyncio.Condition()
         self._loop = asyncio.get_running_loop()
@@ -176,6 +177,7 @@ class Runtime:
                     _log.warning("the state can be made durable again")
                 self._note_commit(time.perf_counter() - began)
             self._send(self._node.committed(batch))
+            self._stir.set()
             async with self._durable:
                 self._durable.notify_all()
 
@@ -223,9 +225,11 @@ class Runtime:
         next_status = 0.0
         drained_at: float | None = None
         while True:
+            self._stir.clear()
             self._greet()
             self._node.tick()
-            self._work.set()
+            if self._node.has_work:
+                self._work.set()
             self._send(self._node.overdue())
             now = self._loop.time()
             if now >= next_status:
@@ -238,7 +242,16 @@ class Runtime:
                     self._stop.set()
             else:
                 drained_at = None
-            await asyncio.sleep(TICK_SECONDS)
+            await self._nap(next_status)
+
+    async def _nap(self, longest: float) -> None:
+        """Wait for a moment; where nothing is under way, until something happens."""
+        await asyncio.sleep(TICK_SECONDS)
+        if self._stir.is_set() or self._node.is_restless:
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(longest):
+                await self._stir.wait()
 
     def _greet(self) -> None:
         """Tell the node of receivers whose connection has just come up."""
