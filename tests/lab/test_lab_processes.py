@@ -15,7 +15,7 @@ import pytest
 
 from oneway.errors import OnewayError
 from oneway.lab.lab import Lab
-from oneway.lab.process import PeerProcess
+from oneway.lab.process import PeerProcess, niceness
 from oneway.lab.setup import make_members
 
 PATIENCE = 60.0
@@ -121,7 +121,7 @@ def test_peers_end_when_the_lab_that_started_them_is_killed(member):
             "-c",
             "import subprocess, sys, os, time\n"
             "from oneway.lab.process import command\n"
-            f"peer = subprocess.Popen([*command(), '--home', {str(member.home.folder)!r}])\n"
+            f"peer = subprocess.Popen([*command(8), '--home', {str(member.home.folder)!r}])\n"
             "print(peer.pid, flush=True)\n"
             "time.sleep(600)\n",
         ],
@@ -134,6 +134,7 @@ def test_peers_end_when_the_lab_that_started_them_is_killed(member):
     try:
         until(lambda: member.home.status_path.exists())
         assert lives(peer)
+        assert os.getpriority(os.PRIO_PROCESS, peer) == niceness(8)
         lab.send_signal(signal.SIGKILL)
         lab.wait()
         until(lambda: not lives(peer))
@@ -143,3 +144,14 @@ def test_peers_end_when_the_lab_that_started_them_is_killed(member):
         lab.stdout.close()
         if lives(peer):
             os.kill(peer, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("peers", [1, 2, 8, 32, 69])
+def test_peers_weigh_together_about_as_much_as_one_process(peers):
+    # Linux's scheduler gives a process that is nicer by one step a weight 1.25 times smaller.
+    weight = peers * 1.25 ** -niceness(peers)
+    assert 0.8 < weight <= 1.0 + 1e-12
+
+
+def test_nobody_is_nicer_than_linux_knows():
+    assert niceness(128) == niceness(5_000) == 19

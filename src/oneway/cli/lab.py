@@ -28,6 +28,8 @@ DEFAULT_RECEIVERS = 3
 DEFAULT_SAMPLES = 500
 WATCHED_SAMPLES = 12_000
 """With a page there is somebody to watch, for four minutes at the usual rate."""
+MOST_WATCHED = 240_000
+"""Of all peers together: they are dealt and written before the first peer starts."""
 
 _EXAMPLE = "Example: oneway lab --data synthetic --nodes 3 --samples 50 --loss 0.2"
 
@@ -57,7 +59,12 @@ def lab(
     ] = None,
     samples: Annotated[
         int | None,
-        setting("Data", "N", "500, 12000 with a page", "At most so many samples for each peer."),
+        setting(
+            "Data",
+            "N",
+            "500; with a page 12000, or fewer if many peers",
+            "At most so many samples for each peer.",
+        ),
     ] = None,
     model: flags.Model = None,
     learning_rate: Annotated[
@@ -136,7 +143,7 @@ def lab(
         require_writable(out)
     if not dashboard and (listen is not None or token_file is not None or open_browser):
         raise ConfigError("--listen, --token-file and --open are for the page; add --dashboard")
-    problem = _problem(settings, WATCHED_SAMPLES if dashboard else DEFAULT_SAMPLES)
+    problem = _problem(settings, watched=dashboard)
     watched = (
         lab_page(listen, token_file, open_browser, aside=as_json) if dashboard else nullcontext()
     )
@@ -181,7 +188,7 @@ def _tell(result: Result, out: Path | None, *, as_json: bool) -> None:
         note(f"Peers, runs and result.json: {out}; see them with: oneway runs {out}")
 
 
-def _problem(settings: Settings, default_samples: int) -> Problem:
+def _problem(settings: Settings, *, watched: bool) -> Problem:
     """Load the data, make the graph, deal.
 
     Raises:
@@ -194,8 +201,9 @@ def _problem(settings: Settings, default_samples: int) -> Problem:
 
     nodes = settings.nodes or DEFAULT_NODES
     receivers = settings.max_receivers or max(1, min(DEFAULT_RECEIVERS, nodes - 1))
-    samples = settings.rounds or default_samples
     graph = chosen_graph(replace(settings, max_receivers=receivers), nodes)
+    most = min(WATCHED_SAMPLES, max(1, MOST_WATCHED // graph.num_nodes))
+    samples = settings.rounds or (most if watched else DEFAULT_SAMPLES)
     table = read_table(
         settings.data,
         label=settings.label,

@@ -13,30 +13,29 @@ from pathlib import Path
 
 WATCH_SECONDS = 0.5
 GRACE_SECONDS = 10.0
-NICENESS = 10
-"""Peers may take all there is, and the lab and its page still get their turn."""
 
 
-def main(lab: int, arguments: list[str]) -> None:
+def main(lab: int, niceness: int, arguments: list[str]) -> None:
     """Run `oneway` with these arguments, in this process.
 
     Args:
         lab: The id of the process that started this one.
+        niceness: How far this process stands back for others: 0 to 19.
         arguments: As they are typed after `oneway`.
     """
-    _be_nice()
+    _be_nice(niceness)
     threading.Thread(target=_outlive_nobody, args=(lab,), name="watch the lab", daemon=True).start()
     sys.argv = ["oneway", *arguments]
     # The command line is above the lab: to start it is fine, to import it is not.
     runpy.run_module("oneway", run_name="__main__")
 
 
-def _be_nice() -> None:
-    os.nice(NICENESS)
+def _be_nice(niceness: int) -> None:
+    os.nice(niceness)
     # Linux shares the processor between sessions first, and a peer is one of its own: to be nice
     # within it alone would be nothing.
     with suppress(OSError):
-        Path("/proc/self/autogroup").write_text(str(NICENESS))
+        Path("/proc/self/autogroup").write_text(str(niceness))
 
 
 def _outlive_nobody(lab: int) -> None:
@@ -49,4 +48,4 @@ def _outlive_nobody(lab: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), sys.argv[2:])
+    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:])

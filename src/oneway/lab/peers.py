@@ -49,7 +49,7 @@ class Peers:
         self.members = list(members)
         self.events: list[str] = []
         self._rate = rate
-        self._run = command() if run is None else list(run)
+        self._run = command(len(self.members)) if run is None else list(run)
         self._forgiving = forgiving
         self._clock = clock
         self._began = clock()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import subprocess
@@ -14,11 +15,23 @@ from oneway.lab.setup import Member
 
 LOG_FILE = "peer.log"
 _END_OF_LOG = 4096
+_NICEST = 19
 
 
-def command() -> list[str]:
-    """What runs a peer: `oneway peer run`, with an eye on this process."""
-    return [sys.executable, "-m", "oneway.lab.child", str(os.getpid()), "peer", "run"]
+def command(peers: int) -> list[str]:
+    """What runs one of so many peers: `oneway peer run`, with an eye on this process."""
+    child = [sys.executable, "-m", "oneway.lab.child", str(os.getpid()), str(niceness(peers))]
+    return [*child, "peer", "run"]
+
+
+def niceness(peers: int) -> int:
+    """How nice each of so many peers is.
+
+    They may take all there is, but against others they weigh no more than one process together, so
+    that the lab, its page and the browser get their turn. Each step of niceness is a factor of 1.25
+    in Linux's scheduler.
+    """
+    return min(_NICEST, math.ceil(math.log(peers, 1.25)))
 
 
 class PeerProcess:
