@@ -146,6 +146,32 @@ def test_the_page_shows_how_the_peer_learns_and_predicts_with_it(
         expect(page.locator("[data-answer]")).to_have_text("Occupancy: no")
 
 
+def test_columns_of_which_one_is_one_are_a_single_choice(
+    tmp_path: Path, start: Callable, open_page: Callable
+):
+    rows = "".join(
+        f"{int(n % 3 == 0)},{int(n % 3 > 0)},{n % 7},{'yes' if n % 3 == 0 else 'no'}\n"
+        for n in range(600)
+    )
+    stream, described = tmp_path / "rooms.csv", tmp_path / "task.toml"
+    stream.write_text(f"room east,room west,hour,busy\n{rows}")
+    oneway("peer", "task", stream, "--label", "busy", "--out", described)
+    home = tmp_path / "carol"
+    oneway("peer", "init", "carol", "--task", described, "--home", home)
+    oneway("peer", "run", "--data", stream, "--until-done", "--home", home)
+    page = open_page(start("peer", "dashboard", "--home", str(home), "--listen", "0").url)
+    room, answer = page.get_by_role("combobox", name="room"), page.locator("[data-answer]")
+    expect(field(page, "hour")).to_be_visible()
+    expect(page.get_by_role("textbox", name="room east")).to_have_count(0)
+    # It begins with what is most frequent.
+    page.get_by_role("button", name="Predict").click()
+    expect(answer).to_have_text("busy: no")
+    room.click()
+    page.get_by_role("option", name="east").click()
+    page.get_by_role("button", name="Predict").click()
+    expect(answer).to_have_text("busy: yes")
+
+
 def test_text_that_is_no_number_is_marked_at_its_field(
     alice: Path, start: Callable, open_page: Callable
 ):

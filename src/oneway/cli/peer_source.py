@@ -15,11 +15,13 @@ from oneway.cli.peer_predict import predict_on_disk
 from oneway.cli.peer_trust import admit_no_more, admit_one, send_no_more_to, send_to
 from oneway.dashboard.peer.client import PeerClient
 from oneway.dashboard.peer.source import (
+    ChoiceField,
     FeatureField,
     PeerLook,
     PredictForm,
     Prediction,
     Receiver,
+    SampleField,
     Sender,
 )
 from oneway.errors import OnewayError, TransportError
@@ -29,7 +31,8 @@ from oneway.peer.identity.card import Card, parse_card_or_key
 from oneway.peer.identity.keys import key_text
 from oneway.peer.status import read_status
 from oneway.peer.store.store import read_curve
-from oneway.peer.task.task import Task
+from oneway.peer.task.choices import Choice, with_choices
+from oneway.peer.task.task import Feature, Task
 from oneway.records.curve import Curve
 from oneway.records.status import Status
 
@@ -202,9 +205,14 @@ def _card(home: Home, config: PeerConfig) -> tuple[str, str]:
 
 
 def _form(task: Task) -> PredictForm:
-    return PredictForm(
-        task.label, tuple(FeatureField(each.name, each.center) for each in task.features)
-    )
+    return PredictForm(task.label, tuple(map(_field, with_choices(task.features))))
+
+
+def _field(found: Feature | Choice) -> SampleField:
+    if isinstance(found, Choice):
+        features = {option: feature.name for option, feature in found.options.items()}
+        return ChoiceField(found.name, features, found.most_frequent)
+    return FeatureField(found.name, found.center)
 
 
 def _stamp(path: Path) -> tuple[int, int] | None:

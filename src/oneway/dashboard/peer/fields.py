@@ -1,4 +1,4 @@
-"""What a sample is typed into: a field for each feature, or one for all if there are too many."""
+"""What a sample is put into: a field for each number or choice, or one for all if too many."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Protocol
 from nicegui import ui
 
 from oneway.dashboard.components.numbers import number_problem
-from oneway.dashboard.peer.source import FeatureField
+from oneway.dashboard.peer.source import ChoiceField, FeatureField, SampleField
 
 MOST_FIELDS = 100
 """More would take a browser seconds, and nobody fills them in one by one."""
@@ -23,52 +23,72 @@ class SampleFields(Protocol):
 
 
 def sample_fields(
-    features: Sequence[FeatureField], on_enter: Callable[[], Awaitable[None]]
+    fields: Sequence[SampleField], on_enter: Callable[[], Awaitable[None]]
 ) -> SampleFields:
     """Make the fields, with typical values in them.
 
     Args:
-        features: What a sample has.
+        fields: What a sample has.
         on_enter: Called when somebody presses Enter in a field.
     """
-    if len(features) > MOST_FIELDS:
-        return _OneForAll(features)
-    return _OneForEach(features, on_enter)
+    if len(fields) > MOST_FIELDS:
+        return _OneForAll(fields)
+    return _OneForEach(fields, on_enter)
 
 
 class _OneForEach:
-    """A field for each feature."""
+    """A field for each number, and one for each choice."""
 
     def __init__(
-        self, features: Sequence[FeatureField], on_enter: Callable[[], Awaitable[None]]
+        self, fields: Sequence[SampleField], on_enter: Callable[[], Awaitable[None]]
     ) -> None:
-        self._fields: dict[str, ui.input] = {}
+        self._numbers: list[tuple[FeatureField, ui.input]] = []
+        self._choices: list[tuple[ChoiceField, ui.select]] = []
         with ui.element("div").classes("ow-fields"):
-            for feature in features:
-                field = ui.input(
-                    feature.name, value=f"{feature.typical:.4g}", validation=number_problem
-                )
-                field.props("dense outlined inputmode=decimal autocomplete=off hide-bottom-space")
-                field.on("keydown.enter", on_enter)
-                self._fields[feature.name] = field
+            for field in fields:
+                if isinstance(field, ChoiceField):
+                    self._choices.append((field, _choice(field)))
+                else:
+                    self._numbers.append((field, _number(field, on_enter)))
 
     def sample(self) -> dict[str, str] | None:
         # Every field is looked at, so that all that is wrong is marked at once.
-        are_numbers = [field.validate() for field in self._fields.values()]
+        are_numbers = [typed.validate() for _, typed in self._numbers]
         if not all(are_numbers):
             return None
-        return {name: str(field.value).strip() for name, field in self._fields.items()}
+        sample: dict[str, str] = {}
+        for number, typed in self._numbers:
+            sample |= number.sample(str(typed.value).strip())
+        for choice, chosen in self._choices:
+            sample |= choice.sample(str(chosen.value))
+        return sample
+
+
+def _number(field: FeatureField, on_enter: Callable[[], Awaitable[None]]) -> ui.input:
+    typed = ui.input(field.name, value=f"{field.typical:.4g}", validation=number_problem)
+    typed.props("dense outlined inputmode=decimal autocomplete=off hide-bottom-space")
+    return typed.on("keydown.enter", on_enter)
+
+
+def _choice(field: ChoiceField) -> ui.select:
+    return ui.select(list(field.features), label=field.name, value=field.typical).props(
+        "dense outlined options-dense"
+    )
 
 
 class _OneForAll:
     """All values in one field, in the order of the task."""
 
-    def __init__(self, features: Sequence[FeatureField]) -> None:
-        self._names = [feature.name for feature in features]
+    def __init__(self, fields: Sequence[SampleField]) -> None:
+        typical: dict[str, str] = {}
+        for field in fields:
+            value = field.typical
+            typical |= field.sample(value if isinstance(value, str) else f"{value:.4g}")
+        self._names = list(typical)
         self._field = ui.textarea(
-            f"{len(features)} numbers with commas between them, {self._names[0]} to "
+            f"{len(self._names)} numbers with commas between them, {self._names[0]} to "
             f"{self._names[-1]}",
-            value=", ".join(f"{feature.typical:.4g}" for feature in features),
+            value=", ".join(typical.values()),
             validation=lambda text: values_problem(text, self._names),
         )
         self._field.props("outlined rows=5 autocomplete=off spellcheck=false").classes("w-full")

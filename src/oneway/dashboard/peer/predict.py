@@ -43,12 +43,12 @@ class PredictCard:
         self._form = look.form
         self._about.text = (
             f"What does the model expect {look.form.label} to be? Values are in the units of the "
-            "data; each field begins with its average."
+            "data; each field begins with its average, or with what is most frequent."
         )
         self._place.clear()
         self._answer.clear()
         with self._place:
-            self._fields = sample_fields(look.form.features, self._predict)
+            self._fields = sample_fields(look.form.fields, self._predict)
 
     async def _predict(self) -> None:
         self._problem.text = ""

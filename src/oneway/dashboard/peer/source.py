@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from oneway.records.curve import Curve
 from oneway.records.status import Status
@@ -22,13 +22,40 @@ class FeatureField:
     name: str
     typical: float
 
+    def sample(self, value: str) -> dict[str, str]:
+        """What is typed, by feature."""
+        return {self.name: value}
+
+
+@dataclass(frozen=True)
+class ChoiceField:
+    """One of several features is 1, the others are 0.
+
+    Attributes:
+        name: What is chosen.
+        features: The feature that each option stands for.
+        typical: The most frequent option.
+    """
+
+    name: str
+    features: Mapping[str, str]
+    typical: str
+
+    def sample(self, option: str) -> dict[str, str]:
+        """What an option means, by feature."""
+        chosen = self.features[option]
+        return {name: "1" if name == chosen else "0" for name in self.features.values()}
+
+
+SampleField: TypeAlias = FeatureField | ChoiceField
+
 
 @dataclass(frozen=True)
 class PredictForm:
     """What is predicted, and from what."""
 
     label: str
-    features: tuple[FeatureField, ...]
+    fields: tuple[SampleField, ...]
 
 
 @dataclass(frozen=True)
