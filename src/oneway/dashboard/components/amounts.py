@@ -42,10 +42,12 @@ def age(seconds: float) -> str:
 def ago(moment: float, now: float) -> str:
     """How long ago something was; a moment of 0 never was.
 
-    >>> ago(0.0, 50.0), ago(40.0, 50.0)
-    ('never', '10 s ago')
+    >>> ago(0.0, 50.0), ago(40.0, 50.0), ago(49.7, 50.0)
+    ('never', '10 s ago', 'just now')
     """
-    return f"{age(now - moment)} ago" if moment else "never"
+    if not moment:
+        return "never"
+    return f"{age(now - moment)} ago" if now - moment >= 1.0 else "just now"
 
 
 def short(value: float | None) -> str:
