@@ -101,7 +101,7 @@ def test_a_damaged_run_cannot_be_ticked(tmp_path):
 
 def test_an_interrupted_run_is_listed_with_the_rounds_that_were_done(tmp_path):
     entry = Entry("a", tmp_path, "simulation", (), 0.0, is_run=True, num_rounds=9, rounds_done=2)
-    assert (row(entry)["state"], row(entry)["rounds"]) == ("interrupted", 2)
+    assert (row(entry)["state"], row(entry)["rounds"]) == ("ended early", 2)
 
 
 def test_names_are_quoted_in_addresses():

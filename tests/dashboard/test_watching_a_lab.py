@@ -22,7 +22,6 @@ from oneway.lab.api import NEWS_SECONDS, LabServer, open_desk
 from oneway.records import MASS_UNITS
 from oneway.records.network import (
     Command,
-    EdgeView,
     Kill,
     MassView,
     NetworkFrame,
@@ -188,7 +187,9 @@ def test_references_are_asked_for_until_they_are_ready():
     async def look(watcher, _):
         await watcher.look()
         assert watcher.references is None
-        lab.references = [ReferenceCurve(algorithm="ops", samples=[1], average_loss=[0.7])]
+        lab.references = [
+            ReferenceCurve(algorithm="ops", arrows=3, one_way=1, samples=[1], average_loss=[0.7])
+        ]
         await watcher.look()
         names = [line.name for line in loss_lines(watcher, None)]
         assert names == ["Online Push-Sum", "each peer", "ada"]
@@ -255,25 +256,19 @@ def test_a_share_that_is_none_is_told_at_the_field(text):
 
 def test_it_is_said_what_one_way_trust_is_good_for():
     lab = FakeLab()
-    edges = [("ada", "bob"), ("bob", "ada"), ("bob", "cy"), ("cy", "ada")]
-    lab.frame = msgspec.structs.replace(
-        frame(1, 10),
-        edges=[
-            EdgeView(sender=sender, receiver=receiver, arrived=0, waiting=0, cut=False)
-            for sender, receiver in edges
-        ],
-    )
+    lab.frame = frame(1, 10)
+    graph = {"arrows": 4, "one_way": 2}
 
     async def look(watcher, _):
         await watcher.look()
         assert worth_of_one_way(watcher) == ""
         lab.references = [
-            ReferenceCurve(algorithm="ops", samples=[1, 2], average_loss=[0.7, 0.51]),
-            ReferenceCurve(algorithm="dol-symm", samples=[1, 2], average_loss=[0.7, 0.6]),
+            ReferenceCurve(algorithm="ops", samples=[1, 2], average_loss=[0.7, 0.51], **graph),
+            ReferenceCurve(algorithm="dol-symm", samples=[1, 2], average_loss=[0.7, 0.6], **graph),
         ]
         await watcher.look()
         said = worth_of_one_way(watcher)
-        assert said.startswith("2 of 4 arrows go one way.")
+        assert said.startswith("2 of the 4 arrows at the start go one way.")
         assert "0.600 per sample" in said
         assert said.endswith("uses all: 0.510.")
 

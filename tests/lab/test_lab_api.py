@@ -109,7 +109,9 @@ def test_who_knows_a_frame_waits_for_a_newer_one(server: LabServer, client: http
 
 
 def test_references_are_there_once_they_are_computed(server: LabServer, client: httpx.Client):
-    curve = ReferenceCurve(algorithm="ops", samples=[1, 2], average_loss=[0.5, 0.25])
+    curve = ReferenceCurve(
+        algorithm="ops", arrows=4, one_way=2, samples=[1, 2], average_loss=[0.5, 0.25]
+    )
     server.desk.publish_references([curve])
     found = msgspec.json.decode(client.get("/references").content, type=list[ReferenceCurve])
     assert found == [curve]
@@ -332,7 +334,7 @@ def visit(visitor: Visitor, client: httpx.Client) -> None:
         do="add_peer", name="dora", receivers=["peer33"], senders=[]
     )
     said = visitor.do(do="add_peer", name="", receivers=[], senders=[])
-    assert said.startswith("peer4 joined with 400 samples, and sends to peer")
+    assert said.startswith("peer4 joined with 400 samples, sends to peer")
     seen = visitor.until(
         lambda now: len(now.peers) == 5 and peer(now, "peer4").samples > 0, "it learns"
     )

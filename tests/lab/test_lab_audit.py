@@ -110,7 +110,7 @@ def test_what_never_reached_or_left_a_dead_peer_is_counted_where_it_is(dead):
     found = audit(on_its_way, down={dead})
     assert found.is_exact
     assert found.stranded.tolist() == HANDED.tolist()
-    assert any("on their way to or from peers that are down" in text for text in found.sentences)
+    assert any("waits for peers that are down" in text for text in found.sentences)
 
 
 def test_a_dead_peer_excuses_nothing_between_the_others():

@@ -69,6 +69,17 @@ def test_the_end_is_a_table_and_a_verdict():
     assert len(result(comparison=None).sentences) == 2
 
 
+def test_a_simulation_of_other_trust_is_not_called_the_same_graph():
+    assert (
+        result(is_rewired=True)
+        .sentences[-1]
+        .startswith(
+            "average loss 0.2100; in the simulator, with the trust and the peers of the start, "
+            "same samples and order, 0.2000"
+        )
+    )
+
+
 def test_the_result_is_written_as_json(tmp_path):
     path = result().write(tmp_path)
     found = json.loads(path.read_text())

@@ -226,7 +226,7 @@ def test_the_last_frame_has_the_peers_as_they_were_and_the_verdict(lab):
 
 
 def test_the_title_says_what_is_learned_by_whom(problem):
-    assert title_of(problem) == "5 peers, synthetic, logistic, random graph"
+    assert title_of(problem) == "synthetic, logistic, random graph"
 
 
 def test_a_frame_of_32_peers_is_made_in_a_moment(tmp_path, make_look):

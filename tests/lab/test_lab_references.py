@@ -47,7 +47,8 @@ def test_a_curve_has_few_evenly_spaced_points_and_both_ends():
     table = ow.streams.synthetic(num_samples=3000, num_features=2, seed=1).table
     problem = Problem.deal(table, ow.TrustGraph.ring(3), samples=1000, learning_rate=0.2)
     run = run_method("ops", problem, problem.stream)
-    curve = reference_curve(run.record)
+    curve = reference_curve(run.record, problem.graph)
+    assert (curve.arrows, curve.one_way) == (3, 3)
     assert len(curve.samples) == len(curve.average_loss) == MOST_POINTS
     assert (curve.samples[0], curve.samples[-1]) == (1, 1000)
     assert set(np.diff(curve.samples)) <= {5, 6}
@@ -56,7 +57,7 @@ def test_a_curve_has_few_evenly_spaced_points_and_both_ends():
 
 
 def test_a_short_run_has_a_point_for_every_sample(problem):
-    curve = reference_curve(run_method("local", problem, problem.stream).record)
+    curve = reference_curve(run_method("local", problem, problem.stream).record, problem.graph)
     assert curve.samples == list(range(1, 41))
 
 

@@ -47,17 +47,17 @@ class Audit:
         amount = f"{count} x 2^{FRACTION_BITS}{f' + {odd}' if odd else ''} = {self.minted_units:,}"
         mass, numerator = mass_of(self.discrepancy), self.discrepancy[:-1]
         wrong = int((numerator != 0).sum())
-        said = [
-            f"mass {amount} units: {_verdict(mass)}",
-            f"numerator of {len(numerator)} numbers: {f'{wrong} are wrong' if wrong else 'exact'}",
-        ]
+        said = [f"mass {amount} units: {_verdict(mass)}"]
+        if self.stranded.any():
+            waits = mass_of(self.stranded)
+            said.append(
+                f"{waits / ONE:.3f} of the mass ({waits:,} units) waits for peers that are down"
+            )
+        said.append(
+            f"numerator of {len(numerator)} numbers: {f'{wrong} are wrong' if wrong else 'exact'}"
+        )
         if odd:
             said.append("the mass brought in is not whole: a peer brings exactly one unit")
-        if self.stranded.any():
-            said.append(
-                f"of it {mass_of(self.stranded):,} units are on their way to or from peers that "
-                "are down"
-            )
         if self.unsettled:
             said.append(
                 f"{self.unsettled} edges were not at rest, so nothing is proven; "

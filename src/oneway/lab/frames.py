@@ -152,12 +152,9 @@ class _Arrivals:
 
 
 def title_of(problem: Problem) -> str:
-    """A lab in a few words, as "8 peers, flights, logistic, random graph"."""
-    graph = str(problem.graph.origin.get("graph", "trust"))
-    return (
-        f"{problem.graph.num_nodes} peers, {problem.table.name}, {problem.task.model}, "
-        f"{graph.replace('_', ' ')} graph"
-    )
+    """A lab in a few words, as "flights, logistic, random graph"."""
+    graph = str(problem.graph.origin.get("graph", "trust")).replace("_", " ")
+    return f"{problem.table.name}, {problem.task.model}, {graph} graph"
 
 
 def _receivers(status: Status | None) -> Mapping[str, ReceiverStatus]:

@@ -33,6 +33,7 @@ class Lab(Peers):
         members: Their folders and cards.
         events: What was done to them, in sentences.
         loss: The share of messages that are lost on purpose.
+        is_rewired: Whether trust has been changed, or somebody has joined.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class Lab(Peers):
             raise ConfigError(f"rate is {rate:g} samples per second; it must be 0 or more")
         self.problem = problem
         self.loss = 0.0
+        self.is_rewired = False
         self._folder = folder
         self._sleep = sleep
         self._ports = Ports()
@@ -92,7 +94,7 @@ class Lab(Peers):
         for peer in range(len(self.members)):
             self._set_loss(peer, loss)
         self.loss = loss
-        return self.note(f"from now on {loss:.0%} of the messages are lost")
+        return self.note(f"from now on {100 * loss:g}% of the messages are lost")
 
     def cut(self, one: int, other: int) -> str:
         """Let nothing pass between two peers."""
@@ -121,6 +123,7 @@ class Lab(Peers):
             ConfigError: If the weight is no weight.
         """
         self._trust(sender, receiver, weight)
+        self.is_rewired = True
         return self.note(f"{self._name(sender)} now sends to {self._name(receiver)}")
 
     def distrust(self, sender: int, receiver: int) -> str:
@@ -131,6 +134,7 @@ class Lab(Peers):
         """
         name = self._name(receiver)
         self.members[sender].change(lambda config: config.without_receiver(name))
+        self.is_rewired = True
         return self.note(f"{self._name(sender)} no longer sends to {name}")
 
     def add_peer(
@@ -163,6 +167,7 @@ class Lab(Peers):
         for sender in senders:
             self._trust(sender, number)
         self._processes[number].start()
+        self.is_rewired = True
         return self.note(
             f"{name} joined with {len(rows):,} samples{self._relations(receivers, senders)}"
         )
@@ -197,7 +202,7 @@ class Lab(Peers):
                 rest = Rest(down)
             meanwhile()
             self._sleep(POLL_SECONDS)
-        self.note("nothing is in flight any more")
+        self.note(f"nothing is in flight any more{' between peers that run' if down else ''}")
         return True
 
     def audit(self) -> Audit:
@@ -220,9 +225,9 @@ class Lab(Peers):
     def _relations(self, receivers: Sequence[int], senders: Sequence[int]) -> str:
         said = ""
         if receivers:
-            said += f", and sends to {listed(map(self._name, receivers))}"
+            said += f", sends to {listed(map(self._name, receivers))}"
         if senders:
-            said += f", and hears from {listed(map(self._name, senders))}"
+            said += f", hears from {listed(map(self._name, senders))}"
         return said
 
     def _trust(self, sender: int, receiver: int, weight: float | None = None) -> None:

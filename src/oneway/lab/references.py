@@ -15,6 +15,7 @@ from oneway.records import RunRecord
 from oneway.records.network import ReferenceCurve
 from oneway.simulator import Run
 from oneway.streams.stream import Stream
+from oneway.topology import TrustGraph
 
 MOST_POINTS = 200
 MOST_ROUNDS = 20_000
@@ -37,11 +38,14 @@ def simulate_all(
     return runs
 
 
-def reference_curve(record: RunRecord) -> ReferenceCurve:
+def reference_curve(record: RunRecord, graph: TrustGraph) -> ReferenceCurve:
     """The average loss so far, at no more than a few hundred evenly spaced numbers of samples."""
     places = evenly_spread(record.num_rounds, MOST_POINTS)
+    arrows = set(zip(*(ends.tolist() for ends in graph.edges()), strict=True))
     return ReferenceCurve(
         algorithm=record.algorithm,
+        arrows=len(arrows),
+        one_way=sum((receiver, sender) not in arrows for sender, receiver in arrows),
         samples=(places + 1).tolist(),
         average_loss=loss_curve(record)[places].tolist(),
     )
@@ -80,5 +84,6 @@ class References:
             if self._stop.is_set():
                 return
             runs = simulate_all(self._problem, stream, self._notes.put, [name])
-            curves += [reference_curve(run.record) for run in runs.values()]
+            graph = self._problem.graph
+            curves += [reference_curve(run.record, graph) for run in runs.values()]
         self._deliver(curves)

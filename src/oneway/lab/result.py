@@ -40,11 +40,12 @@ class Result:
     Attributes:
         comparison: None if nothing was learned from.
         seconds: How long the peers learned.
-        complete: False if the learning was interrupted.
+        complete: False if the learning ended before the samples did.
         events: What was done to the peers.
         config: What determines the samples, the graph and the faults.
         records: The real peers as a run, and the simulations on the samples they learned from, by
             the name of their folder: peers, ops, dol-symm, dol-asymm, col and local.
+        is_rewired: Whether the peers' trust is no longer that of the simulations.
     """
 
     peers: Sequence[PeerResult]
@@ -55,6 +56,7 @@ class Result:
     events: Sequence[str]
     config: Mapping[str, Any] = field(default_factory=dict)
     records: Mapping[str, RunRecord] = field(default_factory=dict)
+    is_rewired: bool = False
 
     @property
     def sentences(self) -> list[str]:
@@ -63,9 +65,14 @@ class Result:
         losses = self.comparison
         if losses is not None:
             more = losses.together / losses.simulated - 1.0 if losses.simulated else 0.0
+            same = (
+                "with the trust and the peers of the start, same samples and order"
+                if self.is_rewired
+                else "same graph, samples and order"
+            )
             said.append(
-                f"average loss {losses.together:.4f}; in the simulator, same graph, samples and "
-                f"order, {losses.simulated:.4f} ({more:+.1%}); each alone {losses.alone:.4f}"
+                f"average loss {losses.together:.4f}; in the simulator, {same}, "
+                f"{losses.simulated:.4f} ({more:+.1%}); each alone {losses.alone:.4f}"
             )
         return said
 

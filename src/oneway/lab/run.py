@@ -140,6 +140,7 @@ def _result(lab: Lab, conditions: Conditions, course: Course, *, complete: bool)
         events=list(lab.events),
         config=config,
         records=_records(lab, course, runs, snapshots, config, complete=complete),
+        is_rewired=lab.is_rewired,
     )
 
 

@@ -128,15 +128,19 @@ class NetworkFrame(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReferenceCurve(msgspec.Struct, frozen=True, kw_only=True):
-    """What the simulator makes of the same graph, samples and order.
+    """What the simulator makes of the graph of the start, and the same samples and order.
 
     Attributes:
         algorithm: ops, dol-symm, dol-asymm, col or local.
+        arrows: How many edges that graph has.
+        one_way: How many of them have no edge back.
         samples: After how many samples of each peer.
         average_loss: Over all samples of all peers until then.
     """
 
     algorithm: str
+    arrows: int
+    one_way: int
     samples: list[int]
     average_loss: list[float]
 

@@ -56,15 +56,12 @@ def disagreement_line(watcher: LabWatcher) -> Line:
 
 def worth_of_one_way(watcher: LabWatcher) -> str:
     """What one-way trust is good for, on these samples; nothing before that is known."""
-    frame, ends = watcher.frame, {}
-    for curve in watcher.references or []:
-        ends[curve.algorithm] = curve.average_loss[-1]
-    if frame is None or not {"ops", "dol-symm"} <= ends.keys():
+    ends = {curve.algorithm: curve for curve in watcher.references or []}
+    if not {"ops", "dol-symm"} <= ends.keys():
         return ""
-    arrows = {(edge.sender, edge.receiver) for edge in frame.edges}
-    one_way = sum((receiver, sender) not in arrows for sender, receiver in arrows)
+    ours, mutual = ends["ops"], ends["dol-symm"]
     return (
-        f"{one_way} of {len(arrows)} arrows go one way. Mutual gossip can use only the others, and "
-        f"ends at a loss of {ends['dol-symm']:.3f} per sample; Online Push-Sum uses all: "
-        f"{ends['ops']:.3f}."
+        f"{ours.one_way} of the {ours.arrows} arrows at the start go one way. Mutual gossip can "
+        f"use only the others, and ends at a loss of {mutual.average_loss[-1]:.3f} per sample; "
+        f"Online Push-Sum uses all: {ours.average_loss[-1]:.3f}."
     )

@@ -32,7 +32,7 @@ _WORDS = {
     "bytes": "size in bytes",
     "kill_every": "seconds between two kills",
     "rate": "samples per second of each peer",
-    "loss": "share of messages lost",
+    "loss": "share of messages lost, at the start",
 }
 _FEW = 6
 _LONGEST = 300

@@ -50,6 +50,8 @@ async def graph_card(
             ui.label(f"It cannot be shown: {problem}.").classes("ow-bad")
             return
         FactList().show(graph_facts(graph, checked=origin.get("checksum") is not None))
+        if config.get("events"):
+            ui.label("This is the trust at the start; what was changed is in the log.")
         if graph.num_nodes > MOST_NODES or graph.num_edges > MOST_EDGES:
             ui.label(
                 f"It is not drawn: a picture is readable up to {MOST_NODES} nodes and "

@@ -31,7 +31,7 @@ async def show_lab(shelf: Shelf, entry: Entry) -> None:
         for sentence in entry.sentences:
             ui.label(sentence[:1].upper() + sentence[1:] + ".")
         if not entry.complete:
-            ui.label("It was interrupted; this is what was learned until then.")
+            ui.label("It ended early; this is what was learned until then.")
     members_card(shelf, entry, "No runs are stored beside it.")
     config = result.get("config")
     config = config if isinstance(config, Mapping) else {}

@@ -67,7 +67,7 @@ async def _run(shelf: Shelf, entry: Entry) -> None:
     record = await asyncio.to_thread(shelf.record, entry.name)
     _stats(record)
     if not record.complete:
-        ui.label("It was interrupted; these are the rounds that were done.").classes("ow-soft")
+        ui.label("It ended early; these are the rounds that were done.").classes("ow-soft")
     comparison = Comparison(shelf)
     await comparison.show([entry.name])
     with ui.element("div").classes("ow-grid halves"):

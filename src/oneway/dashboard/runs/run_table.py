@@ -64,10 +64,10 @@ def row(entry: Entry) -> dict[str, Any]:
 
 
 def state_of(entry: Entry) -> str:
-    """Whether an entry is complete, interrupted or damaged."""
+    """Whether an entry is complete, ended early or is damaged."""
     if entry.problem:
         return "damaged"
-    return "complete" if entry.complete else "interrupted"
+    return "complete" if entry.complete else "ended early"
 
 
 def run_link(name: str) -> str:
