@@ -103,6 +103,7 @@ def lab(browser: Browser, folder: Path) -> None:
         page.get_by_role("button", name="Restart peer3").click()
         page.wait_for_selector("[data-peer=peer3][data-state=up]")
         page.get_by_role("button", name="Finish and audit").click()
+        page.get_by_role("button", name="Finish", exact=True).click()
         page.wait_for_selector("[data-result]:visible")
         take(page, "lab-end")
 

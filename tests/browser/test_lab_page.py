@@ -171,7 +171,9 @@ def test_a_lab_is_finished_from_the_page_and_its_audit_is_shown(start, open_page
     page = open_page(served.url)
     expect(mass(page).locator(".value")).to_have_text("3")
     page.get_by_role("button", name="Finish and audit").click()
+    page.get_by_role("button", name="Finish", exact=True).click()
     expect(page.locator("[data-result]")).to_contain_text("exact", timeout=60_000)
+    expect(page.locator("[data-result]")).to_be_in_viewport()
     expect(page.get_by_role("button", name="Add a peer")).to_be_hidden()
     expect(page.locator("[data-stat=peers]")).to_contain_text("0 of 3")
     assert served.interrupt() == 0

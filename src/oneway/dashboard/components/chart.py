@@ -116,7 +116,15 @@ class Chart(Element, component="chart.js", esm=None, default_classes="ow-chart")
             # Beyond a dozen, the values at one place would cover the chart.
             "tooltip": {"trigger": "axis" if len(lines) <= _MOST_AT_ONCE else "item"},
             **(
-                {"legend": {"type": "scroll", "bottom": 2, "data": named, "itemWidth": 30}}
+                {
+                    "legend": {
+                        "type": "scroll",
+                        "bottom": 2,
+                        "data": named,
+                        "itemWidth": 30,
+                        "itemStyle": {"opacity": 0},  # only the line: it has no marks either
+                    }
+                }
                 if with_legend
                 else {}
             ),

@@ -8,6 +8,7 @@ from nicegui import ui
 
 from oneway.dashboard.components.frame import card
 from oneway.dashboard.components.numbers import number_problem
+from oneway.dashboard.components.question import Question
 from oneway.dashboard.lab.acting import carry_out
 from oneway.dashboard.lab.client import LabClient
 from oneway.dashboard.lab.newcomer import Newcomer
@@ -48,6 +49,7 @@ class Controls:
             self._peer.props("dense outlined data-control=peer")
             self._one = ui.element("div").classes("flex flex-col gap-2 w-full")
         self._newcomer = Newcomer(self._do)
+        self._question = Question("Finish")
 
     def show(self, frame: NetworkFrame, picked: str | None) -> None:
         """Offer what can be done now; nothing once the lab is over.
@@ -83,11 +85,18 @@ class Controls:
             self._loss.on("keydown.enter", self._set_loss)
             set_loss = ui.button("Set", on_click=self._set_loss).props("outline")
             add = ui.button("Add a peer", on_click=self._add).props("outline")
-            finish = ui.button("Finish and audit", on_click=lambda: self._do(Finish()))
+            finish = ui.button("Finish and audit", on_click=self._finish)
             finish.props("outline").tooltip(
                 "Stop learning, let everything arrive, count every unit of mass"
             )
         self._whole = [set_loss, add, finish]
+
+    async def _finish(self) -> None:
+        if await self._question.is_sure(
+            "Finish the lab?",
+            "Learning stops for good, everything arrives, and every unit of mass is counted.",
+        ):
+            await self._do(Finish())
 
     async def _set_loss(self) -> None:
         if self._loss.validate():
@@ -121,16 +130,16 @@ class Controls:
                 ).classes("ow-soft")
                 return
             for edge in to:
-                self._offer_edge(f"sends to {edge.receiver}", edge)
+                self._offer_edge(f"sends to {edge.receiver}", edge, "Distrust")
             for edge in by:
-                self._offer_edge(f"hears from {edge.sender}", edge)
+                self._offer_edge(f"hears from {edge.sender}", edge, "Let it stop")
             self._offer_trust(peer, [edge.receiver for edge in to])
         if not frame.acts:
             for element in self._one.descendants():
                 if isinstance(element, ui.button):
                     element.disable()
 
-    def _offer_edge(self, text: str, edge: EdgeView) -> None:
+    def _offer_edge(self, text: str, edge: EdgeView, end: str) -> None:
         sender, receiver = edge.sender, edge.receiver
         with ui.row().classes("items-center gap-2 w-full"):
             ui.label(text + (" (cut)" if edge.cut else "")).classes("grow")
@@ -142,8 +151,8 @@ class Controls:
                 ui.button("Cut", on_click=lambda: self._do(Cut(sender, receiver))).props(
                     f'flat dense aria-label="Cut the line from {sender} to {receiver}"'
                 )
-            ui.button("Distrust", on_click=lambda: self._do(Distrust(sender, receiver))).props(
-                f'flat dense aria-label="{sender} no longer sends to {receiver}"'
+            ui.button(end, on_click=lambda: self._do(Distrust(sender, receiver))).props(
+                f'flat dense aria-label="{end}: {sender} no longer sends to {receiver}"'
             )
 
     def _offer_trust(self, peer: PeerView, receivers: list[str]) -> None:

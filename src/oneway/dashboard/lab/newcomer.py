@@ -25,6 +25,7 @@ class Newcomer:
                 "It gets keys and samples of its own, and brings one unit of mass with it."
             ).classes("ow-soft")
             self._name = ui.input("Name", placeholder="the next free one").classes("w-full")
+            self._name.props("autofocus").on("keydown.enter", self._add)
             self._receivers = ui.select([], label="Sends to", multiple=True).classes("w-full")
             self._senders = ui.select([], label="Hears from", multiple=True).classes("w-full")
             ui.label("Left empty, one of each is chosen.").classes("ow-soft")

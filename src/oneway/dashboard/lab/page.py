@@ -71,7 +71,7 @@ class LabPage:
         if frame is None or frame.number == self._shown:
             return
         self._shown = frame.number
-        self._title.text = f"{frame.title}, {frame.seconds:.0f} s{_next_step(frame)}"
+        self._title.text = f"{frame.title}, for {frame.seconds:.0f} s{_next_step(frame)}"
         self._phase.text = frame.phase
         self._show_stats(frame)
         self._show_picture(frame)
@@ -161,6 +161,8 @@ class LabPage:
         if not frame.result or self._result.visible:
             return
         self._result.visible = True
+        if self._turn:  # somebody was looking, perhaps at something further down
+            ui.run_javascript(f"getHtmlElement({self._result.id}).scrollIntoView()")
         with self._result:
             ui.html("<h2>The end: everything was counted</h2>", sanitize=False)
             for number, sentence in enumerate(frame.result):
@@ -180,7 +182,7 @@ class LabPage:
 
 
 def _lost(share: float) -> str:
-    return f"{share:.0%} lost on purpose" if share else "none lost on purpose"
+    return f"{100 * share:g}% lost on purpose" if share else "none lost on purpose"
 
 
 def _next_step(frame: NetworkFrame) -> str:

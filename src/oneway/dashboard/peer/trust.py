@@ -8,10 +8,10 @@ from nicegui import ui
 
 from oneway.dashboard.components.frame import card
 from oneway.dashboard.components.numbers import number_problem
+from oneway.dashboard.components.question import Question
 from oneway.dashboard.peer.acting import asked
 from oneway.dashboard.peer.edge_list import EdgeList
 from oneway.dashboard.peer.edges import EdgeRow, receiver_rows, sender_rows
-from oneway.dashboard.peer.question import Question
 from oneway.dashboard.peer.source import PeerLook, PeerSource
 from oneway.records.weight import WEIGHT_RULE, is_weight
 
