@@ -54,7 +54,7 @@ def test_text_that_is_no_key_gets_a_sentence(text):
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("a" * 51, "has 51 characters; a key has 52"),
+        ("a" * 51, "is 51 long; a key has 52 characters"),
         ("a" * 51 + "1", "letters a to z and the digits 2 to 7"),
         ("a" * 51 + "\N{KELVIN SIGN}", "letters a to z and the digits 2 to 7"),
         ("a" * 51 + "b", "ends wrongly"),

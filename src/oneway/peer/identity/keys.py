@@ -72,7 +72,7 @@ def parse_key(text: str) -> bytes:
     """
     if len(text) != TEXT_LENGTH:
         raise CardError(
-            f"the key {shown(text)} has {len(text)} characters; a key has {TEXT_LENGTH}: "
+            f"the key {shown(text)} is {len(text)} long; a key has {TEXT_LENGTH} characters: "
             "copy it again, whole"
         )
     lower = text.lower()

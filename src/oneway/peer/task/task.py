@@ -231,7 +231,8 @@ class Task:
 
     def _scaled(self, feature: Feature, features: Mapping[str, object]) -> float:
         if feature.name not in features:
-            near = nearest(feature.name, (str(name) for name in islice(features, 100)))
+            known = {other.name for other in self.features}
+            near = nearest(feature.name, (str(n) for n in islice(features, 100) if n not in known))
             raise DataError(
                 f"the sample has no feature {shown(feature.name)}, which the task needs{near}"
             )
