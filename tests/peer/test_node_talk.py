@@ -687,3 +687,31 @@ def test_a_paused_peer_rests_although_it_has_something_to_push():
     assert not alice.is_restless
     alice.follow(config("alice", ["bob"]))
     assert alice.is_restless
+
+
+@pytest.mark.parametrize("edges", [{"alice": []}, {"alice": ["bob"], "bob": []}])
+def test_who_has_nobody_or_nothing_to_push_rests_with_news(edges):
+    town = quiet(**edges)
+    alice = town.nodes["alice"]
+    town.learn("alice", times=50)  # with a receiver, down to the floor of the mass
+    for _ in range(200):
+        town.pass_time(IDLE_SECONDS)
+    town.learn("alice")
+    assert not alice.is_restless
+
+
+def test_a_peer_of_another_task_is_told_without_delay():
+    town = quiet(alice=["bob"], bob=[])
+    bob = town.nodes["bob"]
+    other = Town({"alice": ["bob"], "bob": []}, replace(TASK, learning_rate=0.9))
+    other.exchange()
+    other.nodes["alice"].ensure_minted()
+    other.time += 1.0
+    other.nodes["alice"].learn(SAMPLE, "yes")
+    frames = other.nodes["alice"].committed(other.nodes["alice"].begin())
+    assert not bob.has_words
+    bob.take(Arrival(key_of("alice"), frames[0].content, "push"))
+    assert bob.has_words
+    assert bob.is_restless
+    town.send("bob", bob.overdue())
+    assert not bob.has_words

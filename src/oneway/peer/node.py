@@ -174,11 +174,19 @@ class Node:
 
     @property
     def is_restless(self) -> bool:
-        """Whether something waits: to be answered, to be pushed, or to be handed over."""
+        """Whether something waits: to be said, to be answered, to be pushed or handed over."""
         with self.lock:
-            edges = self._current.state.out.values()
-            waits = any(not edge.is_at_rest and edge.phase is not OutPhase.DEAD for edge in edges)
-            return waits or (self._may_push and (self._wants_to_push or self._has_moved()))
+            state = self._current.state
+            if self.has_words or state.leaving:
+                return True
+            if any(
+                not edge.is_at_rest and edge.phase is not OutPhase.DEAD
+                for edge in state.out.values()
+            ):
+                return True
+            # Who has nobody to push to, or no mass to push, has nothing to wait for.
+            news = self._may_push and (self._has_news or self._has_moved())
+            return news and push(state, self._shares, self.rules) is not state
 
     def name_of(self, key: Key) -> str:
         """What to call a peer."""
@@ -267,7 +275,7 @@ class Node:
                 return
             now, state = self._clock(), self._current.state
             since = now - self._last_push
-            news = self._wants_to_push or (since >= IDLE_SECONDS and self._has_moved())
+            news = self._has_news or state.leaving or (since >= IDLE_SECONDS and self._has_moved())
             if not news or since < 1.0 / self.config.limits.pushes_per_second:
                 return
             after = push(state, self._shares, self.rules)
@@ -328,6 +336,11 @@ class Node:
             self._set(done.state)
 
     # What is to be made durable, and then said.
+
+    @property
+    def has_words(self) -> bool:
+        """Whether there is something to say that needs no commit."""
+        return bool(self._to_tell)
 
     @property
     def has_work(self) -> bool:
@@ -409,10 +422,6 @@ class Node:
     @property
     def _may_push(self) -> bool:
         return not (self.config.paused or self.disk_problem)
-
-    @property
-    def _wants_to_push(self) -> bool:
-        return self._has_news or self._current.state.leaving
 
     def _has_moved(self) -> bool:
         estimate = self.estimate

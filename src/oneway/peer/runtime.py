@@ -148,6 +148,8 @@ class Runtime:
                     break
                 arrival = following
             self._work.set()
+            if self._node.has_words:
+                self._stir.set()
             await asyncio.sleep(0)
 
     async def _commit(self) -> None:
@@ -290,6 +292,7 @@ class Runtime:
         for key, name in names.items():
             self._transport.cut(key) if name in config.faults.cut else self._transport.heal(key)
         self._work.set()
+        self._stir.set()
 
     def _dial(self) -> None:
         snapshot = self._node.snapshot
