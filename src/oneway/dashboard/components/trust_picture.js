@@ -34,7 +34,7 @@ export default {
          @click.stop="pick(node.name)" @keydown.enter.prevent="pick(node.name)"
          @keydown.space.prevent="pick(node.name)">
         <title>{{ node.title }}</title>
-        <circle class="reach" :r="Math.max(radius(node), full) + 7" />
+        <circle class="reach" :r="reach(node)" />
         <circle class="ring" :r="radius(node) + 7" />
         <circle class="disc" :r="radius(node)" :style="{fill: node.colour}" />
         <path v-if="node.state === 'down'" class="dead"
@@ -52,15 +52,18 @@ export default {
       return this.nodes.length > 40 ? 12 : 20;
     },
     dot() {
-      return this.nodes.length > 40 ? 2.5 : 6.5;
+      return this.nodes.length > 40 ? 2.5 : this.nodes.length > 16 ? 4.5 : 6.5;
     },
     full() {
       // The radius of mass one. A peer with less is drawn smaller, but is as easy to hit.
       return this.nodes.length > 40 ? 13 : this.nodes.length > 16 ? 22 : 30;
     },
+    places() {
+      return Object.fromEntries(this.nodes.map((node) => [node.name, this.place(node)]));
+    },
     above() {
       // A name stands where fewer arrows are, so that it covers no arrowhead.
-      const places = Object.fromEntries(this.nodes.map((node) => [node.name, this.place(node)]));
+      const places = this.places;
       const pull = Object.fromEntries(this.nodes.map((node) => [node.name, 0]));
       for (const { sender, receiver } of this.edges) {
         const [a, b] = [places[sender], places[receiver]];
@@ -123,6 +126,13 @@ export default {
       const size = Math.min(2, Math.max(least, Math.sqrt(node.mass))); // area is mass
       return size * this.full;
     },
+    reach(node) {
+      // Not so far that a short arrow to the nearest peer could not be pointed at.
+      const [x, y] = this.places[node.name];
+      const others = this.nodes.filter((other) => other.name !== node.name);
+      const room = Math.min(...others.map((other) => far([x, y], this.places[other.name]))) / 3;
+      return Math.max(this.radius(node), Math.min(this.full, room)) + 7;
+    },
     bend(from, to, mutual) {
       const [a, b] = [this.place(from), this.place(to)];
       const [dx, dy] = [b[0] - a[0], b[1] - a[1]];
@@ -151,7 +161,8 @@ export default {
         const [from, to] = [places[edge.sender], places[edge.receiver]];
         arrived[key] = edge.arrived;
         if (still || !from || !to || !(edge.arrived > this.arrived[key])) continue;
-        this.running.push({ began: performance.now(), curve: this.curve(from, to, mutual.has(key)) });
+        const curve = this.curve(from, to, mutual.has(key));
+        this.running.push({ began: performance.now(), curve, ends: edge });
       }
       this.arrived = arrived;
       if (this.running.length && !this.turn) this.turn = requestAnimationFrame(this.run);
@@ -161,10 +172,11 @@ export default {
       pen.clearRect(0, 0, SIZE.width, SIZE.height);
       pen.fillStyle = getComputedStyle(this.$el).getPropertyValue("--ow-ink");
       this.running = this.running.filter(({ began }) => now - began < RUN_MS);
-      for (const { began, curve } of this.running) {
+      for (const { began, curve, ends } of this.running) {
         const share = Math.max(0, (now - began) / RUN_MS);
         const [x, y] = along(curve, share * share * (3 - 2 * share)); // gently off, gently in
-        pen.globalAlpha = Math.min(1, (1 - share) / 0.15);
+        const dimmed = this.picked !== null && !this.isNear({ ends });
+        pen.globalAlpha = Math.min(1, (1 - share) / 0.15) * (dimmed ? 0.3 : 1);
         pen.beginPath();
         pen.arc(x, y, this.dot, 0, 2 * Math.PI);
         pen.fill();
@@ -187,6 +199,7 @@ export default {
   },
 };
 
+const far = (a, b) => Math.hypot(a[0] - b[0], a[1] - b[1]);
 const round = (value) => Math.round(value * 10) / 10;
 
 function towards(from, to, by) {
