@@ -27,7 +27,7 @@ def register(app: typer.Typer) -> None:
     app.add_typer(
         data,
         name="data",
-        help="List, describe and download data sets.",
+        help="List, describe, download and deal data sets.",
         epilog="Example: oneway data list",
     )
 

@@ -39,7 +39,8 @@ class Picked:
         """
         self._peer = peer = next((peer for peer in frame.peers if peer.name == name), None)
         if peer is None:
-            self._text.text = "Pick a peer, with the pointer or with Tab and Enter, to act on it."
+            what = "to see more of it" if frame.result else "to act on it"
+            self._text.text = f"Pick a peer, with the pointer or with Tab and Enter, {what}."
             self._button.visible = False
             return
         is_down = peer.state == "down"
