@@ -41,9 +41,9 @@ class LearningCharts:
                 with beside:
                     self._switch = ui.toggle(
                         [_SAMPLES, _TIME], value=_SAMPLES, on_change=self._draw
-                    ).props(
-                        'no-caps unelevated padding="2px 10px" aria-label="What the charts are drawn over"'
                     )
+                    self._switch.props('no-caps unelevated padding="2px 10px"')
+                    self._switch.props('aria-label="What the charts are drawn over"')
                 self._empty = empty("No samples yet. Give the peer something to learn from:")
                 with self._empty:
                     ui.label("oneway peer run --data FILE").classes("ow-mono")
