@@ -185,8 +185,8 @@ class Node:
             ):
                 return True
             # Who has nobody to push to, or no mass to push, has nothing to wait for.
-            news = self._may_push and (self._has_news or self._has_moved())
-            return news and push(state, self._shares, self.rules) is not state
+            could = bool(self._shares) and state.is_sound(self.rules.radius, self.rules.mass_floor)
+            return could and self._may_push and (self._has_news or self._has_moved())
 
     def name_of(self, key: Key) -> str:
         """What to call a peer."""
