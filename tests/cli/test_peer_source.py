@@ -51,7 +51,7 @@ def test_a_peer_that_never_ran_has_a_card_and_a_form(home: Home):
     assert look.card == str(home.config().card(home.keys().public))
     assert look.form is not None
     assert look.form.label == "occupied"
-    assert [(field.name, field.typical) for field in look.form.features] == [("light", 200.0)]
+    assert [(field.name, field.typical) for field in look.form.fields] == [("light", 200.0)]
     assert look.curve.samples == 0
     with pytest.raises(StoreError, match="alice has never run"):
         source.predict({"light": "1"})

@@ -66,7 +66,7 @@ def test_the_example_in_messages_is_a_card():
         ("", "does not begin with oneway:"),
         ("http://example.org", "does not begin with oneway:"),
         (f"oneway:{TEXT}", "no @ between"),
-        (f"oneway:{TEXT[1:]}@host:1?name=a", "has 51 characters"),
+        (f"oneway:{TEXT[1:]}@host:1?name=a", "is 51 long"),
         (f"oneway:{TEXT}@host:1", "does not end with ?name="),
         (f"oneway:{TEXT}@host:1?weight=2", "does not end with ?name="),
         (f"oneway:{TEXT}@host:1?name=", "the name '' cannot be used"),

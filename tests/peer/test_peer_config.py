@@ -139,7 +139,7 @@ BAD_FILES = {
         "card under .* is 1; it must be te",
     ),
     "a sender without a key": (f"{TOP}[[senders]]\nname = 'a'", "key under .* is None; it must be"),
-    "a bad key": (f"{TOP}[[senders]]\nkey = 'a'", "the key 'a' has 1 characters"),
+    "a bad key": (f"{TOP}[[senders]]\nkey = 'a'", "the key 'a' is 1 long"),
     "a bad sender's name": (
         f"{TOP}[[senders]]\nkey = '{key_text(BOB.key)}'\nname = 'a b'",
         "the name 'a b' cannot be used",
