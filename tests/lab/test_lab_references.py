@@ -57,7 +57,11 @@ def test_a_curve_has_few_evenly_spaced_points_and_both_ends():
 
 
 def test_a_short_run_has_a_point_for_every_sample(problem):
-    curve = reference_curve(run_method("local", problem, problem.stream).record, problem.graph)
+    run = run_method("local", problem, problem.stream)
+    curve = reference_curve(run.record, problem.graph)
+    edges = set(zip(*(ends.tolist() for ends in problem.graph.edges()), strict=True))
+    assert curve.arrows == len(edges)
+    assert curve.one_way == sum((there, here) not in edges for here, there in edges)
     assert curve.samples == list(range(1, 41))
 
 

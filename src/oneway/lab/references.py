@@ -41,11 +41,10 @@ def simulate_all(
 def reference_curve(record: RunRecord, graph: TrustGraph) -> ReferenceCurve:
     """The average loss so far, at no more than a few hundred evenly spaced numbers of samples."""
     places = evenly_spread(record.num_rounds, MOST_POINTS)
-    arrows = set(zip(*(ends.tolist() for ends in graph.edges()), strict=True))
     return ReferenceCurve(
         algorithm=record.algorithm,
-        arrows=len(arrows),
-        one_way=sum((receiver, sender) not in arrows for sender, receiver in arrows),
+        arrows=graph.num_edges,
+        one_way=round((1.0 - graph.reciprocity) * graph.num_edges),
         samples=(places + 1).tolist(),
         average_loss=loss_curve(record)[places].tolist(),
     )
