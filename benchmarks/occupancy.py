@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 import oneway as ow
-from oneway.algorithms import BY_NAME
-from oneway.experiments.comparison import compare
+from oneway.methods import BY_NAME
+from oneway.simulator.comparison import compare
 
 RATES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 SEEDS = range(5)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 import oneway as ow
-from oneway.experiments.world import World, trust_network
+from oneway.paper.world import World, trust_network
 
 ROUNDS = 150
 RATES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)

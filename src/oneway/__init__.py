@@ -19,8 +19,18 @@ from typing import TYPE_CHECKING, Any
 from oneway.errors import MissingExtraError, OnewayError
 
 if TYPE_CHECKING:
-    from oneway import algorithms, metrics, models, streams, theory, topology
-    from oneway.algorithms import (
+    from oneway import (
+        datasets,
+        methods,
+        metrics,
+        models,
+        streams,
+        tables,
+        testing,
+        theory,
+        topology,
+    )
+    from oneway.methods import (
         Centralised,
         InverseSqrt,
         Isolated,
@@ -30,7 +40,8 @@ if TYPE_CHECKING:
     )
     from oneway.peer.peer import Peer
     from oneway.simulator import Run, simulate
-    from oneway.streams import Stream, Table
+    from oneway.streams import Stream
+    from oneway.tables import Table
     from oneway.topology import TrustGraph
 
 __version__ = "0.1.0"
@@ -49,28 +60,33 @@ __all__ = [
     "Table",
     "TrustGraph",
     "algorithms",
+    "datasets",
+    "methods",
     "metrics",
     "models",
     "simulate",
     "streams",
+    "tables",
+    "testing",
     "theory",
     "topology",
 ]
 
 _HOME = {
-    "Centralised": "algorithms",
-    "InverseSqrt": "algorithms",
-    "Isolated": "algorithms",
-    "MutualGossip": "algorithms",
-    "NaiveGossip": "algorithms",
-    "OnlinePushSum": "algorithms",
+    "Centralised": "methods",
+    "InverseSqrt": "methods",
+    "Isolated": "methods",
+    "MutualGossip": "methods",
+    "NaiveGossip": "methods",
+    "OnlinePushSum": "methods",
     "Peer": "peer.peer",
     "Run": "simulator",
     "Stream": "streams",
-    "Table": "streams",
+    "Table": "tables",
     "TrustGraph": "topology",
     "simulate": "simulator",
 }
+_FORMER_NAMES = {"algorithms": "methods"}
 
 
 def __getattr__(name: str) -> Any:
@@ -82,7 +98,7 @@ def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'oneway' has no attribute {name!r}")
     try:
-        module = import_module(f"oneway.{_HOME.get(name, name)}")
+        module = import_module(f"oneway.{_HOME.get(name) or _FORMER_NAMES.get(name, name)}")
     except ModuleNotFoundError as error:
         raise MissingExtraError(
             f"oneway.{name} needs {error.name}, which is not installed; "

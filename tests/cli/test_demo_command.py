@@ -6,7 +6,7 @@ from pathlib import Path
 
 import oneway as ow
 from oneway.cli import demo as command
-from oneway.experiments import flights
+from oneway.report import demo as flights
 
 METHODS = {"ops", "dol-symm", "dol-asymm", "col", "local"}
 

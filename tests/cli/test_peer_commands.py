@@ -16,7 +16,7 @@ import pytest
 from oneway.peer.home.home import Home
 from oneway.peer.identity.card import Card
 from oneway.peer.identity.keys import key_text
-from oneway.peer.task.task import Task
+from oneway.task.task import Task
 
 HEADER = "when,Temperature,Light,Occupancy"
 ROWS = [f"day {row},{20 + row % 5},{430 * (row % 3 == 0)},{int(row % 3 == 0)}" for row in range(60)]

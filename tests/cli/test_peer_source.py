@@ -16,7 +16,7 @@ from oneway.errors import CardError, ConfigError, DataError, StoreError
 from oneway.peer.home.home import Home
 from oneway.peer.peer import Peer
 from oneway.peer.status import read_status, write_status
-from oneway.peer.task.task import Feature, Task
+from oneway.task.task import Feature, Task
 
 TASK = Task("logistic", "occupied", (Feature("light", center=200.0),), ("no", "yes"))
 

@@ -10,10 +10,11 @@ import pytest
 import typer
 
 import oneway as ow
-from oneway.algorithms import InverseSqrt
+from oneway import simulator
 from oneway.cli.main import command_line
-from oneway.experiments import simulation
-from oneway.experiments.settings import Settings
+from oneway.methods import InverseSqrt
+from oneway.task import assembly as simulation
+from oneway.task.settings import Settings
 
 SMALL = ("simulate", "--data", "synthetic", "--rounds", 60)
 ROWS = [f"{x},{x % 7},{'no' if x % 3 else 'yes'},{'abc'[x % 3]}" for x in range(1, 61)]
@@ -202,14 +203,14 @@ def test_ctrl_c_prints_the_rounds_that_were_done_and_exits_130(oneway, monkeypat
 
 
 def test_ctrl_c_before_the_first_round_prints_nothing(oneway, monkeypatch):
-    run_all = simulation.run_settings
+    run_all = simulator.simulate
 
-    def interrupted_at_once(settings: Settings) -> ow.Run:
-        run = run_all(settings)
+    def interrupted_at_once(*args: object, **settings: object) -> ow.Run:
+        run = run_all(*args, **settings)
         nothing = {"loss_sums": np.zeros(0), "disagreement": np.zeros(0)}
         return ow.Run(dataclasses.replace(run.record, **nothing, complete=False))
 
-    monkeypatch.setattr(simulation, "run_settings", interrupted_at_once)
+    monkeypatch.setattr(simulator, "simulate", interrupted_at_once)
     result = oneway(*SMALL, "--out", "partial")
     assert (result.code, result.out) == (130, "")
     assert result.err == "Interrupted before the first round was done.\n"

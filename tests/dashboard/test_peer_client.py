@@ -15,9 +15,9 @@ from starlette.types import ASGIApp
 from oneway.dashboard.peer.client import PeerClient
 from oneway.errors import DataError, TransportError
 from oneway.peer.api.api import build_app
-from oneway.peer.task.task import Feature, Task
 from oneway.records.curve import Curve
 from oneway.records.status import Status
+from oneway.task.task import Feature, Task
 from oneway.web.listening import listen
 from oneway.web.server import run
 

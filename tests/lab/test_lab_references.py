@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import oneway as ow
-from oneway.algorithms import BY_NAME
 from oneway.errors import DivergenceError
 from oneway.lab import references
 from oneway.lab.methods import run_method
 from oneway.lab.problem import Problem
 from oneway.lab.references import MOST_POINTS, References, reference_curve, simulate_all
+from oneway.methods import BY_NAME
 from oneway.records.network import ReferenceCurve
 
 PATIENCE = 60.0

@@ -20,14 +20,14 @@ from oneway.peer.home.limits import Limits
 from oneway.peer.identity.card import Card
 from oneway.peer.node import Node
 from oneway.peer.store.snapshot import Snapshot
-from oneway.peer.task.task import Feature, Task
 from oneway.protocol.audit import discrepancy, expected_holding
 from oneway.protocol.fixed_point import ONE, mass_of, zeros
 from oneway.protocol.messages import Ack, Closed, Data, Gone, Hello, Push, Stale, State
 from oneway.protocol.state import OutPhase, PeerState
 from oneway.protocol.tags import NO_TAG
+from oneway.task.task import Feature, Task
+from oneway.testing.memory import MemoryNetwork
 from oneway.transport.base import Arrival
-from oneway.transport.memory import MemoryNetwork
 from oneway.transport.wire import Foreign, decode, encode
 
 TASK = Task("logistic", "y", (Feature("u"), Feature("v")), ("no", "yes"), intercept=False)

@@ -14,7 +14,7 @@ import pytest
 from oneway.errors import ConfigError
 from oneway.peer.home.config import PeerConfig
 from oneway.peer.home.home import Home
-from oneway.peer.task.task import Feature, Task
+from oneway.task.task import Feature, Task
 
 COUNT = 20
 

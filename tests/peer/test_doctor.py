@@ -17,8 +17,8 @@ from oneway.peer.home.limits import Limits
 from oneway.peer.identity.card import Card
 from oneway.peer.identity.keys import key_text
 from oneway.peer.status import write_status
-from oneway.peer.task.task import Feature, Task
 from oneway.records.status import ReceiverStatus, SenderStatus, Status
+from oneway.task.task import Feature, Task
 
 changed = msgspec.structs.replace
 

@@ -14,9 +14,9 @@ import pytest
 
 from oneway.errors import ConfigError, MissingExtraError, StoreError, TransportError
 from oneway.peer.api.api import build_app, check_bind, serve
-from oneway.peer.task.task import Feature, Task
 from oneway.records.curve import Curve
 from oneway.records.status import Status
+from oneway.task.task import Feature, Task
 
 LOGISTIC = Task("logistic", "occupied", (Feature("light"), Feature("co2")), ("no", "yes"))
 RIDGE = Task("ridge", "price", (Feature("size"),))

@@ -18,7 +18,6 @@ from oneway.peer.learner import Learner
 from oneway.peer.node import IDLE_SECONDS, REOPEN_SECONDS, Node
 from oneway.peer.store.snapshot import Snapshot
 from oneway.peer.talk import FIRST_RETRY, HEARTBEAT, LONGEST_RETRY, SLOWEST_LINK, Talk
-from oneway.peer.task.task import Feature, Task
 from oneway.peer.telemetry import Traffic, status_of
 from oneway.protocol.audit import discrepancy, expected_holding
 from oneway.protocol.fixed_point import ONE, mass_of
@@ -26,8 +25,9 @@ from oneway.protocol.messages import Ack, Close, Closed, Data, Hello
 from oneway.protocol.rules import Rules
 from oneway.protocol.state import OutPhase, PeerState
 from oneway.protocol.transitions import mint, restart, trust
+from oneway.task.task import Feature, Task
+from oneway.testing.memory import MemoryNetwork
 from oneway.transport.base import Arrival
-from oneway.transport.memory import MemoryNetwork
 from oneway.transport.wire import decode
 
 TASK = Task("logistic", "y", (Feature("u"), Feature("v")), ("no", "yes"), intercept=False)

@@ -13,7 +13,7 @@ from oneway.errors import ConfigError, KeyFileError, TaskError
 from oneway.peer.home.free_address import free_address
 from oneway.peer.home.home import Home
 from oneway.peer.identity import keys
-from oneway.peer.task.task import Task
+from oneway.task.task import Task
 
 TASK = """\
 # ours

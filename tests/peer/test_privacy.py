@@ -21,14 +21,14 @@ from oneway.peer.home.limits import Limits
 from oneway.peer.identity.card import Card
 from oneway.peer.node import Node
 from oneway.peer.store.snapshot import Snapshot
-from oneway.peer.task.task import Feature, Task
 from oneway.protocol.fixed_point import ONE, zeros
 from oneway.protocol.messages import Data
 from oneway.protocol.state import PeerState
 from oneway.protocol.tags import NO_TAG, digest_of, sign
 from oneway.protocol.transitions import restart
 from oneway.records import Batch
-from oneway.transport.memory import MemoryNetwork
+from oneway.task.task import Feature, Task
+from oneway.testing.memory import MemoryNetwork
 from oneway.transport.wire import Foreign, decode
 
 FEATURES = (Feature("u", 3.0, 2.0), Feature("v", -70.0, 11.0), Feature("w"))

@@ -14,11 +14,11 @@ from oneway.peer.home.limits import Limits
 from oneway.peer.identity.card import Card
 from oneway.peer.node import Node
 from oneway.peer.store.snapshot import Snapshot
-from oneway.peer.task.task import Feature, Task
 from oneway.protocol.audit import discrepancy
 from oneway.protocol.fixed_point import ONE
 from oneway.protocol.state import PeerState
-from oneway.transport.memory import MemoryNetwork
+from oneway.task.task import Feature, Task
+from oneway.testing.memory import MemoryNetwork
 
 NUM_NODES, NUM_FEATURES, NUM_ROUNDS = 12, 4, 150
 NAMES = [f"x{index}" for index in range(NUM_FEATURES)]

@@ -21,11 +21,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oneway.errors import ConfigError, DataError, MissingDataError
-from oneway.peer.samples.format import MAX_RECORD_BYTES, MAX_RECORD_LINES, check_columns
 from oneway.peer.samples.pieces import CHUNK_BYTES
 from oneway.peer.samples.reader import RowReader
 from oneway.peer.samples.row import START, BadRow, Position, Row
 from oneway.peer.samples.source import MAX_PIECES_AHEAD, ROWS_PER_TURN, pace, rows
+from oneway.tables.format import MAX_RECORD_BYTES, MAX_RECORD_LINES, check_columns
 
 T = TypeVar("T")
 Item: TypeAlias = Row | BadRow

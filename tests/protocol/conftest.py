@@ -27,7 +27,7 @@ from oneway.protocol.transitions import (
     restart,
     trust,
 )
-from oneway.transport.memory import MemoryNetwork
+from oneway.testing.memory import MemoryNetwork
 from oneway.transport.wire import decode, encode
 
 TASK = b"the task of tests"

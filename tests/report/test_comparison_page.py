@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from oneway.algorithms import BY_NAME
+from oneway.methods import BY_NAME
 from oneway.records import RunRecord
 from oneway.report.figures import as_png, as_svg, loss_chart
 from oneway.report.labels import LABELS

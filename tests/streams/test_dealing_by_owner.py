@@ -143,7 +143,7 @@ def test_a_feature_that_float32_does_not_keep_apart_is_no_owner(
     with pytest.raises(DataError, match="'id' of arrays cannot name owners"):
         table_of([1, 2**53, 2**53 + 2]).deal_by("id")
     # The codes of a file begin with its first block, before the numbers grow.
-    monkeypatch.setattr("oneway.streams.lines.BLOCK_BYTES", 30)
+    monkeypatch.setattr("oneway.tables.lines.BLOCK_BYTES", 30)
     path = tmp_path / "x.csv"
     lines = [f"{10**9 * (row > 20) + row},{row},{row % 2}" for row in range(40)]
     path.write_text("\n".join(["id,x,y", *lines]))
@@ -154,7 +154,7 @@ def test_a_feature_that_float32_does_not_keep_apart_is_no_owner(
 
 
 def test_features_with_very_many_values_are_no_owners(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("oneway.streams.whole_numbers.MAX_DISTINCT_NAMES", 51)
+    monkeypatch.setattr("oneway.tables.whole_numbers.MAX_DISTINCT_NAMES", 51)
     table = table_of(FAR_APART)
     assert not table.columns
     with pytest.raises(DataError, match="too many"):

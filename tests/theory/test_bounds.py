@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import oneway as ow
 from oneway.errors import ConfigError
-from oneway.experiments.theorem import WatchedPushSum
+from oneway.paper.theorem import WatchedPushSum
 from oneway.theory import (
     Problem,
     disagreement_bound,

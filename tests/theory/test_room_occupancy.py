@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import oneway as ow
-from oneway.algorithms import BY_NAME
-from oneway.experiments.comparison import Tuned, compare
+from oneway.methods import BY_NAME
+from oneway.simulator.comparison import Tuned, compare
 
 SEEDS = range(5)
 RATES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)

@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 import oneway as ow
 from oneway.cli import theory as command
 from oneway.errors import ConfigError
-from oneway.experiments.settings import Settings
-from oneway.experiments.theorem import WatchedPushSum, evaluate, measure
+from oneway.paper.theorem import WatchedPushSum, evaluate, measure
+from oneway.task.settings import Settings
 from oneway.theory import Problem, graph_constants, printed_bound, tight_bound
 
 SMALL = Settings(data="synthetic", nodes=6, max_receivers=3, rounds=200)

@@ -9,8 +9,9 @@ from typing import ClassVar
 
 import pytest
 
-from oneway.transport import Faults, Faulty, Limits, MemoryNetwork, Transport
-from oneway.transport.check_steps import World
+from oneway.testing.memory import MemoryNetwork
+from oneway.testing.transport_check_steps import World
+from oneway.transport import Faults, Faulty, Limits, Transport
 from oneway.transport.zeromq import ZeroMQ
 
 FAST = Limits(

@@ -6,7 +6,8 @@ import random
 import pytest
 
 from oneway.errors import ConfigError
-from oneway.transport import Faults, Faulty, MemoryNetwork
+from oneway.testing.memory import MemoryNetwork
+from oneway.transport import Faults, Faulty
 
 ALICE, BOB, CAROL = b"a" * 32, b"b" * 32, b"c" * 32
 

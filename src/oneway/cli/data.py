@@ -13,7 +13,7 @@ from rich.table import Table
 from oneway.cli.output import AsJson, note, print_facts, print_json, print_table, progress_bar
 
 if TYPE_CHECKING:
-    from oneway.streams import Status
+    from oneway.datasets import Status
 
 Name = Annotated[
     str, typer.Argument(metavar="NAME", help="A data set that `oneway data list` shows.")
@@ -35,7 +35,7 @@ def register(app: typer.Typer) -> None:
 @data.command("list", epilog="Example: oneway data list --json")
 def list_all(as_json: AsJson = False) -> None:
     """List the data sets and say which are here."""
-    from oneway.streams import catalogue, data_folder
+    from oneway.datasets import catalogue, data_folder
 
     known = catalogue()
     if as_json:
@@ -59,7 +59,7 @@ def list_all(as_json: AsJson = False) -> None:
 @data.command("info", epilog="Example: oneway data info flights")
 def info(name: Name, as_json: AsJson = False) -> None:
     """Say what a data set is, where it belongs and whether it is here."""
-    from oneway.streams import info as describe
+    from oneway.datasets import info as describe
 
     status = describe(name)
     if as_json:
@@ -90,8 +90,8 @@ def fetch_one(
     as_json: AsJson = False,
 ) -> None:
     """Download a data set into the data folder and check it."""
-    from oneway.streams import fetch
-    from oneway.streams import info as describe
+    from oneway.datasets import fetch
+    from oneway.datasets import info as describe
 
     item = describe(name).data_set
     with progress_bar(
@@ -145,8 +145,8 @@ def deal(
     as_json: AsJson = False,
 ) -> None:
     """Split a table by owner into files for peers: one CSV each, and the task.toml they share."""
+    from oneway.datasets import load
     from oneway.lab.handout import hand_out
-    from oneway.streams import load
 
     written = hand_out(load(name, label=label), owner, out, samples=samples)
     if as_json:

@@ -44,7 +44,7 @@ def demo(
     About 90 airports, the real flights of 2013, a random one-way graph, five methods, each at its
     best learning rate from a small grid.
     """
-    from oneway.experiments import flights
+    from oneway.report import demo as flights
     from oneway.report.page import rows
 
     require_writable(out)

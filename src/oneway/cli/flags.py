@@ -1,4 +1,4 @@
-"""Flags that several commands have, each a setting of `oneway.experiments.settings.Settings`."""
+"""Flags that several commands have, each a setting of `oneway.task.settings.Settings`."""
 
 from __future__ import annotations
 

@@ -26,8 +26,8 @@ def graph(
     as_json: AsJson = False,
 ) -> None:
     """Statistics of a trust graph: who can learn from whom, and how little mass a node may hold."""
-    from oneway.experiments.simulation import named_graph
-    from oneway.experiments.statistics import graph_statistics
+    from oneway.paper.statistics import graph_statistics
+    from oneway.task.assembly import named_graph
 
     statistics = graph_statistics(named_graph(edges))
     if as_json:

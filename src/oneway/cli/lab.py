@@ -18,10 +18,10 @@ from oneway.cli.page import DEFAULT_PORT
 from oneway.errors import ConfigError, OnewayError
 
 if TYPE_CHECKING:
-    from oneway.experiments.settings import Settings
     from oneway.lab.lab import Lab
     from oneway.lab.problem import Problem
     from oneway.lab.result import Result
+    from oneway.task.settings import Settings
 
 DEFAULT_NODES = 8
 DEFAULT_RECEIVERS = 3
@@ -112,9 +112,9 @@ def lab(
     a second one everything at once.
     """
     from oneway.cli.lab_page import lab_page, wait_for_interrupt
-    from oneway.experiments.settings import read_settings
     from oneway.lab.faults import parse_seconds
     from oneway.lab.run import Conditions, run_lab
+    from oneway.task.settings import read_settings
 
     given: dict[str, Any] = {
         "nodes": nodes,
@@ -196,8 +196,8 @@ def _problem(settings: Settings, *, watched: bool) -> Problem:
     """
     from msgspec.structs import replace
 
-    from oneway.experiments.simulation import chosen_graph
     from oneway.lab.problem import Problem, read_table
+    from oneway.task.assembly import chosen_graph
 
     nodes = settings.nodes or DEFAULT_NODES
     receivers = settings.max_receivers or max(1, min(DEFAULT_RECEIVERS, nodes - 1))

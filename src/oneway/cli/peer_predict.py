@@ -83,7 +83,7 @@ def _pair(text: str) -> tuple[str, str]:
     # The last one: a name may have a = in it, a number has none.
     name, sign, value = text.rpartition("=")
     if not sign:
-        from oneway.peer.shown import shown
+        from oneway.sentences import shown
 
         raise DataError(f"{shown(text)} is not FEATURE=VALUE, for example Temperature=21.5")
     return name, value

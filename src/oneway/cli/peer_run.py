@@ -191,7 +191,7 @@ class _Watcher:
 
 
 def _say_whom_it_knows(config: PeerConfig, voice: Voice) -> None:
-    from oneway.streams.nearest import listed
+    from oneway.sentences import listed
 
     name = config.name
     if config.leaving:

@@ -31,10 +31,10 @@ from oneway.peer.identity.card import Card, parse_card_or_key
 from oneway.peer.identity.keys import key_text
 from oneway.peer.status import read_status
 from oneway.peer.store.store import read_curve
-from oneway.peer.task.choices import Choice, with_choices
-from oneway.peer.task.task import Feature, Task
 from oneway.records.curve import Curve
 from oneway.records.status import Status
+from oneway.task.choices import Choice, with_choices
+from oneway.task.task import Feature, Task
 
 _REST_SECONDS = 5.0
 """An API that did not answer is left in peace for so long."""

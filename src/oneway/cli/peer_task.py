@@ -11,8 +11,8 @@ from oneway.cli.output import note
 from oneway.errors import ConfigError
 
 if TYPE_CHECKING:
-    from oneway.peer.task.derive import Derived
-    from oneway.peer.task.task import ModelName
+    from oneway.task.derive import Derived
+    from oneway.task.task import ModelName
 
 
 def register(app: typer.Typer) -> None:
@@ -43,7 +43,7 @@ def task(
 
     One peer does this once; all peers of a network must have the very same file.
     """
-    from oneway.peer.task.derive import derive_task
+    from oneway.task.derive import derive_task
 
     derived = derive_task(data, label, model=_model(model), learning_rate=learning_rate)
     text = derived.task.to_toml()
@@ -61,9 +61,8 @@ def _model(name: str | None) -> ModelName | None:
     Raises:
         ConfigError: If there is none.
     """
-    from oneway.peer.shown import shown
-    from oneway.peer.task.task import ModelName
-    from oneway.streams.nearest import nearest
+    from oneway.sentences import nearest, shown
+    from oneway.task.task import ModelName
 
     known = get_args(ModelName)
     if name is not None and name not in known:

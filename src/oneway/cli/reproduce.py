@@ -21,7 +21,7 @@ from oneway.cli.output import (
 )
 
 if TYPE_CHECKING:
-    from oneway.experiments.verdict import Claim
+    from oneway.paper.verdict import Claim
 
 
 def register(app: typer.Typer) -> None:
@@ -56,7 +56,7 @@ def reproduce(
     Needs the data sets susy and occupancy, and for the figure trust also advogato and epinions.
     Interrupted, it goes on where it stopped when it is called again.
     """
-    from oneway.experiments import reproduce as experiment
+    from oneway.paper import reproduce as experiment
 
     if names == ["list"]:
         _list(as_json)
@@ -85,7 +85,7 @@ def reproduce(
 
 
 def _list(as_json: bool) -> None:
-    from oneway.experiments.reproduce import CONTENTS
+    from oneway.paper.reproduce import CONTENTS
 
     if as_json:
         print_json(CONTENTS)

@@ -31,7 +31,7 @@ def token_in(file: Path) -> str:
     Raises:
         ConfigError: If it cannot be read, or is empty.
     """
-    from oneway.peer.files.toml import read_text
+    from oneway.files.toml import read_text
 
     token = read_text(file, ConfigError, "name a file with a token").strip()
     if not token:

@@ -90,8 +90,9 @@ def simulate(
 ) -> None:
     """Run one method on one stream and one graph."""
     from oneway import store
-    from oneway.experiments.settings import read_settings
-    from oneway.experiments.simulation import run_settings
+    from oneway.simulator import simulate as run_simulation
+    from oneway.task.assembly import assemble
+    from oneway.task.settings import read_settings
 
     given: dict[str, Any] = {
         "data": data,
@@ -120,7 +121,10 @@ def simulate(
     if out is not None:
         require_writable(out)
         store.check(out)
-    run = run_settings(settings)
+    parts = assemble(settings)
+    run = run_simulation(
+        parts.algorithm, parts.model, parts.stream, parts.graph, engine=settings.engine
+    )
     if not run.record.num_rounds:
         note("Interrupted before the first round was done.")
         raise typer.Exit(130)

@@ -15,7 +15,7 @@ from oneway.cli.flags import setting
 from oneway.cli.output import AsJson, note, print_facts, print_json, print_table
 
 if TYPE_CHECKING:
-    from oneway.experiments.theorem import Evaluation
+    from oneway.paper.theorem import Evaluation
 
 _EXAMPLE = "Example: oneway theory --nodes 16 --rounds 1000 --data synthetic"
 _DEFAULT_ROUNDS = 1000
@@ -76,8 +76,8 @@ def theory(
     node at five rounds of the run, where a node's samples count as draws from one distribution.
     """
     from oneway.errors import ConfigError
-    from oneway.experiments import theorem
-    from oneway.experiments.settings import read_settings
+    from oneway.paper import theorem
+    from oneway.task.settings import read_settings
     from oneway.theory import Problem
 
     constants = {"gradient_bound": gradient_bound, "noise": noise, "radius": radius}

@@ -13,7 +13,6 @@ from oneway.lab.lab import Lab
 from oneway.lab.setup import TASK_FILE
 from oneway.lab.wiring import Wiring
 from oneway.peer.identity.card import check_name
-from oneway.peer.shown import shown
 from oneway.records import Ints
 from oneway.records.network import (
     AddPeer,
@@ -27,8 +26,8 @@ from oneway.records.network import (
     SetLoss,
     Trust,
 )
+from oneway.sentences import listed, nearest, shown
 from oneway.store.layout import RESULT, RUNS
-from oneway.streams.nearest import listed, nearest
 
 _FILES = (RESULT, RUNS, TASK_FILE)
 """What a lab leaves in its folder, where peers are folders too."""

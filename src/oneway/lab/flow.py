@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import networkx as nx
 
 from oneway.lab.wiring import Edge
-from oneway.streams.nearest import listed
+from oneway.sentences import listed
 
 CONNECTED = "everybody who runs reaches everybody again, so mass flows back"
 FEW = "fewer than two peers run, so nothing flows"

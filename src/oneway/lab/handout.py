@@ -8,7 +8,7 @@ from pathlib import Path
 from oneway.errors import DataError
 from oneway.lab.problem import task_for
 from oneway.lab.setup import write_samples, write_task
-from oneway.streams.table import Table
+from oneway.tables.table import Table
 
 MOST_FILES = 1_000
 

@@ -16,7 +16,7 @@ from oneway.lab.rest import Rest
 from oneway.lab.setup import TASK_FILE, make_member, make_members
 from oneway.peer.home.limits import Faults
 from oneway.records import Ints
-from oneway.streams.nearest import listed
+from oneway.sentences import listed
 
 DRAIN_SECONDS = 60.0
 POLL_SECONDS = 0.1

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from oneway.algorithms import BY_NAME, Algorithm
-from oneway.algorithms.base import Mixing
 from oneway.lab.problem import Problem
-from oneway.peer.task.task import Task
+from oneway.methods import BY_NAME, Algorithm
+from oneway.methods.base import Mixing
 from oneway.protocol.steps import STEP_RULES
 from oneway.records import Ints, Matrix, NetworkState, Vector
 from oneway.simulator import Run, simulate
 from oneway.streams.stream import Stream
+from oneway.task.task import Task
 
 
 def run_method(name: str, problem: Problem, stream: Stream) -> Run:

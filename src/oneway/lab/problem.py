@@ -7,16 +7,16 @@ from typing import Literal
 
 import numpy as np
 
+from oneway.datasets.loader import TABLES, load
+from oneway.datasets.synthetic import synthetic
 from oneway.errors import ConfigError, DataError
 from oneway.peer.identity.card import check_name
-from oneway.peer.task.task import Feature, ModelName, Task
 from oneway.records import Ints
-from oneway.streams.labels import LabelValue
-from oneway.streams.labels import Task as LabelTask
-from oneway.streams.loader import TABLES, load
 from oneway.streams.stream import Stream
-from oneway.streams.synthetic import synthetic
-from oneway.streams.table import Table
+from oneway.tables.labels import LabelValue
+from oneway.tables.labels import Task as LabelTask
+from oneway.tables.table import Table
+from oneway.task.task import Feature, ModelName, Task
 from oneway.topology import TrustGraph
 
 SYNTHETIC_FEATURES = 10

@@ -6,10 +6,10 @@ import threading
 from collections.abc import Callable, Iterable
 from queue import SimpleQueue
 
-from oneway.algorithms import BY_NAME
 from oneway.errors import OnewayError
 from oneway.lab.methods import run_method
 from oneway.lab.problem import Problem
+from oneway.methods import BY_NAME
 from oneway.metrics import evenly_spread, loss_curve
 from oneway.records import RunRecord
 from oneway.records.network import ReferenceCurve

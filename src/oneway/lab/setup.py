@@ -15,9 +15,9 @@ from oneway.lab.problem import Problem
 from oneway.peer.home.config import PeerConfig
 from oneway.peer.home.home import Home
 from oneway.peer.identity.card import Card
-from oneway.peer.task.task import Task
 from oneway.records import Ints
-from oneway.streams.table import Table
+from oneway.tables.table import Table
+from oneway.task.task import Task
 from oneway.topology import TrustGraph
 
 SAMPLES_FILE = "samples.csv"

@@ -6,8 +6,8 @@ import json
 import math
 
 from oneway.peer.guard import Guard
-from oneway.peer.task.task import Task, differences
 from oneway.protocol.state import Key
+from oneway.task.task import Task, differences
 from oneway.transport.wire import Body, Foreign
 
 FOREIGN_SECONDS = 10.0

@@ -10,11 +10,11 @@ import numpy as np
 
 from oneway.errors import ConfigError, DataError
 from oneway.models import LogisticRegression, SoftmaxRegression
-from oneway.peer.task.task import Task
 from oneway.protocol.state import PeerState
 from oneway.protocol.steps import STEP_RULES
 from oneway.protocol.transitions import descend
 from oneway.records import Batch, Vector
+from oneway.task.task import Task
 
 
 @dataclass(frozen=True, eq=False)

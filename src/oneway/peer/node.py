@@ -23,7 +23,6 @@ from oneway.peer.samples.row import Position
 from oneway.peer.store.history import with_sample
 from oneway.peer.store.snapshot import Contact, Snapshot
 from oneway.peer.talk import Talk, Word
-from oneway.peer.task.task import Task
 from oneway.protocol.absorbing import Absorbed
 from oneway.protocol.fixed_point import ratio
 from oneway.protocol.messages import Data, Gone, Push, Reply
@@ -41,6 +40,7 @@ from oneway.protocol.transitions import (
 )
 from oneway.records import Vector
 from oneway.records.status import REPEATED
+from oneway.task.task import Task
 from oneway.transport.base import Arrival
 from oneway.transport.wire import Body, Foreign, decode, encode
 

@@ -21,12 +21,12 @@ from oneway.peer.runtime import Runtime
 from oneway.peer.samples.row import BadRow, Position, Row
 from oneway.peer.store.snapshot import Snapshot
 from oneway.peer.store.store import PeerStore
-from oneway.peer.task.task import Task
 from oneway.protocol.stamps import RANDOM_BITS, first_stamp
 from oneway.protocol.state import PeerState
 from oneway.protocol.transitions import restart
 from oneway.records.curve import Curve
 from oneway.records.status import Status
+from oneway.task.task import Task
 from oneway.transport.faulty import Faults, Faulty
 from oneway.transport.limits import Limits
 from oneway.transport.zeromq import ZeroMQ

@@ -18,9 +18,9 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from oneway.algorithms import Algorithm
-from oneway.algorithms.base import Mixing
 from oneway.errors import ConfigError
+from oneway.methods import Algorithm
+from oneway.methods.base import Mixing
 from oneway.models import Model
 from oneway.records import NetworkState, RunRecord
 from oneway.simulator import fast

@@ -10,8 +10,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from oneway.algorithms import BY_NAME, Algorithm, OnlinePushSum
-from oneway.algorithms.base import Mixing
+from oneway.methods import BY_NAME, Algorithm, OnlinePushSum
+from oneway.methods.base import Mixing
 from oneway.models import Hinge, LinearModel, LogisticRegression, Model, RidgeRegression
 from oneway.records import NetworkState, Vector
 from oneway.simulator import kernels

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from oneway.algorithms import Algorithm, OnlinePushSum
 from oneway.errors import DivergenceError
+from oneway.methods import Algorithm, OnlinePushSum
 from oneway.records import Vector
 
 

@@ -7,9 +7,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from oneway.algorithms import Algorithm
-from oneway.algorithms.base import Mixing
 from oneway.errors import ConfigError, GraphError
+from oneway.methods import Algorithm
+from oneway.methods.base import Mixing
 from oneway.streams import Stream
 from oneway.topology import TrustGraph
 

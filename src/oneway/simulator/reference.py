@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from oneway.algorithms import Algorithm
-from oneway.algorithms.base import Mixing
+from oneway.methods import Algorithm
+from oneway.methods.base import Mixing
 from oneway.metrics import disagreement
 from oneway.models import Model
 from oneway.records import NetworkState

@@ -8,7 +8,6 @@ from oneway.transport.base import Arrival, Key, Link, LinkState, Transport, Via
 from oneway.transport.faulty import Faults, Faulty
 from oneway.transport.limits import Limits
 from oneway.transport.losses import Losses
-from oneway.transport.memory import MemoryEndpoint, MemoryNetwork, Parcel
 
 __all__ = [
     "Address",
@@ -20,9 +19,6 @@ __all__ = [
     "Link",
     "LinkState",
     "Losses",
-    "MemoryEndpoint",
-    "MemoryNetwork",
-    "Parcel",
     "Transport",
     "Via",
     "parse_address",

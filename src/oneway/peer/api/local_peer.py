@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from oneway.peer.task.task import Task
 from oneway.records.curve import Curve
 from oneway.records.status import Status
+from oneway.task.task import Task
 
 
 class LocalPeer(Protocol):

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from oneway.errors import DataError, WireError
-from oneway.peer.shown import shown
-from oneway.streams.nearest import nearest
+from oneway.sentences import nearest, shown
 
 _UNLABELLED = '{"x": {feature: value, ...}}'
 _LABELLED = '{"x": {feature: value, ...}, "y": label}'

@@ -13,9 +13,9 @@ from oneway.peer.doctor.spoken_time import SpokenTime
 from oneway.peer.home.config import PeerConfig
 from oneway.peer.identity.address import parse_address
 from oneway.peer.identity.keys import SIZE
-from oneway.peer.task.task import Task
 from oneway.protocol.rules import Rules
 from oneway.records.status import Status
+from oneway.task.task import Task
 from oneway.web.access import is_loopback
 
 __all__ = ["Finding", "MachineFacts", "diagnose", "examine"]

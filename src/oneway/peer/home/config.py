@@ -10,14 +10,13 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from oneway.errors import CardError, ConfigError
-from oneway.peer.files.toml import checked_bool, checked_number
+from oneway.files.toml import checked_bool, checked_number
 from oneway.peer.home.limits import Faults, Limits
 from oneway.peer.identity.address import parse_address
 from oneway.peer.identity.card import Card, check_name
 from oneway.peer.identity.keys import SIZE, key_text
-from oneway.peer.shown import shown
 from oneway.records.weight import WEIGHT_RULE, is_weight
-from oneway.streams.nearest import listed, nearest
+from oneway.sentences import listed, nearest, shown
 from oneway.transport.address import is_wildcard
 
 _Peer = TypeVar("_Peer", "Receiver", "Sender")

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from oneway.errors import ConfigError
-from oneway.peer.files.atomic import write_atomically
-from oneway.peer.files.toml import parse_toml, read_text, refuse_unknown, toml_value
+from oneway.files.atomic import write_atomically
+from oneway.files.toml import parse_toml, read_text, refuse_unknown, toml_value
 from oneway.peer.home.config import PeerConfig, Receiver, Sender
 from oneway.peer.home.limits import Faults, Limits
 from oneway.peer.identity.card import Card
 from oneway.peer.identity.keys import key_text, parse_key
-from oneway.peer.shown import shown
+from oneway.sentences import shown
 
 _HEADER = """\
 # This peer. While it runs it follows every change, except to listen and max_message_bytes.

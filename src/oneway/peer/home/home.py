@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from oneway.errors import ConfigError, TaskError
-from oneway.peer.files.atomic import sync_folder, write_atomically
-from oneway.peer.files.toml import read_text
+from oneway.files.atomic import sync_folder, write_atomically
+from oneway.files.toml import read_text
 from oneway.peer.home.config import PeerConfig
 from oneway.peer.home.config_file import read_config, write_config
 from oneway.peer.home.free_address import free_address
 from oneway.peer.home.process_lock import hold, holder, in_turn
 from oneway.peer.identity.keys import KeyPair, generate, load, save
-from oneway.peer.task.task import Task
+from oneway.task.task import Task
 
 
 @dataclass(frozen=True)

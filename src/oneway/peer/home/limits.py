@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from oneway.errors import ConfigError
-from oneway.peer.files.toml import checked_number
+from oneway.files.toml import checked_number
 from oneway.peer.identity.card import check_name
-from oneway.peer.shown import shown
 from oneway.protocol.absorbing import MOST_PUSHES
+from oneway.sentences import shown
 from oneway.transport import faulty
 
 _BYTES_PER_NUMBER = 8

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from oneway.errors import ConfigError
-from oneway.peer.shown import shown
+from oneway.sentences import shown
 from oneway.transport.address import host_kind
 
 _EXAMPLE = "for example 192.168.1.20:7701, [2001:db8::7]:7701 or peer.example.org:7701"

@@ -14,7 +14,7 @@ from oneway.peer.identity.address import (
     parse_address,
 )
 from oneway.peer.identity.keys import SIZE, TEXT_LENGTH, key_text, parse_key
-from oneway.peer.shown import shown
+from oneway.sentences import shown
 from oneway.transport.address import is_wildcard
 
 EXAMPLE = "oneway:zvajrjq4wqzsoqyilhjwabcefqrudj6jbiued7jpr37bxnomynkq@192.168.1.20:7701?name=alice"

@@ -13,7 +13,7 @@ import zmq
 from zmq.utils import z85
 
 from oneway.errors import CardError, KeyFileError
-from oneway.peer.shown import shown
+from oneway.sentences import shown
 
 SIZE = 32
 """Bytes of a key."""

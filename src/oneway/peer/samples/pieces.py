@@ -17,8 +17,8 @@ from typing import TypeAlias
 from zlib import crc32
 
 from oneway.errors import DataError, MissingDataError
-from oneway.peer.samples.format import MAX_RECORD_BYTES, Head, read_head
 from oneway.peer.samples.row import START, Position
+from oneway.tables.format import MAX_RECORD_BYTES, Head, read_head
 
 STANDARD_INPUT = "-"
 CHUNK_BYTES = 2**17

@@ -11,7 +11,8 @@ from io import BytesIO
 from zlib import crc32
 
 from oneway.errors import DataError
-from oneway.peer.samples.format import (
+from oneway.peer.samples.row import CHECKED_BYTES, START, BadRow, Position, Row
+from oneway.tables.format import (
     MAX_RECORD_BYTES,
     MAX_RECORD_LINES,
     Csv,
@@ -20,7 +21,6 @@ from oneway.peer.samples.format import (
     is_blank,
     read_head,
 )
-from oneway.peer.samples.row import CHECKED_BYTES, START, BadRow, Position, Row
 
 
 class RowReader:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from oneway.peer.samples.format import Values
+from oneway.tables.format import Values
 
 CHECKED_BYTES = 4096
 """How much of the last row a position remembers."""

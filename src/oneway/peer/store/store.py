@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from oneway.errors import StoreError
-from oneway.peer.files.atomic import sync_folder
+from oneway.files.atomic import sync_folder
 from oneway.peer.identity.keys import key_text
 from oneway.peer.store import rows
 from oneway.peer.store.file import (

@@ -1,0 +1,71 @@
+"""SUSY: does a collision produce supersymmetric particles? 5,000,000 simulated collisions.
+
+Whiteson, UCI SUSY, CC BY 4.0. The first eight features are measured, the others computed from
+them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from oneway.datasets.base import require_any
+from oneway.tables.cache import read_table
+from oneway.tables.csv_source import csv_source
+from oneway.tables.libsvm_source import libsvm_source
+from oneway.tables.source import Source
+from oneway.tables.table import Table
+
+LABEL = "signal"
+FEATURES = (
+    "lepton 1 pT",
+    "lepton 1 eta",
+    "lepton 1 phi",
+    "lepton 2 pT",
+    "lepton 2 eta",
+    "lepton 2 phi",
+    "missing energy magnitude",
+    "missing energy phi",
+    "MET_rel",
+    "axial MET",
+    "M_R",
+    "M_TR_2",
+    "R",
+    "MT2",
+    "S_R",
+    "M_Delta_R",
+    "dPhi_r_b",
+    "cos(theta_r1)",
+)
+SAMPLE = "SUSY-10k.csv.gz"
+
+
+def load_susy(folder: Path | None = None, *, standardise: bool = True) -> Table:
+    """Load SUSY from UCI's CSV or the LIBSVM format, whichever is there.
+
+    Looked for in this order: SUSY.csv.gz, SUSY.csv, SUSY, SUSY.xz, SUSY.bz2 (the last three in
+    LIBSVM format), and the sample of 10,000 rows, SUSY-10k.csv.gz; the table's name says if it is
+    the sample.
+
+    Args:
+        folder: The data folder; `data_folder()` if not given.
+        standardise: Whether each feature is brought to zero mean and unit variance.
+
+    Raises:
+        MissingDataError: If no file is there; says where to put it and how to download it.
+        DataError: If the file is cut off or damaged.
+    """
+    path = require_any("susy", folder)
+
+    def make_source() -> Source:
+        if ".csv" in path.suffixes:
+            return csv_source(path, label=LABEL, names=(LABEL, *FEATURES))
+        return libsvm_source(path, names=FEATURES)
+
+    return read_table(
+        path,
+        make_source,
+        name="susy (10,000-row sample)" if path.name == SAMPLE else "susy",
+        task="binary",
+        standardise=standardise,
+        options={"kind": "susy", "sample": path.name == SAMPLE},
+    )

@@ -1,0 +1,71 @@
+"""What the runs of a reproduction say, asked by world, method and learning rate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from oneway.paper.panel import Scale, reference_world
+from oneway.paper.runner import Cell, Need
+from oneway.paper.world import World
+from oneway.records import Matrix, Vector
+
+STOCHASTIC = (1.0, 0.5)
+"""The stochastic parts the paper runs."""
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """All cells of a reproduction."""
+
+    cells: Mapping[Need, Cell]
+    rates: tuple[float, ...]
+    seeds: Sequence[int]
+    scale: Scale
+
+    def has(self, world: World, method: str) -> bool:
+        """Whether a method was run in a world."""
+        return Need(world, method, self.seeds[0]) in self.cells
+
+    def losses(self, world: World, method: str, rate: float) -> Vector:
+        """Average loss per seed."""
+        return np.array([cell.losses[cell.at(rate)] for cell in self.cells_of(world, method)])
+
+    def by_rate(self, world: World, method: str) -> Vector:
+        """Average loss per learning rate, mean over seeds."""
+        mean: Vector = np.mean([cell.losses for cell in self.cells_of(world, method)], axis=0)
+        return mean
+
+    def curves(self, world: World, method: str, rate: float) -> tuple[Vector, Matrix]:
+        """Rounds, and `curves[seed, point]`, the running average loss."""
+        cells = self.cells_of(world, method)
+        return cells[0].rounds.astype(float), np.array([c.curves[c.at(rate)] for c in cells])
+
+    def last_disagreement(self, world: World, method: str, rate: float) -> Vector:
+        """Disagreement after the last round, per seed."""
+        return np.array(
+            [cell.last_disagreement[cell.at(rate)] for cell in self.cells_of(world, method)]
+        )
+
+    def best_rate(self, world: World, method: str) -> float:
+        """The rate with the smallest mean loss in this very world."""
+        return self.rates[int(np.argmin(self.by_rate(world, method)))]
+
+    @cache  # noqa: B019 - lives as long as one reproduction
+    def tuned_rate(self, data: str, method: str) -> float:
+        """The rate with the smallest mean loss in the paper's main worlds of a data set."""
+        worlds = [reference_world(data, part, self.scale) for part in STOCHASTIC]
+        means = [self.by_rate(world, method) for world in worlds if self.has(world, method)]
+        return self.rates[int(np.argmin(np.mean(means, axis=0)))]
+
+    def at_edge(self, rate: float) -> bool:
+        """Whether a rate is the smallest or largest of the grid: a better one may lie beyond."""
+        return rate in (min(self.rates), max(self.rates))
+
+    def cells_of(self, world: World, method: str) -> list[Cell]:
+        """One cell per seed that was run."""
+        needs = [Need(world, method, seed) for seed in self.seeds]
+        return [self.cells[need] for need in needs if need in self.cells]

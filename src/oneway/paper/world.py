@@ -1,0 +1,90 @@
+"""Data, dealing and graph of an experiment: everything but the method and the seed."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from typing import Any, Literal
+
+import numpy as np
+
+from oneway.datasets import load
+from oneway.datasets.base import require_any
+from oneway.records import checksum
+from oneway.streams import Stream
+from oneway.tables import Table
+from oneway.topology import TrustGraph
+
+
+@dataclass(frozen=True)
+class World:
+    """What a method is put into.
+
+    Attributes:
+        data: A data set's name.
+        num_nodes: Nodes of the network.
+        stochastic: Fraction of the rows dealt at random; the rest is dealt by cluster.
+        max_receivers: Bound of the paper's random graph; None if the graph is `network`.
+        rounds: Rounds to run; None for as many as the data gives.
+        shuffled: Whether a node's cluster is spread over its stream, or comes first.
+        overflow: Where rows of a cluster go that exceed a node's quota; see `Table.deal`.
+        network: A real trust network's name; its largest strong component with equal shares.
+    """
+
+    data: str
+    num_nodes: int
+    stochastic: float = 1.0
+    max_receivers: int | None = None
+    rounds: int | None = None
+    shuffled: bool = True
+    overflow: Literal["pool", "next"] = "pool"
+    network: str | None = None
+
+    def stream(self, seed: int) -> Stream:
+        """The samples. A table that is too small for the rounds is resampled."""
+        table = data_table(self.data)
+        wanted = None if self.rounds is None else self.rounds * self.num_nodes
+        resample = wanted if wanted is not None and wanted > len(table) else None
+        stream = table.deal(
+            self.num_nodes,
+            adversarial=1.0 - self.stochastic,
+            seed=seed,
+            resample=resample,
+            shuffle=self.shuffled,
+            overflow=self.overflow,
+        )
+        return stream if self.rounds is None else stream.head(self.rounds)
+
+    def graph(self, seed: int) -> TrustGraph:
+        """Who sends to whom."""
+        if self.network is not None:
+            return trust_network(self.network)
+        assert self.max_receivers is not None
+        return TrustGraph.random(self.num_nodes, self.max_receivers, seed)
+
+    def describe(self) -> dict[str, Any]:
+        """What determines the numbers, in terms JSON can hold, the data's checksum included."""
+        contents = {"table": _table_checksum(self.data)}
+        if self.network is not None:
+            graph = trust_network(self.network)
+            contents["edges"] = checksum(graph.indptr, graph.receivers)
+        return asdict(self) | contents
+
+
+@lru_cache(maxsize=4)
+def data_table(name: str) -> Table:
+    """A data set, loaded once a process."""
+    return load(name)
+
+
+@lru_cache(maxsize=4)
+def _table_checksum(name: str) -> str:
+    table = data_table(name)
+    return checksum(table.features, table.labels)
+
+
+@lru_cache(maxsize=4)
+def trust_network(name: str) -> TrustGraph:
+    """The largest strong component of a real trust network, every share equal."""
+    component = TrustGraph.read(require_any(name)).largest_strong_component()
+    return TrustGraph.from_edges(np.stack(component.edges(), axis=1), component.num_nodes)

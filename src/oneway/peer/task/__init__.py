@@ -1,1 +1,0 @@
-"""What everybody learns together: the shared task.toml, and a peer's samples in its terms."""

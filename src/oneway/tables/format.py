@@ -1,0 +1,221 @@
+"""CSV and JSON lines: which of the two a source holds, and how one record becomes values.
+
+The first line that is not blank decides: if it starts with `{`, every line is a JSON object;
+otherwise it is the header of a CSV file, separated by commas, semicolons or tabs.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+from zlib import crc32
+
+import msgspec
+
+from oneway.errors import DataError
+from oneway.sentences import listed, nearest
+
+Values: TypeAlias = Mapping[str, object]
+"""What a record says: column -> text (CSV) or JSON value."""
+
+MAX_RECORD_BYTES = 2**20
+MAX_RECORD_LINES = 100
+"""A quote that is never closed must not swallow the rows after it for ever."""
+
+SEPARATORS = (",", ";", "\t")
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True)
+class Csv:
+    """Rows of text below a header.
+
+    Attributes:
+        columns: The names in the header, without the spaces around them.
+        separator: What stands between two cells.
+    """
+
+    columns: tuple[str, ...]
+    separator: str
+
+    def parse(self, record: bytes) -> Values | None:
+        """Return the values of a row, or None if a cell in quotes goes on in the next line.
+
+        Raises:
+            DataError: The row cannot be parsed.
+        """
+        try:
+            text, damaged = record.decode(), False
+        except UnicodeDecodeError:
+            # It still has the quotes that say where the record ends.
+            text, damaged = record.decode(errors="surrogateescape"), True
+        cells, closed = _split(text, self.separator)
+        if not closed:
+            return None
+        if damaged:
+            raise DataError("it holds bytes that are not UTF-8 text")
+        if len(cells) == len(self.columns) + 1 and _has_row_name(text, cells):
+            cells = cells[1:]
+        if len(cells) != len(self.columns):
+            raise DataError(
+                f"it has {_count(len(cells), 'cell')}, but the header has "
+                f"{_count(len(self.columns), 'column')}"
+            )
+        return dict(zip(self.columns, cells, strict=True))
+
+
+@dataclass(frozen=True)
+class JsonLines:
+    """One JSON object a line."""
+
+    def parse(self, record: bytes) -> Values:
+        """Return the members of an object.
+
+        Raises:
+            DataError: The line is not a JSON object.
+        """
+        try:
+            value = msgspec.json.decode(record)
+        except UnicodeDecodeError:
+            raise DataError("it holds bytes that are not UTF-8 text") from None
+        except msgspec.DecodeError as error:
+            raise DataError(f"it is not a JSON object ({error})") from None
+        except RecursionError:
+            raise DataError("it is nested too deeply") from None
+        if not isinstance(value, dict):
+            raise DataError('it is JSON, but not an object such as {"height": 1.5}')
+        return value
+
+
+@dataclass(frozen=True)
+class Head:
+    """How to read a source, as its first lines say.
+
+    Attributes:
+        format: What the records are.
+        num_bytes: Where the first row starts.
+        num_lines: How many lines are above the first row.
+        checksum: Of the header; 0 if there is none.
+    """
+
+    format: Csv | JsonLines
+    num_bytes: int
+    num_lines: int
+    checksum: int
+
+
+def read_head(lines: Sequence[bytes], name: str) -> Head | None:
+    """Return what the first lines of a source say, or None if that takes more lines.
+
+    Raises:
+        DataError: The source called `name` starts with something that is not a header.
+    """
+    num_bytes = 0
+    header = b""
+    for num_above, line in enumerate(lines):
+        if num_above == 0 and line.startswith(BYTE_ORDER_MARK):
+            num_bytes = len(BYTE_ORDER_MARK)
+            line = line[num_bytes:]
+        if not header and line.lstrip().startswith(b"{"):
+            return Head(JsonLines(), num_bytes, num_above, checksum=0)
+        num_bytes += len(line)
+        if num_above == MAX_RECORD_LINES or num_bytes > MAX_RECORD_BYTES:
+            raise DataError(
+                f"{name} has no header in its first {MAX_RECORD_LINES} lines and "
+                f"{MAX_RECORD_BYTES:,} bytes; start it with the names of its columns, and close "
+                "every quote"
+            )
+        if header or not is_blank(line):
+            header += line
+            layout = _read_header(header, name)
+            if layout is not None:
+                return Head(layout, num_bytes, num_above + 1, crc32(header))
+    return None
+
+
+def check_columns(
+    columns: Sequence[str], task_columns: Iterable[str], name: str = "the data"
+) -> None:
+    """Check that a header has every column that a task needs.
+
+    Raises:
+        DataError: It lacks one; names the nearest that exists.
+    """
+    for column in task_columns:
+        if column not in columns:
+            raise DataError(
+                f"the task needs the column {column!r}, which is not in the header of "
+                f"{name}{nearest(column, columns) or ';'} its columns are {listed(columns)}; "
+                "rename one there or in the task"
+            )
+
+
+def is_blank(line: bytes) -> bool:
+    """Whether a line says nothing; a tab may be an empty cell, so that it is not nothing."""
+    return not line.strip(b" \r\n")
+
+
+def _read_header(header: bytes, name: str) -> Csv | None:
+    try:
+        text = header.decode()
+    except UnicodeDecodeError:
+        raise DataError(
+            f"the first line of {name} is not UTF-8 text; if it is compressed or in another "
+            "encoding, convert it"
+        ) from None
+    if text.rstrip() == "[" or text.startswith("[{"):
+        raise DataError(
+            f"{name} is one JSON array; write its objects on one line each, without the brackets"
+        )
+    separator, cells, closed = _split_header(text, name)
+    return Csv(_column_names(cells, name), separator) if closed else None
+
+
+def _split_header(text: str, name: str) -> tuple[str, list[str], bool]:
+    """The separator that gives the most cells, those cells, and whether all quotes are closed."""
+    splits = []
+    for separator in SEPARATORS:
+        try:
+            splits.append((separator, *_split(text, separator)))
+        except DataError as error:
+            problem = error
+    if not splits:
+        raise DataError(f"the header of {name} cannot be read: {problem}; repair it")
+    return max(splits, key=lambda split: len(split[1]))
+
+
+def _column_names(cells: Sequence[str], name: str) -> tuple[str, ...]:
+    stripped = [cell.strip() for cell in cells]
+    if not any(stripped):
+        raise DataError(f"the header of {name} names no column; write the names in its first line")
+    # The index that some programs write first has no name.
+    names = tuple(cell or f"column {index + 1}" for index, cell in enumerate(stripped))
+    for column in names:
+        if names.count(column) > 1:
+            raise DataError(f"{name} has two columns named {column!r}; rename one of them")
+    return names
+
+
+def _split(text: str, separator: str) -> tuple[list[str], bool]:
+    """The cells of a record, and whether the last one is not in quotes that are still open."""
+    # Only with a quote open does the csv module ask for a second line.
+    reader = csv.reader((text, ""), delimiter=separator)
+    try:
+        cells = next(reader)
+    except csv.Error as error:
+        if "limit" in str(error):
+            limit = csv.field_size_limit()
+            raise DataError(f"a cell in it is longer than {limit:,} characters") from None
+        raise DataError("it has a carriage return outside quotes that ends no line") from None
+    return cells, reader.line_num == 1
+
+
+def _has_row_name(text: str, cells: Sequence[str]) -> bool:
+    """Whether a row begins with a number in quotes: R's row name, which has no header."""
+    return text.startswith('"') and cells[0].isdecimal()
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"

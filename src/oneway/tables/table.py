@@ -1,0 +1,309 @@
+"""A table of samples, and the ways to deal it to nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from oneway.errors import DataError
+from oneway.records import Floats, Ints, Origin, Vector
+from oneway.sentences import listed, nearest
+from oneway.streams.arguments import as_floats, whole_number
+from oneway.streams.deal import Overflow, deal_in_order, deal_rows
+from oneway.streams.stream import Stream, index_type
+from oneway.tables.column import Column
+from oneway.tables.labels import LabelValue, Task, check_task, encode_labels
+from oneway.tables.scaling import Scaling, check_finite, to_float32
+from oneway.tables.scaling import standardise as standardise_features
+from oneway.tables.whole_numbers import WholeNumbers, recover
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Table:
+    """Samples with their labels, one row each.
+
+    Attributes:
+        features: `features[row, feature]`, float32, C-contiguous; may be mapped from a file and
+            is then read-only.
+        labels: `labels[row]`, float32: -1/+1, class codes 0 to K-1, or numbers.
+        feature_names: One per feature.
+        name: What to call the table.
+        columns: What is known about the rows and is not a feature, for `deal_by`; and features of
+            whole numbers so far apart that float32 cannot hold them, such as large ids.
+        means: Per feature, what was subtracted (0 if not standardised).
+        scales: Per feature, what it was divided by (1 if not standardised or constant).
+        label_values: What -1 and +1, or the class codes, stand for; empty for numbers.
+        origin: How the table was made, in terms JSON can hold.
+        recoverable: The features of whole numbers that `deal_by` can have back from float32.
+    """
+
+    features: NDArray[np.float32]
+    labels: NDArray[np.float32]
+    feature_names: tuple[str, ...]
+    name: str
+    columns: Mapping[str, Column]
+    means: Vector
+    scales: Vector
+    label_values: tuple[LabelValue, ...]
+    origin: Origin = field(default_factory=dict)
+    recoverable: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<Table: {self.name}, {len(self):,} rows of {self.num_features} features>"
+
+    @classmethod
+    def from_arrays(
+        cls,
+        features: ArrayLike,
+        labels: ArrayLike,
+        *,
+        feature_names: Sequence[str] | None = None,
+        name: str = "arrays",
+        columns: Mapping[str, Column | ArrayLike] | None = None,
+        task: Task = "binary",
+        label_name: str = "label",
+        standardise: bool = True,
+        origin: Origin | None = None,
+    ) -> Table:
+        """Make a table from arrays in memory.
+
+        Args:
+            features: `features[row, feature]`, finite. Contiguous float32 that is not to be
+                standardised is not copied: do not change it afterwards.
+            labels: `labels[row]`; numbers, or strings for "binary" and "classes".
+            feature_names: One per feature; "feature 1" and so on if not given.
+            name: What to call the table.
+            columns: Further columns, for `deal_by`; None and nan are empty cells.
+            task: "binary" for two values (the smaller becomes -1), "classes" for several,
+                "number" for regression.
+            label_name: What to call the labels in errors.
+            standardise: Whether each feature is brought to zero mean and unit variance.
+            origin: How the arrays were made.
+
+        Raises:
+            DataError: If the shapes do not fit together, a number is not finite or a label is
+                missing (names the row, counted from 0, and the column), the labels do not suit
+                the task, or an array has masked entries.
+
+        >>> table = Table.from_arrays([[1.0], [3.0]], [0, 1])
+        >>> table.features.tolist(), table.labels.tolist(), table.label_values
+        ([[-1.0], [1.0]], [-1.0, 1.0], (0, 1))
+        """
+        check_task(task)
+        matrix = as_floats(features, "features")
+        encoded, meaning = encode_labels(labels, task, label_name)
+        _check_shapes(matrix, encoded)
+        names = tuple(feature_names or (f"feature {i + 1}" for i in range(matrix.shape[1])))
+        further = {
+            column: values if isinstance(values, Column) else Column.of(values)
+            for column, values in (columns or {}).items()
+        }
+        _check_names(matrix, names, further)
+        check_finite(matrix, names)
+        whole = WholeNumbers(names, standardise=standardise)
+        whole.add(matrix)
+        if standardise:
+            stored, scaling = standardise_features(matrix, names)
+        else:
+            scaling = Scaling.identity(len(names))
+            kept = matrix.dtype == np.float32
+            stored = np.ascontiguousarray(matrix if kept else to_float32(matrix, names))
+        return cls(
+            features=stored,
+            labels=encoded,
+            feature_names=names,
+            name=name,
+            columns={**whole.coded, **further},
+            means=scaling.means,
+            scales=scaling.scales,
+            label_values=meaning,
+            recoverable=whole.recoverable,
+            origin={
+                **(origin or {"kind": "arrays"}),
+                "rows": len(encoded),
+                "features": len(names),
+                "task": task,
+                "standardised": standardise,
+            },
+        )
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def num_features(self) -> int:
+        """How many features a sample has."""
+        return int(self.features.shape[1])
+
+    def deal(
+        self,
+        num_nodes: int,
+        adversarial: float = 0.0,
+        seed: int = 0,
+        resample: int | None = None,
+        shuffle: bool = True,
+        overflow: Overflow = "pool",
+    ) -> Stream:
+        """Deal the rows to nodes as in the paper's experiments, at random and by cluster.
+
+        Exactly this is done, with one random generator made from `seed`:
+
+        1.  The rows are shuffled; with `resample`, so many rows are drawn with replacement
+            instead. Every node gets `num_rounds = samples // num_nodes` of them, and the
+            remainder, random rows, is left out.
+        2.  The stochastic part, a share `1 - adversarial` of what is left, is dealt at random.
+            The adversarial part, the rest, is clustered by k-means on the features (as the table
+            holds them: standardised unless it was asked not to be) into `num_nodes` clusters,
+            cluster i for node i. Repetitions of a row, from `resample`, are in one cluster.
+            For more than 50,000 distinct rows it is mini-batch k-means, fitted to at most
+            250,000 rows drawn at random; then every row goes to the nearest centre.
+        3.  Each node has a quota for its cluster: an equal part of the adversarial part (which
+            nodes get the odd row more is random). What exceeds the quota, random rows of the
+            cluster, goes back to the random pool.
+        4.  The pool, shuffled, fills every node up to `num_rounds` rows: the nodes with too small
+            a cluster get more of it.
+        5.  The rows of each node are shuffled; without `shuffle`, every node sees the rows of its
+            cluster first (in random order), then the others.
+
+        So without `resample` no row is dealt twice, and the share that really is adversarial, in
+        `stream.adversarial_share`, is `adversarial` or less: less the more the clusters differ in
+        size. The result is a function of the arguments, bit for bit.
+
+        Args:
+            num_nodes: How many nodes.
+            adversarial: The share to deal by cluster, 0 to 1.
+            seed: What the shuffles and k-means start from.
+            resample: How many rows to draw with replacement, so that a long run is possible on a
+                small table.
+            shuffle: Whether the cluster's rows are spread over the node's stream.
+            overflow: Where rows beyond a node's quota go: "pool", as above, or "next", to the next
+                node: the clusters, one after the other, are cut into equal parts, so that all of
+                the adversarial part stays so, but a large cluster goes to several nodes.
+
+        Raises:
+            DataError: If an argument is out of range, there are more nodes than samples, or more
+                nodes than distinct samples to cluster.
+            MissingExtraError: If `adversarial` is not 0 and scikit-learn is not installed.
+        """
+        num_nodes = whole_number("num_nodes", num_nodes)
+        seed = whole_number("seed", seed)
+        resample = None if resample is None else whole_number("resample", resample)
+        rows, share = deal_rows(
+            self.features, num_nodes, adversarial, seed, resample, shuffle, overflow
+        )
+        return Stream(
+            features=self.features,
+            labels=self.labels,
+            rows=rows,
+            origin={
+                "table": dict(self.origin),
+                "deal": "stochastic and adversarial",
+                "nodes": num_nodes,
+                "rounds": len(rows),
+                "adversarial": float(adversarial),
+                "adversarial_share": share,
+                "seed": seed,
+                "resample": resample,
+                "shuffle": shuffle,
+                "overflow": overflow,
+            },
+            adversarial_share=share,
+            _known_finite=True,
+        )
+
+    def deal_by(self, column: str, min_samples: int = 1) -> Stream:
+        """Deal every row to its natural owner, in the order of the table.
+
+        The rows are walked in table order: a row goes into the current round, unless its owner
+        already has a sample there, in which case the next round begins. So the order of time is
+        kept exactly, and the stream is ragged: a node without a sample in a round only mixes.
+
+        Args:
+            column: The column that names the owner, one of `columns`, or a feature of whole
+                numbers. Rows with an empty cell belong to nobody and are left out.
+            min_samples: Owners with fewer rows are left out, with their rows.
+
+        Returns:
+            A stream whose nodes are the owners, in the order of their names.
+
+        Raises:
+            DataError: If there is no such column, it is a feature whose values float32 does not
+                keep apart, or no owner has so many samples.
+        """
+        owners = self._owners(column)
+        min_samples = whole_number("min_samples", min_samples)
+        if min_samples < 1:
+            raise DataError(f"min_samples is {min_samples}; it must be at least 1")
+        counts = np.bincount(owners.codes[owners.codes >= 0], minlength=len(owners.names))
+        kept = np.flatnonzero(counts >= min_samples)
+        if not kept.size:
+            most = counts.max() if counts.size else 0
+            raise DataError(
+                f"no value of column {column!r} has {min_samples} samples or more; the most is "
+                f"{most}; choose a smaller min_samples"
+            )
+        # The last entry, which code -1 picks, is for the rows without an owner.
+        node_of_code = np.full(len(owners.names) + 1, -1, dtype=np.int32)
+        node_of_code[kept] = np.arange(len(kept), dtype=np.int32)
+        nodes = node_of_code[owners.codes]
+        rows: Ints = np.flatnonzero(nodes >= 0).astype(index_type(len(self)))
+        return Stream(
+            features=self.features,
+            labels=self.labels,
+            rows=deal_in_order(nodes[rows], rows, len(kept)),
+            node_names=tuple(owners.names[code] for code in kept),
+            origin={
+                "table": dict(self.origin),
+                "deal": "by owner",
+                "column": column,
+                "min_samples": min_samples,
+                "nodes": len(kept),
+                "rows_left_out": len(self) - len(rows),
+            },
+            _known_finite=True,
+        )
+
+    def _owners(self, column: str) -> Column:
+        if column in self.columns:
+            return self.columns[column]
+        if column not in self.feature_names:
+            known = list(dict.fromkeys([*self.columns, *self.feature_names]))
+            raise DataError(
+                f"{self.name} has no column {column!r}{nearest(column, known) or ';'} "
+                f"it has: {listed(known)}"
+            )
+        if column not in self.recoverable:
+            raise DataError(
+                f"column {column!r} of {self.name} cannot name owners: it is a feature, rounded to "
+                "float32, and its values are not whole numbers or too many or too far apart to be "
+                "had back; keep it as it is, by leaving it out of features=[...] in load or giving "
+                "it in columns={...} to from_arrays"
+            )
+        feature = self.feature_names.index(column)
+        return recover(self.features[:, feature], self.means[feature], self.scales[feature])
+
+
+def _check_shapes(features: Floats, labels: NDArray[np.float32]) -> None:
+    if features.ndim != 2 or features.size == 0 or labels.shape != features.shape[:1]:
+        raise DataError(
+            f"features have the shape {features.shape} and labels {labels.shape}; a table needs "
+            "features[row, feature] and labels[row], none of them empty"
+        )
+
+
+def _check_names(
+    features: Floats, feature_names: tuple[str, ...], columns: Mapping[str, Column]
+) -> None:
+    num_rows, num_features = features.shape
+    if len(feature_names) != num_features:
+        raise DataError(
+            f"{len(feature_names)} feature names for {num_features} features; give one per feature"
+        )
+    for column, values in columns.items():
+        if len(values) != num_rows:
+            raise DataError(
+                f"column {column!r} has {len(values)} entries for {num_rows} rows; give one per row"
+            )

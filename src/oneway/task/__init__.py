@@ -1,0 +1,1 @@
+"""What is learned and how: the specification that simulator, lab and peer share, and its TOML."""

@@ -1,0 +1,202 @@
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import socket
+import tarfile
+import threading
+import zipfile
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from oneway.errors import DataError
+from oneway.streams import DataFile, DataSet, fetch
+
+GRAPH = gzip.compress(b"# from to\n0\t1\n1\t0\n")
+MEMBERS = {"datatest.txt": b"one", "datatraining.txt": b"two", "datatest2.txt": b"three"}
+
+
+class Mirror(ThreadingHTTPServer):
+    """Serves bytes by path from this machine; "/short" promises more than it sends."""
+
+    daemon_threads = True
+
+    def __init__(self, pages: dict[str, bytes]) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.pages = pages
+        self.requests: list[str] = []
+
+    def url(self, path: str) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}{path}"
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Mirror
+
+    def do_GET(self) -> None:
+        self.server.requests.append(self.path)
+        page = self.server.pages.get(self.path)
+        if page is None:
+            self.send_error(404)
+            return
+        self.send_response(200)
+        promised = len(page) + (1000 if self.path == "/short" else 0)
+        if self.path != "/unsized":
+            self.send_header("Content-Length", str(promised))
+        self.end_headers()
+        self.wfile.write(page)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def zipped(members: dict[str, bytes]) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return buffer.getvalue()
+
+
+def tarred(name: str, content: bytes) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:bz2") as archive:
+        member = tarfile.TarInfo(name)
+        member.size = len(content)
+        archive.addfile(member, io.BytesIO(content))
+    return buffer.getvalue()
+
+
+@pytest.fixture
+def mirror() -> Iterator[Mirror]:
+    pages = {
+        "/epinions": GRAPH,
+        "/unsized": GRAPH,
+        "/short": GRAPH,
+        "/advogato": tarred("advogato/out.advogato", b"% sym\n1 2 0.8\n"),
+        "/susy.zip": zipped({"SUSY.csv.gz": gzip.compress(b"1,2\n")}),
+        "/occupancy.zip": zipped(MEMBERS),
+        "/incomplete.zip": zipped({"datatest.txt": b"one"}),
+        "/damaged.zip": zipped(MEMBERS).replace(b"datatest2.txt", b"datatest9.txt", 1),
+        "/page": b"<html>sorry</html>",
+    }
+    server = Mirror(pages)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture
+def checked_set(monkeypatch: pytest.MonkeyPatch) -> DataSet:
+    """The occupancy data set with the checksums of small files."""
+    files = tuple(
+        DataFile(f"occupancy/{name}", name, hashlib.sha256(content).hexdigest())
+        for name, content in MEMBERS.items()
+    )
+    data_set = DataSet("occupancy", "table", "small", 3, "CC0", "http://127.0.0.1:9/", files)
+    monkeypatch.setattr("oneway.datasets.download.known", lambda _: data_set)
+    return data_set
+
+
+def everything_in(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+@pytest.mark.parametrize("page", ["/epinions", "/unsized"])
+def test_a_bare_file_is_downloaded(mirror: Mirror, tmp_path: Path, page: str) -> None:
+    seen: list[tuple[int, int | None]] = []
+    files = fetch(
+        "epinions", tmp_path, mirror.url(page), lambda done, total: seen.append((done, total))
+    )
+    assert files == (tmp_path / "trust" / "soc-Epinions1.txt.gz",)
+    assert files[0].read_bytes() == GRAPH
+    assert seen[-1] == (len(GRAPH), None if page == "/unsized" else len(GRAPH))
+    assert everything_in(tmp_path) == ["trust/soc-Epinions1.txt.gz"]
+
+
+def test_a_file_is_taken_out_of_a_tar_archive(mirror: Mirror, tmp_path: Path) -> None:
+    (file,) = fetch("advogato", tmp_path, mirror.url("/advogato"))
+    assert file.read_bytes() == b"% sym\n1 2 0.8\n"
+    assert everything_in(tmp_path) == ["trust/out.advogato"]
+
+
+def test_a_file_is_taken_out_of_a_zip_archive(mirror: Mirror, tmp_path: Path) -> None:
+    (file,) = fetch("susy", tmp_path, mirror.url("/susy.zip"))
+    assert gzip.decompress(file.read_bytes()) == b"1,2\n"
+
+
+@pytest.mark.usefixtures("checked_set")
+def test_files_with_the_right_checksum_are_kept_and_not_fetched_again(
+    mirror: Mirror, tmp_path: Path
+) -> None:
+    files = fetch("occupancy", tmp_path, mirror.url("/occupancy.zip"))
+    assert {path.name: path.read_bytes() for path in files} == MEMBERS
+    assert fetch("occupancy", tmp_path, mirror.url("/occupancy.zip")) == files
+    assert mirror.requests == ["/occupancy.zip"]
+    files[0].write_bytes(b"spoilt")
+    fetch("occupancy", tmp_path, mirror.url("/occupancy.zip"))
+    assert files[0].read_bytes() == b"one"
+
+
+def test_a_download_is_found_in_the_data_folder(
+    mirror: Mirror, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ONEWAY_DATA", str(tmp_path))
+    (file,) = fetch("epinions", url=mirror.url("/epinions"))
+    assert file.parent.parent == tmp_path
+
+
+@pytest.mark.parametrize(
+    ("name", "page", "message"),
+    [
+        ("epinions", "/missing", "the server answers 404 Not Found"),
+        ("epinions", "/short", f"the server sent {len(GRAPH)} of 1,0.. bytes"),
+        ("occupancy", "/occupancy.zip", "datatest.txt has the SHA-256 .* instead of 1b92c7"),
+        ("occupancy", "/incomplete.zip", "the archive holds no datatraining.txt"),
+        ("occupancy", "/damaged.zip", "the archive is damaged"),
+        ("occupancy", "/page", "neither a zip nor a tar archive"),
+    ],
+)
+def test_a_download_that_fails_leaves_nothing_and_says_what_to_do(
+    mirror: Mirror, tmp_path: Path, name: str, page: str, message: str
+) -> None:
+    with pytest.raises(DataError, match=message) as caught:
+        fetch(name, tmp_path, mirror.url(page))
+    folder = tmp_path / ("trust" if name == "epinions" else "occupancy")
+    assert str(folder) in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert everything_in(tmp_path) == []
+
+
+def test_a_failed_download_leaves_the_old_file_alone(mirror: Mirror, tmp_path: Path) -> None:
+    (file,) = fetch("epinions", tmp_path, mirror.url("/epinions"))
+    with pytest.raises(DataError):
+        fetch("epinions", tmp_path, mirror.url("/short"))
+    assert file.read_bytes() == GRAPH
+
+
+def test_a_refused_connection_is_named(tmp_path: Path) -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
+    with pytest.raises(DataError, match=r"could not be fetched from http.*refused.*put soc-Epin"):
+        fetch("epinions", tmp_path, f"http://127.0.0.1:{port}/")
+    assert everything_in(tmp_path) == []
+
+
+def test_an_address_that_is_none_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"could not be fetched from nowhere: unknown url type"):
+        fetch("epinions", tmp_path, "nowhere")
+
+
+def test_a_folder_that_cannot_be_written_is_named(mirror: Mirror, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataError, match=r"file.data cannot be written"):
+        fetch("epinions", tmp_path / "file" / "data", mirror.url("/epinions"))
