@@ -4,9 +4,29 @@ A message names the culprit, the value, the rule and the remedy in one sentence;
 prints it and exits with code 2.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class OnewayError(Exception):
-    """Base class of everything raised on purpose."""
+    """Base class of everything raised on purpose.
+
+    A remedy that is one call in Python and another flag at the command line is given apart, once
+    for each reader; all others stand in the message.
+
+    Attributes:
+        for_shell: The sentence for somebody at the command line; `str` is the one for Python.
+
+    >>> error = OnewayError("it is not connected", remedy="call mend()", flag_remedy="add --mend")
+    >>> str(error), error.for_shell
+    ('it is not connected; call mend()', 'it is not connected; add --mend')
+    """
+
+    def __init__(self, message: str, *, remedy: str = "", flag_remedy: str = "") -> None:
+        super().__init__(f"{message}; {remedy}" if remedy else message)
+        self.for_shell = f"{message}; {flag_remedy}" if flag_remedy else str(self)
 
 
 class GraphError(OnewayError):
@@ -81,5 +101,30 @@ class StoreError(OnewayError):
         self.reason = reason or message
 
 
+class LabOverError(OnewayError):
+    """A command came to a lab that takes none any more."""
+
+
 class MissingExtraError(OnewayError):
     """A feature needs packages that are not installed."""
+
+
+@contextmanager
+def needs_extra(what: str, extra: str) -> Iterator[None]:
+    """Import optional packages in the block.
+
+    Args:
+        what: What needs them, for the message.
+        extra: The extra that brings them.
+
+    Raises:
+        MissingExtraError: If one of them is not installed.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "oneway").startswith("oneway"):
+            raise
+        raise MissingExtraError(
+            f"{what} needs {error.name}, which is not installed; run: pip install 'oneway[{extra}]'"
+        ) from None

@@ -13,11 +13,13 @@ registry is first read.
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
 from importlib import import_module
 from importlib.metadata import entry_points
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from oneway.errors import ConfigError
 from oneway.sentences import listed, nearest, shown
@@ -28,6 +30,7 @@ GROUP = "oneway.plugins"
 """Entry point group of installed packages that extend oneway."""
 
 T = TypeVar("T")
+E = TypeVar("E")
 _loaded = False
 
 
@@ -43,7 +46,7 @@ class Registry(Generic[T]):
         self.kind = kind
         self._entries: dict[str, T] = {}
 
-    def register(self, entry: T, name: str | None = None) -> T:
+    def register(self, entry: E, name: str | None = None) -> E:
         """Add an entry; usable as a decorator.
 
         Args:
@@ -54,9 +57,10 @@ class Registry(Generic[T]):
             ConfigError: Another entry has that name.
         """
         chosen: Any = name or getattr(entry, "name", None)
+        added = cast("T", entry)
         if not isinstance(chosen, str) or not chosen:
             raise ConfigError(f"a {self.kind} needs a name to be registered; {entry!r} has none")
-        if self._entries.setdefault(chosen, entry) is not entry:
+        if self._entries.setdefault(chosen, added) is not added:
             raise ConfigError(
                 f"there is a {self.kind} {chosen!r} already; register yours under another name"
             )
@@ -118,3 +122,53 @@ def load_plugins() -> None:
                 f"the plugin {module} cannot be imported ({type(error).__name__}: {error}); "
                 f"repair it, or remove it from {PLUGINS} or uninstall its package"
             ) from error
+
+
+def describe(entry: Any) -> dict[str, Any]:
+    """Name and parameters of a registered dataclass value, in terms JSON can hold.
+
+    Parameters that describe themselves are asked; functions become their `repr`; infinity, which
+    JSON lacks, becomes "infinite".
+    """
+    return {"name": entry.name} | {
+        field.name: _plain(getattr(entry, field.name)) for field in fields(entry)
+    }
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "describe"):
+        described = value.describe()
+        return described["name"] if described.keys() == {"name"} else described
+    if isinstance(value, tuple | list):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return "infinite" if value > 0 else repr(value)
+    return value if isinstance(value, str | int | float | bool | None) else repr(value)
+
+
+def build(registry: Registry[Any], name: str, options: Mapping[str, Any], **given: Any) -> Any:
+    """Make an entry from plain options, as a TOML file or flags give them.
+
+    Args:
+        registry: Where the entry, a dataclass, is registered.
+        name: Its name.
+        options: Parameters by name, from a user.
+        given: Parameters by name, from the program.
+
+    Raises:
+        ConfigError: There is no such entry, it has no such parameter, or a value breaks its rule.
+    """
+    entry = registry[name]
+    known = [field.name for field in fields(entry) if field.init and field.name not in given]
+    for option in options:
+        if option not in known:
+            there = nearest(option, known) or (
+                f"; it has {listed(known)}" if known else "; it has none"
+            )
+            raise ConfigError(f"{registry.kind} {name} has no option {shown(option)}{there}")
+    try:
+        return entry(**given, **options)
+    except TypeError as error:
+        raise ConfigError(
+            f"{registry.kind} {name} cannot be made from {shown(str(dict(options)))}: {error}"
+        ) from None

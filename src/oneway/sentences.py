@@ -54,3 +54,15 @@ def listed(names: Iterable[str], limit: int = 30) -> str:
     shown = list(names)
     cut = f", ... ({len(shown):,} in all)" if len(shown) > limit else ""
     return ", ".join(shown[:limit]) + cut
+
+
+def short_age(seconds: float) -> str:
+    """Return an age in its largest unit, rounded down, so short that it fits into a column.
+
+    >>> short_age(-3.0), short_age(7.4), short_age(200.0), short_age(90000.0)
+    ('0 s', '7 s', '3 min', '1 d')
+    """
+    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= size:
+            return f"{seconds // size:.0f} {unit}"
+    return f"{max(0.0, seconds):.0f} s"

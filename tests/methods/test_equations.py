@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 
@@ -12,8 +13,10 @@ from hypothesis import strategies as st
 
 import oneway as ow
 from oneway.errors import ConfigError
-from oneway.methods import BY_NAME
+from oneway.methods import METHODS
+from oneway.methods.step_rules import STEP_RULES, Capped
 from oneway.records import NetworkState
+from oneway.testing.method_checks import check_method, step_network
 
 seeds = st.integers(0, 10_000)
 
@@ -28,8 +31,8 @@ def random_network(seed: int) -> tuple[ow.TrustGraph, NetworkState, np.ndarray]:
     return graph, state, gradients
 
 
-def stepped(algorithm, graph, state, gradients, round_index=0) -> NetworkState:
-    return algorithm.step(state, gradients, algorithm.shares(graph), round_index)
+def stepped(method, graph, state, gradients, round_index=0, curvatures=None) -> NetworkState:
+    return step_network(method, state, gradients, method.shares(graph), round_index, curvatures)
 
 
 def received(shares, sent):
@@ -50,6 +53,26 @@ def test_online_push_sum_descends_then_pushes_shares_of_numerator_and_mass(seed,
         half.append(z[i] - step * gradients[i])
     np.testing.assert_allclose(after.numerators, received(shares, half), rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(after.masses, received(shares, omega), rtol=1e-12)
+
+
+@given(seeds, st.sampled_from(sorted(STEP_RULES)), st.booleans())
+def test_every_step_rule_is_its_formula(seed, rule, with_curvature):
+    graph, state, gradients = random_network(seed)
+    omega = state.masses
+    bends = np.random.default_rng(seed).uniform(0.01, 30.0, len(omega)) if with_curvature else None
+    after = stepped(ow.OnlinePushSum(0.3, step=rule), graph, state, gradients, curvatures=bends)
+    half = []
+    for i in range(graph.num_nodes):
+        safe = 0.3 * min(1.0, omega[i]) if bends is None else min(0.3, 0.5 * omega[i] / bends[i])
+        step = {
+            "paper": 0.3,
+            "capped": 0.3 * min(1.0, omega[i]),
+            "mass": 0.3 * omega[i],
+            "curvature": safe,
+        }[rule]
+        half.append(state.numerators[i] - step * gradients[i])
+    expected = received(graph.mixing().toarray(), half)
+    np.testing.assert_allclose(after.numerators, expected, rtol=1e-12, atol=1e-12)
 
 
 @given(seeds)
@@ -98,28 +121,31 @@ def test_isolated_descends_alone(seed):
     np.testing.assert_array_equal(after.masses, state.masses)
 
 
-@given(seeds, st.sampled_from(sorted(BY_NAME)))
+@given(seeds, st.sampled_from(sorted(METHODS)))
 def test_a_step_changes_nothing_it_was_given(seed, name):
     graph, state, gradients = random_network(seed)
     copies = state.numerators.copy(), state.masses.copy(), gradients.copy()
-    stepped(BY_NAME[name](0.3), graph, state, gradients)
+    stepped(METHODS[name](0.3), graph, state, gradients)
     np.testing.assert_array_equal(state.numerators, copies[0])
     np.testing.assert_array_equal(state.masses, copies[1])
     np.testing.assert_array_equal(gradients, copies[2])
 
 
-@pytest.mark.parametrize("name", BY_NAME)
-def test_everybody_starts_with_nothing_and_mass_one(name):
-    state = BY_NAME[name](0.1).start(4, 3)
-    np.testing.assert_array_equal(state.numerators, np.zeros((4, 3)))
-    np.testing.assert_array_equal(state.masses, np.ones(4))
+@pytest.mark.parametrize("name", METHODS)
+def test_everybody_starts_at_the_given_model_with_mass_one(name):
+    method = METHODS[name](0.1)
+    model = np.random.default_rng(2).standard_normal((4, 3))
+    state = method.start(model)
+    np.testing.assert_array_equal(method.numerators(state), model)
+    np.testing.assert_array_equal(method.estimate(state), model)
+    np.testing.assert_array_equal(method.masses(state), np.ones(4))
 
 
-@pytest.mark.parametrize("name", BY_NAME)
+@pytest.mark.parametrize("name", METHODS)
 def test_a_schedule_says_the_rate_of_each_round(name):
     graph, state, gradients = random_network(3)
-    scheduled = stepped(BY_NAME[name](ow.InverseSqrt(0.6)), graph, state, gradients, round_index=8)
-    fixed = stepped(BY_NAME[name](0.2), graph, state, gradients)
+    scheduled = stepped(METHODS[name](ow.InverseSqrt(0.6)), graph, state, gradients, round_index=8)
+    fixed = stepped(METHODS[name](0.2), graph, state, gradients)
     np.testing.assert_allclose(scheduled.numerators, fixed.numerators, rtol=1e-12)
 
 
@@ -128,45 +154,54 @@ def test_inverse_sqrt_falls_from_its_scale():
     assert rates == pytest.approx([0.6, 0.3, 0.2])
 
 
-@pytest.mark.parametrize("name", BY_NAME)
+@pytest.mark.parametrize("name", METHODS)
 def test_only_methods_that_use_a_graph_have_shares(name):
     graph = ow.TrustGraph.random(5, 2, seed=1)
-    algorithm = BY_NAME[name](0.1)
+    algorithm = METHODS[name](0.1)
     assert (algorithm.shares(graph) is None) == (algorithm.exchange != "graph")
-    assert algorithm.moves_mass == (name == "ops")
+    assert algorithm.has_mass == (name == "ops")
 
 
-@pytest.mark.parametrize("name", BY_NAME)
+@pytest.mark.parametrize("name", METHODS)
 def test_a_description_names_the_method_and_its_parameters_in_json(name):
-    described = BY_NAME[name](0.25).describe()
+    described = METHODS[name](0.25).describe()
     assert described["algorithm"] == name
     assert described["learning_rate"] == 0.25
     assert json.loads(json.dumps(described)) == described
-    scheduled = BY_NAME[name](ow.InverseSqrt(0.5)).describe()
+    scheduled = METHODS[name](ow.InverseSqrt(0.5)).describe()
     assert scheduled["learning_rate"] == "InverseSqrt(scale=0.5)"
 
 
-def test_the_description_of_online_push_sum_says_whether_steps_are_capped():
-    assert ow.OnlinePushSum(0.1).describe()["cap_step"] is False
-    assert ow.OnlinePushSum(0.1, cap_step=True).describe()["cap_step"] is True
-    assert ow.OnlinePushSum(0.1, cap_step=0.5).describe()["cap_step"] == 0.5
-    unlimited = ow.OnlinePushSum(0.1, cap_step=math.inf).describe()
-    assert json.loads(json.dumps(unlimited, allow_nan=False))["cap_step"] == "infinite"
+def test_a_description_says_the_step_rule_and_its_parameters():
+    assert ow.OnlinePushSum(0.1).describe()["step"] == "paper"
+    assert ow.OnlinePushSum(0.1, step="mass").describe()["step"] == "mass"
+    assert ow.OnlinePushSum(0.1, step=Capped(0.5)).describe()["step"] == {
+        "name": "capped",
+        "cap": 0.5,
+    }
+
+
+def test_the_former_cap_step_says_the_same_as_a_step_rule():
+    for former, now in ((True, Capped()), (0.5, Capped(0.5)), (math.inf, STEP_RULES["mass"]())):
+        assert ow.OnlinePushSum(0.1, cap_step=former).rule == now
+    assert ow.OnlinePushSum(0.1, cap_step=False).rule == STEP_RULES["paper"]()
+    with pytest.raises(ConfigError, match="cap_step is True"):
+        ow.OnlinePushSum(0.1, step="mass", cap_step=True)
 
 
 @pytest.mark.parametrize("cap", [-1.0, math.nan])
 def test_a_cap_that_is_negative_or_no_number_is_refused(cap):
-    with pytest.raises(ConfigError, match=f"cap_step is {cap}; it must be"):
+    with pytest.raises(ConfigError, match=f"cap is {cap}"):
         ow.OnlinePushSum(0.1, cap_step=cap)
 
 
 @pytest.mark.parametrize("rate", [-0.1, float("nan"), float("inf")])
-@pytest.mark.parametrize("name", BY_NAME)
+@pytest.mark.parametrize("name", METHODS)
 def test_a_rate_that_is_negative_or_not_finite_is_refused(name, rate):
     with pytest.raises(ConfigError, match=f"learning rate of {name} is {rate} in round 0"):
-        BY_NAME[name](rate)
-    with pytest.raises(ConfigError, match="in round 5; it must be a finite number, 0 or more"):
-        BY_NAME[name](lambda _: rate).rate(5)
+        METHODS[name](rate)
+    with pytest.raises(ConfigError, match="in round 5"):
+        METHODS[name](lambda _: rate).rate(5)
 
 
 def test_a_rate_of_zero_only_mixes():
@@ -177,4 +212,38 @@ def test_a_rate_of_zero_only_mixes():
 
 
 def test_the_five_short_names_are_those_of_the_paper():
-    assert list(BY_NAME) == ["ops", "dol-symm", "dol-asymm", "col", "local"]
+    assert list(METHODS)[:5] == ["ops", "dol-symm", "dol-asymm", "col", "local"]
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_keeps_the_promises_of_its_interface(name):
+    check_method(METHODS[name](0.1))
+
+
+def test_a_method_that_looks_at_other_nodes_is_caught():
+    class Peeks(ow.OnlinePushSum):
+        def descend(self, state, steps):
+            return super().descend(state, steps + steps.mean(axis=0))
+
+    with pytest.raises(AssertionError, match="depends on other nodes"):
+        check_method(Peeks(0.1))
+
+
+def test_a_method_that_changes_its_input_is_caught():
+    class Overwrites(ow.OnlinePushSum):
+        def descend(self, state, steps):
+            state.segments["numerator"][:] -= steps
+            return state
+
+    with pytest.raises(AssertionError, match="changed the state"):
+        check_method(Overwrites(0.1))
+
+
+def test_a_subclass_is_not_described_as_the_method_it_changes():
+    @dataclasses.dataclass(frozen=True)
+    class Hasty(ow.OnlinePushSum):
+        haste: float = 2.0
+
+    described = Hasty(0.1, haste=3.0).describe()
+    assert described["algorithm"] == "hasty"
+    assert described["haste"] == 3.0

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oneway.metrics.rounded_hinge import RoundedHinge
+from oneway.metrics.comparator import RoundedHinge
 from oneway.models import Hinge, LogisticRegression, RidgeRegression, SoftmaxRegression
 from oneway.records import Batch
 

@@ -12,7 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from oneway.errors import ConfigError
-from oneway.metrics.rounded_hinge import RoundedHinge
+from oneway.metrics.comparator import RoundedHinge
 from oneway.models import (
     Hinge,
     LogisticRegression,

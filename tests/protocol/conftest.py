@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from oneway.protocol.audit import discrepancy, expected_holding
+from oneway.protocol.layout import Layout
 from oneway.protocol.messages import Push
+from oneway.protocol.outgoing import answer, remind, report, say
 from oneway.protocol.rules import Rules
-from oneway.protocol.speech import answer, remind, report, say
 from oneway.protocol.stamps import RANDOM_BITS, first_stamp
 from oneway.protocol.state import OutPhase, PeerState
 from oneway.protocol.transitions import (
@@ -27,11 +28,32 @@ from oneway.protocol.transitions import (
     restart,
     trust,
 )
-from oneway.testing.memory import MemoryNetwork
+from oneway.records import Segment
+from oneway.testing.memory_network import MemoryNetwork
 from oneway.transport.wire import decode, encode
 
 TASK = b"the task of tests"
 DIM = 3
+LAYOUTS = (
+    Layout(),
+    Layout.of(
+        [
+            Segment("numerator", "split"),
+            Segment("parcel", "forwarded"),
+            Segment("count", "forwarded", is_vector=False),
+        ],
+        dim=1,
+    ),
+    Layout.of(
+        [
+            Segment("model", "copied"),
+            Segment("tracker", "split"),
+            Segment("weight", "split", is_vector=False),
+        ],
+        dim=1,
+    ),
+)
+"""What peers hold: push-sum's numerator; with parcels that are forwarded; with copied models."""
 
 
 @dataclass(frozen=True)
@@ -48,13 +70,16 @@ SOUND = Broken()
 class Node:
     """One peer: what it knows, what it would still know after a crash, and its backups."""
 
-    def __init__(self, network: MemoryNetwork, index: int, rng: random.Random) -> None:
+    def __init__(
+        self, network: MemoryNetwork, index: int, rng: random.Random, layout: Layout
+    ) -> None:
+        self.layout = layout
         self.key = bytes([index]) * 32
         self.rng = rng
         self.rules = Rules(secret=bytes([index + 100]) * 32, clip=rng.choice([np.inf, 0.3]))
         self.endpoint = network.endpoint(self.key)
         self.endpoint.admit(None)
-        self.current = PeerState.new(DIM, ledger=rng.getrandbits(62) | 1, boot=1)
+        self.current = PeerState.new(DIM, rng.getrandbits(62) | 1, boot=1, layout=layout)
         self.durable = self.current
         self.backups = [self.durable]
         self.questions: dict[tuple[bytes, int], Push] = {}
@@ -135,9 +160,12 @@ class World:
     now: int = 10
 
     def __post_init__(self) -> None:
+        self.layout = LAYOUTS[self.seed % len(LAYOUTS)]
         self.rng = random.Random(self.seed)
         self.network = MemoryNetwork()
-        self.nodes = [Node(self.network, index, self.rng) for index in range(self.num_peers)]
+        self.nodes = [
+            Node(self.network, index, self.rng, self.layout) for index in range(self.num_peers)
+        ]
         # Each schedule has its own weather: how often each thing happens.
         self.weather = {
             self.step_of_learning: 4.0,
@@ -296,7 +324,8 @@ class World:
     def lost_disk(self, node: Node) -> None:
         if not node.current.leaving:
             self.num_lost_disks += 1
-            node.backups = [PeerState.new(DIM, self.rng.getrandbits(62) | 1, boot=1)]
+            ledger = self.rng.getrandbits(62) | 1
+            node.backups = [PeerState.new(DIM, ledger, boot=1, layout=self.layout)]
             node.start(node.backups[0], self.clock())
 
     def clock(self) -> int:

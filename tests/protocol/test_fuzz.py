@@ -11,6 +11,7 @@ import os
 import pytest
 
 from oneway.protocol import transitions
+from oneway.protocol.layout import Layout
 
 SCHEDULES = int(os.environ.get("ONEWAY_FUZZ_SCHEDULES", "500"))
 STEPS = 1_000
@@ -79,6 +80,12 @@ def test_the_audit_catches_peers_that_do_not_ask_after_an_old_backup(fuzz_world)
 def test_the_audit_catches_peers_whose_state_is_saved_in_two_halves(fuzz_world, broken_rule):
     broken = broken_rule(saves_in_two_halves=True)
     worlds = [weathered(fuzz_world(seed, broken=broken)) for seed in range(FEW)]
+    assert sum(world.error.any() for world in worlds) >= FEW // 8
+
+
+def test_the_audit_catches_peers_that_book_what_is_only_copied(fuzz_world, monkeypatch):
+    monkeypatch.setattr(Layout, "booked", lambda _layout, amount: amount)
+    worlds = [weathered(fuzz_world(seed)) for seed in range(2, 2 + 3 * FEW, 3)]
     assert sum(world.error.any() for world in worlds) >= FEW // 8
 
 

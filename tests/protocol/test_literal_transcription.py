@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from oneway.protocol.audit import expected_holding
 from oneway.protocol.fixed_point import ONE
+from oneway.protocol.outgoing import answer, remind, report, say
 from oneway.protocol.rules import Rules
-from oneway.protocol.speech import answer, remind, report, say
 from oneway.protocol.stamps import RANDOM_BITS, first_stamp
 from oneway.protocol.state import OutPhase, PeerState
 from oneway.protocol.tags import digest_of

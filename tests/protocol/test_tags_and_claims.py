@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from oneway.protocol.audit import discrepancy, expected_holding
 from oneway.protocol.fixed_point import ONE, zeros
 from oneway.protocol.messages import Ack, Closed, Data, Gone, Hello, Stale, State
+from oneway.protocol.outgoing import answer, report, say
 from oneway.protocol.rules import Rules
-from oneway.protocol.speech import answer, report, say
 from oneway.protocol.state import OutPhase, PeerState
 from oneway.protocol.tags import NO_TAG, SIZE, digest_of, is_mine, sign
 from oneway.protocol.transitions import (

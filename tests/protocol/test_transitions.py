@@ -11,10 +11,10 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from oneway.protocol.audit import discrepancy, expected_holding
-from oneway.protocol.fixed_point import ONE, fixed, mass_of, ratio, zeros
+from oneway.protocol.fixed_point import ONE, fixed, mass_of, zeros
 from oneway.protocol.messages import Ack, Close, Closed, Data, Gone, Hello, Stale
+from oneway.protocol.outgoing import answer, say
 from oneway.protocol.rules import Rules
-from oneway.protocol.speech import answer, say
 from oneway.protocol.state import OutPhase, PeerState
 from oneway.protocol.tags import NO_TAG
 from oneway.protocol.transitions import (
@@ -323,8 +323,8 @@ def test_the_clip_bounds_what_one_push_can_do_to_ones_own_estimate(
 
     taken = done.state.holding - bob.holding
     limit = clip * (1 + np.linalg.norm(before))
-    distance = float(np.linalg.norm(ratio(delta) - before))
-    assert np.linalg.norm(ratio(taken) - before) <= limit * (1 + 1e-9) + 1e-9
+    distance = float(np.linalg.norm(bob.layout.model_in(delta) - before))
+    assert np.linalg.norm(bob.layout.model_in(taken) - before) <= limit * (1 + 1e-9) + 1e-9
     moved = np.linalg.norm(done.state.estimate - before)
     assert moved <= limit * mass / (mass + own_mass) * (1 + 1e-9) + 1e-9
     # Mass is never clipped, and what was dropped is in the books to the unit.

@@ -129,7 +129,7 @@ def _losses_of_large_network(_=None):
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_forked_child_can_simulate_after_its_parent_used_all_cores(monkeypatch):
-    monkeypatch.setattr("oneway.simulator.fast._PARALLEL_FROM", 0)
+    monkeypatch.setattr("oneway.simulator.fast_engine._PARALLEL_FROM", 0)
     parent = _losses_of_large_network()
     with multiprocessing.get_context("fork").Pool(1) as pool:
         child = pool.apply_async(_losses_of_large_network).get(timeout=60)
@@ -137,7 +137,7 @@ def test_a_forked_child_can_simulate_after_its_parent_used_all_cores(monkeypatch
 
 
 def test_threads_may_simulate_large_networks_at_the_same_time(monkeypatch):
-    monkeypatch.setattr("oneway.simulator.fast._PARALLEL_FROM", 0)
+    monkeypatch.setattr("oneway.simulator.fast_engine._PARALLEL_FROM", 0)
     expected = _losses_of_large_network()
     found = []
     threads = [

@@ -8,6 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oneway as ow
+from oneway.methods import Gradients
+from oneway.records import NetworkState
+from oneway.simulator.exchange import Exchange
+from oneway.testing.method_checks import step_network
 
 ENGINES = ("reference", "fast")
 MODEL = ow.models.LogisticRegression(l2=1e-3)
@@ -55,15 +59,17 @@ def test_the_total_numerator_changes_by_exactly_the_gradient_steps(num_nodes, se
     rng = np.random.default_rng(seed)
     graph = ow.TrustGraph.random(num_nodes, max_receivers=min(5, num_nodes - 1), seed=seed)
     algorithm = ow.OnlinePushSum(0.3, cap_step=cap_step)
-    mixing = algorithm.shares(graph)
-    state = algorithm.start(num_nodes, 4)
+    exchange = Exchange(algorithm, algorithm.shares(graph))
+    state = algorithm.start(np.zeros((num_nodes, 4)))
     steps = np.zeros(4)
     for t in range(20):
         gradients = rng.standard_normal((num_nodes, 4))
-        sizes = np.minimum(1, state.masses) if cap_step else np.ones(num_nodes)
+        masses = algorithm.masses(state)
+        sizes = np.minimum(1, masses) if cap_step else np.ones(num_nodes)
         steps += 0.3 * sizes @ gradients
-        state = algorithm.step(state, gradients, mixing, t)
-    np.testing.assert_allclose(state.numerators.sum(axis=0), -steps, rtol=1e-11, atol=1e-11)
+        state = exchange.apply(algorithm.local_step(state, Gradients(gradients, t), rng))
+    numerators = algorithm.numerators(state)
+    np.testing.assert_allclose(numerators.sum(axis=0), -steps, rtol=1e-11, atol=1e-11)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -125,13 +131,16 @@ def test_without_gradients_every_estimate_becomes_the_average(num_nodes, seed):
         shares = rng.uniform(0.05, 0.8, num_nodes)
         graph = ow.TrustGraph.from_mixing(graph.mixing(kept_share=shares))
     algorithm = ow.OnlinePushSum(0.0)
-    mixing = algorithm.shares(graph)
+    exchange = Exchange(algorithm, algorithm.shares(graph))
     start = rng.standard_normal((num_nodes, 3))
-    state = ow.algorithms.base.NetworkState(start, np.ones(num_nodes))
-    for t in range(6000):
-        state = algorithm.step(state, np.zeros_like(start), mixing, t)
+    state = algorithm.start(start)
+    for _ in range(6000):
+        state = exchange.apply(state)
     np.testing.assert_allclose(
-        state.estimates, np.broadcast_to(start.mean(axis=0), start.shape), rtol=1e-8, atol=1e-9
+        algorithm.estimate(state),
+        np.broadcast_to(start.mean(axis=0), start.shape),
+        rtol=1e-8,
+        atol=1e-9,
     )
 
 
@@ -139,12 +148,12 @@ def test_naive_gossip_does_not_reach_the_average_on_a_one_way_graph():
     """The bias that the mass removes is real: the previous test fails without it."""
     graph = ow.TrustGraph.random(20, max_receivers=4, seed=1)
     algorithm = ow.NaiveGossip(0.0)
-    mixing = algorithm.shares(graph)
+    exchange = Exchange(algorithm, algorithm.shares(graph))
     start = 1.0 + np.random.default_rng(1).random((20, 3))
-    state = ow.algorithms.base.NetworkState(start, np.ones(20))
-    for t in range(2000):
-        state = algorithm.step(state, np.zeros_like(start), mixing, t)
-    assert np.abs(state.estimates - start.mean(axis=0)).max() > 0.3
+    state = algorithm.start(start)
+    for _ in range(2000):
+        state = exchange.apply(state)
+    assert np.abs(algorithm.estimate(state) - start.mean(axis=0)).max() > 0.3
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -222,10 +231,10 @@ def test_a_graph_may_change_with_the_round(engine):
     )
     np.testing.assert_array_equal(turns.numerators, function.numerators)
     algorithm = ow.OnlinePushSum(0.1)
-    state = algorithm.start(4, 4)
+    state = NetworkState(np.zeros((4, 4)), np.ones(4))
     for t in range(30):
         nodes, batch = stream.batch(t)
         gradients = MODEL.gradients(state.estimates[nodes], batch)
-        state = algorithm.step(state, gradients, (first, second)[t % 2].mixing(), t)
+        state = step_network(algorithm, state, gradients, (first, second)[t % 2].mixing(), t)
     np.testing.assert_allclose(turns.numerators, state.numerators, rtol=1e-11)
     assert turns.masses.sum() == pytest.approx(4, rel=1e-13)

@@ -11,6 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oneway as ow
+from oneway.errors import ConfigError
+from oneway.methods.step_rules import Capped
+from oneway.methods.transforms import Clip
 from oneway.records import Batch
 
 MODELS = {
@@ -52,7 +55,24 @@ def any_graph(num_nodes, seed):
     return ow.TrustGraph.from_mixing(weighted.mixing(kept_share=rng.uniform(0, 0.8, num_nodes)))
 
 
-def algorithm_1(graph, model, stream, learning_rate, cap_step=False):
+def literal_step(rule, rate, mass, model, features):
+    """The length of a step, by the formulas of the step rules; None is the paper's."""
+    if rule == "mass":
+        return rate * mass
+    if isinstance(rule, float):
+        return rate * min(rule, mass)
+    if rule != "curvature":
+        return rate
+    bend = {"LogisticRegression": 0.25, "RidgeRegression": 1.0, "SoftmaxRegression": 0.5}.get(
+        type(model).__name__
+    )
+    if bend is None:
+        return rate * min(1.0, mass)
+    square = math.fsum(float(value) ** 2 for value in features) + int(model.intercept)
+    return min(rate, 0.5 * mass / (bend * square + model.l2))
+
+
+def algorithm_1(graph, model, stream, learning_rate, rule="paper"):
     """Online Push-Sum as printed: one node at a time, one message per edge, plain dictionaries."""
     mixing = graph.mixing().toarray()
     nodes = range(graph.num_nodes)
@@ -71,7 +91,7 @@ def algorithm_1(graph, model, stream, learning_rate, cap_step=False):
                 sample = Batch(stream.features[row : row + 1], stream.labels[row : row + 1])
                 loss += model.loss(np.array(x[i]), sample)
                 gradient = model.gradient(np.array(x[i]), sample)
-                step = learning_rate * (min(cap_step, omega[i]) if cap_step else 1.0)
+                step = literal_step(rule, learning_rate, omega[i], model, sample.features[0])
                 half = [value - step * slope for value, slope in zip(z[i], gradient, strict=True)]
             for j in [i, *graph.receivers_of(i)]:
                 share = mixing[i, j]
@@ -90,18 +110,18 @@ def algorithm_1(graph, model, stream, learning_rate, cap_step=False):
     num_nodes=st.integers(2, 9),
     seed=st.integers(0, 10**6),
     rate=st.floats(0.01, 0.5),
-    cap_step=st.sampled_from([False, True, 0.3, math.inf]),
+    rule=st.sampled_from(["paper", "mass", "curvature", 1.0, 0.3]),
     holes=st.sampled_from([0.0, 0.4]),
     num_features=st.sampled_from([3, 8]),
 )
 def test_both_engines_equal_the_paper_message_by_message(
-    model, num_nodes, seed, rate, cap_step, holes, num_features
+    model, num_nodes, seed, rate, rule, holes, num_features
 ):
     """Ragged streams included: a node without a sample only mixes."""
     graph = any_graph(num_nodes, seed)
     stream = stream_for(model, 12, num_nodes, num_features, seed, holes)
-    estimates, masses, losses = algorithm_1(graph, model, stream, rate, cap_step)
-    algorithm = ow.OnlinePushSum(rate, cap_step=cap_step)
+    estimates, masses, losses = algorithm_1(graph, model, stream, rate, rule)
+    algorithm = ow.OnlinePushSum(rate, step=Capped(rule) if isinstance(rule, float) else rule)
     engines = ["reference"]
     if not isinstance(model, ow.models.SoftmaxRegression):
         engines.append("fast")
@@ -116,13 +136,15 @@ def test_both_engines_equal_the_paper_message_by_message(
     "algorithm",
     [
         ow.OnlinePushSum(0.2),
-        ow.OnlinePushSum(ow.InverseSqrt(0.5), cap_step=True),
+        ow.OnlinePushSum(ow.InverseSqrt(0.5), step="capped"),
+        ow.OnlinePushSum(0.9, step="curvature"),
+        ow.Centralised(0.9, step="curvature"),
         ow.MutualGossip(0.2),
         ow.NaiveGossip(0.2),
         ow.Centralised(0.2),
         ow.Isolated(ow.InverseSqrt(0.3)),
     ],
-    ids=lambda algorithm: f"{algorithm.name} {algorithm.learning_rate}",
+    ids=lambda algorithm: f"{algorithm.name} {algorithm.learning_rate} {algorithm.rule.name}",
 )
 @pytest.mark.parametrize("name", [name for name in MODELS if name != "softmax"])
 def test_fast_equals_reference_for_every_method_and_linear_model(algorithm, name):
@@ -139,6 +161,33 @@ def test_fast_equals_reference_for_every_method_and_linear_model(algorithm, name
             getattr(fast, field), getattr(reference, field), rtol=1e-9, atol=1e-12
         )
     assert fast.accuracy == reference.accuracy
+
+
+def test_the_fast_engine_leaves_everything_it_has_no_kernel_for_to_the_reference():
+    """A subclass, a transform or a step rule of one's own must never run as something else."""
+    model, graph = MODELS["logistic"], ow.TrustGraph.random(9, max_receivers=4, seed=1)
+    stream = stream_for(model, 12, 9, 3, seed=1)
+
+    class Slow(ow.OnlinePushSum):
+        def descend(self, state, steps):
+            return super().descend(state, 0.5 * steps)
+
+    class Half(Capped):
+        def lengths(self, rate, masses, curvatures):
+            return 0.5 * super().lengths(rate, masses, curvatures)
+
+    half = ow.simulate(ow.OnlinePushSum(0.1), model, stream, graph)
+    for method, same in (
+        (Slow(0.2), half),
+        (ow.OnlinePushSum(0.2, step=Half()), ow.OnlinePushSum(0.1, step="capped")),
+        (ow.OnlinePushSum(0.2, transforms=(Clip(1e9),)), ow.OnlinePushSum(0.2)),
+    ):
+        run = ow.simulate(method, model, stream, graph)
+        expected = same if isinstance(same, ow.Run) else ow.simulate(same, model, stream, graph)
+        assert run.record.config["engine"] == "reference"
+        np.testing.assert_allclose(run.estimates, expected.estimates, rtol=1e-9, atol=1e-12)
+        with pytest.raises(ConfigError, match="no kernel"):
+            ow.simulate(method, model, stream, graph, engine="fast")
 
 
 class Transposed(ow.OnlinePushSum):
@@ -178,7 +227,7 @@ def test_the_parallel_kernel_gives_the_same_bits_as_the_serial_one(monkeypatch):
     graph = ow.TrustGraph.random(200, max_receivers=8, seed=1)
     stream = stream_for(model, 30, 200, 8, seed=1, holes=0.1)
     serial = ow.simulate(ow.OnlinePushSum(0.2), model, stream, graph, engine="fast")
-    monkeypatch.setattr("oneway.simulator.fast._PARALLEL_FROM", 0)
+    monkeypatch.setattr("oneway.simulator.fast_engine._PARALLEL_FROM", 0)
     parallel = ow.simulate(ow.OnlinePushSum(0.2), model, stream, graph, engine="fast")
     np.testing.assert_array_equal(parallel.numerators, serial.numerators)
     np.testing.assert_array_equal(parallel.record.loss_sums, serial.record.loss_sums)

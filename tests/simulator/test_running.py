@@ -60,7 +60,7 @@ def test_divergence_names_round_node_mass_and_remedy(engine):
     assert 0 < error.round_index < 400
     assert 0 <= error.node < 6
     assert 0 < error.smallest_mass < 1
-    for word in (f"round {error.round_index}", f"node {error.node}", "cap_step"):
+    for word in (f"round {error.round_index}", f"node {error.node}", "capped"):
         assert word in str(error)
 
 
@@ -116,6 +116,23 @@ def test_a_learning_rate_is_finite_and_not_negative(rate, stream, graph):
         ow.simulate(ow.OnlinePushSum(lambda t: rate if t == 3 else 0.1), MODEL, stream, graph)
 
 
+def test_all_nodes_start_at_the_models_own_parameters_which_depend_on_the_seed():
+    class Somewhere(ow.models.LogisticRegression):
+        def init(self, num_features, rng):
+            return rng.standard_normal(self.dim(num_features))
+
+    stream = ow.streams.synthetic(num_samples=60, num_features=3, seed=1).table.deal(6, seed=1)
+    graph = ow.TrustGraph.random(6, max_receivers=2, seed=1)
+    first, again, other = (
+        ow.simulate(ow.OnlinePushSum(0.0), Somewhere(), stream, graph, seed=seed)
+        for seed in (1, 1, 2)
+    )
+    expected = np.random.default_rng(1).standard_normal(4)
+    np.testing.assert_allclose(first.estimates, np.tile(expected, (6, 1)), rtol=1e-12)
+    np.testing.assert_array_equal(first.estimates, again.estimates)
+    assert np.abs(first.estimates - other.estimates).max() > 0.1
+
+
 def test_mixed_up_arguments_are_named(stream, graph):
     table = ow.streams.synthetic(num_samples=10, num_features=2).table
     method = ow.OnlinePushSum(0.1)
@@ -123,7 +140,7 @@ def test_mixed_up_arguments_are_named(stream, graph):
         ow.simulate(method, MODEL, table, graph)
     with pytest.raises(ConfigError, match="model is <Stream: 6 nodes, 100 rounds"):
         ow.simulate(method, stream, MODEL, graph)
-    with pytest.raises(ConfigError, match="algorithm is 'ops'"):
+    with pytest.raises(ConfigError, match="method is 'ops'"):
         ow.simulate("ops", MODEL, stream, graph)
     with pytest.raises(ConfigError, match=r"OnlinePushSum'>; it must be a method with its"):
         ow.simulate(ow.OnlinePushSum, MODEL, stream, graph)
@@ -135,7 +152,7 @@ def test_a_run_says_what_it_is_in_one_line(stream, graph):
 
 
 def test_a_cap_is_not_negative():
-    with pytest.raises(ConfigError, match="cap_step is -1"):
+    with pytest.raises(ConfigError, match="cap is -1"):
         ow.OnlinePushSum(0.1, cap_step=-1)
 
 

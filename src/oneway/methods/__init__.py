@@ -1,25 +1,42 @@
-"""The equations of Online Push-Sum and of the four methods it is compared with, one file each."""
+"""How nodes learn: Online Push-Sum and the methods it is compared with, one file each.
 
-from oneway.methods.base import Algorithm, InverseSqrt, Schedule
+A method is found by name in `METHODS`; one more is one file with one registration.
+"""
+
+from oneway.methods.base import METHODS, Gradients, Method, State
 from oneway.methods.centralised import Centralised
 from oneway.methods.gossip import MutualGossip, NaiveGossip
 from oneway.methods.isolated import Isolated
 from oneway.methods.push_sum import OnlinePushSum
+from oneway.methods.rate_schedules import SCHEDULES, InverseSqrt, Schedule
+from oneway.methods.step_rules import DEFAULT_STEP, STEP_RULES, StepRule
+from oneway.methods.transforms import TRANSFORMS, Transform
+from oneway.records import Segment
 
-BY_NAME: dict[str, type[Algorithm]] = {
-    method.name: method
-    for method in (OnlinePushSum, MutualGossip, NaiveGossip, Centralised, Isolated)
-}
-"""The five methods by their names on the command line."""
+for _method in (OnlinePushSum, MutualGossip, NaiveGossip, Centralised, Isolated):
+    METHODS.register(_method)
+
+Algorithm = Method
+"""The name of `Method` in earlier versions."""
 
 __all__ = [
-    "BY_NAME",
+    "DEFAULT_STEP",
+    "METHODS",
+    "SCHEDULES",
+    "STEP_RULES",
+    "TRANSFORMS",
     "Algorithm",
     "Centralised",
+    "Gradients",
     "InverseSqrt",
     "Isolated",
+    "Method",
     "MutualGossip",
     "NaiveGossip",
     "OnlinePushSum",
     "Schedule",
+    "Segment",
+    "State",
+    "StepRule",
+    "Transform",
 ]

@@ -1,119 +1,256 @@
-"""What every algorithm is: a start, a rule for one round, and where its shares come from."""
+"""Method: how a node starts, what it does alone, and what travels; the core both drivers execute.
+
+Rows are nodes: the simulator calls these functions with one row for every node of a network, a
+peer with a single row. NumPy only, and pure: a state in, a new state out, randomness an argument.
+"""
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Callable
+from abc import ABC
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Protocol, TypeAlias
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from oneway.errors import ConfigError
-from oneway.records import Matrix, NetworkState, Vector
-
-Schedule: TypeAlias = Callable[[int], float]
-"""A learning rate that depends on the round: `schedule(round_index)`."""
-
-Mixing: TypeAlias = csr_array
-"""`mixing[sender, receiver]`, rows sum to 1."""
+from oneway.methods.rate_schedules import Schedule
+from oneway.methods.step_rules import STEP_RULES, StepRule
+from oneway.methods.transforms.base import Transform
+from oneway.records import Bools, Matrix, Segment, Vector
+from oneway.registry import Registry, describe
 
 
-class Shares(Protocol):
-    """What an algorithm asks of a trust graph."""
+class Graph(Protocol):
+    """What a method asks of a trust graph; a mixing is `[sender, receiver]`, rows sum to 1."""
 
-    def mixing(self) -> Mixing:
+    def mixing(self) -> Any:
         """Row-stochastic shares over all one-way edges."""
 
-    def metropolis(self) -> Mixing:
+    def metropolis(self) -> Any:
         """Doubly stochastic shares over the mutual edges only."""
 
 
-@dataclass(frozen=True)
-class InverseSqrt:
-    """The schedule `scale / sqrt(round_index + 1)`.
-
-    >>> InverseSqrt(0.5)(3)
-    0.25
-    """
-
-    scale: float
-
-    def __call__(self, round_index: int) -> float:
-        """The learning rate of this round."""
-        return self.scale / math.sqrt(round_index + 1)
-
-
-@dataclass(frozen=True)
-class Algorithm(ABC):
-    """A method that learns from every sample at once and exchanges models once a round.
+@dataclass(frozen=True, eq=False)
+class State:
+    """What nodes hold.
 
     Attributes:
-        learning_rate: gamma, a number or a schedule of the round.
+        segments: The payload by name, `[node, width]`.
+        memory: Arrays that never travel, by name, one row per node: the transforms' and, where a
+            method has no payload, its model.
+    """
+
+    segments: Mapping[str, Matrix]
+    memory: Mapping[str, Matrix]
+
+
+@dataclass(frozen=True, eq=False)
+class Gradients:
+    """What nodes learned from their samples.
+
+    Attributes:
+        values: `[node, dim]`, at the estimates.
+        index: How many steps came before, for the schedule.
+        curvatures: Per node the largest second derivative of its loss; None if there is no bound,
+            or the step rule needs none.
+        active: Which nodes had a sample; None if all had. The others do not step.
+    """
+
+    values: Matrix
+    index: int
+    curvatures: Vector | None = None
+    active: Bools | None = None
+
+
+@dataclass(frozen=True)
+class Method(ABC):
+    """A way to learn from every sample at once, alone or by exchanging payload with others.
+
+    A method of one's own subclasses this (or one of the methods), sets `name` and `payload`, and
+    overrides what differs; by default the first segment is the numerator, and it descends.
+
+    Attributes:
+        learning_rate: gamma, a number or a schedule of the step's index.
+        step: How far, given the mass: a step rule or its name.
+        transforms: What happens to a gradient before the step, in this order.
+
+    Raises:
+        ConfigError: A parameter breaks its rule.
     """
 
     learning_rate: float | Schedule
+    step: StepRule | str = "paper"
+    transforms: tuple[Transform, ...] = ()
 
     name: ClassVar[str]
     """Short name, as on the command line."""
+    label: ClassVar[str] = ""
+    """Name for people; the short one if there is none."""
+    meaning: ClassVar[str] = ""
+    """What it does, in a few words."""
+    colour: ClassVar[str] = ""
+    """For charts, "#rrggbb"; one is chosen if there is none."""
     exchange: ClassVar[Literal["graph", "average", "none"]] = "graph"
-    """With whom models are exchanged: along the graph, with everybody, with nobody."""
-    moves_mass: ClassVar[bool] = False
-    """Whether masses travel with the models; otherwise they stay 1."""
+    """With whom payload is exchanged: along a graph, with everybody (a server), with nobody."""
+    payload: ClassVar[tuple[Segment, ...]] = ()
+    """What travels. The first segment is the model, or with a segment `mass` its numerator."""
+
+    has_mass: ClassVar[bool] = False
+    """Whether a mass travels with the payload and corrects the bias of a directed graph."""
+
+    def __init_subclass__(cls) -> None:
+        # A subclass that forgot its name must not be taken for the method it changes.
+        if "name" not in cls.__dict__:
+            cls.name = cls.__name__.lower()
+        cls.has_mass = any(segment.name == "mass" for segment in cls.payload)
 
     def __post_init__(self) -> None:
+        if isinstance(self.step, str):
+            object.__setattr__(self, "step", STEP_RULES[self.step]())
+        object.__setattr__(self, "transforms", tuple(self.transforms))
         if not callable(self.learning_rate):
             self.rate(0)
 
-    def rate(self, round_index: int) -> float:
-        """The learning rate of one round.
+    @property
+    def rule(self) -> StepRule:
+        """The step rule."""
+        assert isinstance(self.step, StepRule)
+        return self.step
+
+    # What drivers call.
+
+    def start(self, params: Matrix) -> State:
+        """Before the first step: every node has the model `params[node, dim]`, and mass 1."""
+        held = self._start_payload(params)
+        return State(
+            segments={segment.name: held[segment.name] for segment in self.payload},
+            memory={
+                **({} if self.payload else {"model": params}),
+                **{
+                    f"{place}.{transform.name}.{key}": array
+                    for place, transform in enumerate(self.transforms)
+                    for key, array in transform.init(params).items()
+                },
+            },
+        )
+
+    def local_step(self, state: State, gradients: Gradients, rng: np.random.Generator) -> State:
+        """What nodes do alone with their gradients; nodes without a sample stay as they are."""
+        updates, memory = self._transformed(state, gradients.values, rng)
+        rate = self.rate(gradients.index)
+        lengths = self.rule.lengths(rate, self.masses(state), gradients.curvatures)
+        after = self.descend(state, lengths[:, None] * updates)
+        if memory:
+            after = State(after.segments, {**after.memory, **memory})
+        return after if gradients.active is None else _only(gradients.active, state, after)
+
+    def descend(self, state: State, steps: Matrix) -> State:
+        """Take `steps[node, dim]` off the first segment; off the model where nothing travels."""
+        if not self.payload:
+            moved = state.memory["model"] - steps
+            return State(state.segments, {**state.memory, "model": moved})
+        first = self.payload[0].name
+        return State({**state.segments, first: state.segments[first] - steps}, state.memory)
+
+    def estimate(self, state: State) -> Matrix:
+        """The models to predict with, `[node, dim]`: x = z / omega."""
+        if not self.payload:
+            return state.memory["model"]
+        first = state.segments[self.payload[0].name]
+        return first / state.segments["mass"] if self.has_mass else first
+
+    def masses(self, state: State) -> Vector:
+        """Omega of every node; 1 in a method without mass."""
+        if self.has_mass:
+            return state.segments["mass"][:, 0]
+        return np.ones(len(self.estimate(state)))
+
+    def numerators(self, state: State) -> Matrix:
+        """Z of every node: the estimate times the mass."""
+        return state.segments[self.payload[0].name] if self.has_mass else self.estimate(state)
+
+    def shares(self, graph: Graph) -> Any:
+        """The mixing this method uses on a graph; None if it uses no graph."""
+        return graph.mixing() if self.exchange == "graph" else None
+
+    # The learning rate.
+
+    def rate(self, index: int) -> float:
+        """The learning rate of one step.
 
         Raises:
             ConfigError: If it is negative or not finite.
         """
         rate = self.learning_rate
-        value = float(rate(round_index) if callable(rate) else rate)
+        value = float(rate(index) if callable(rate) else rate)
         if not (math.isfinite(value) and value >= 0):
             raise ConfigError(
-                f"the learning rate of {self.name} is {value} in round {round_index}; "
+                f"the learning rate of {self.name} is {value} in round {index}; "
                 "it must be a finite number, 0 or more"
             )
         return value
 
     def rates(self, first: int, last: int) -> Vector:
-        """The learning rates of rounds `first` to `last` (excluded).
+        """The learning rates of steps `first` to `last` (excluded).
 
         Raises:
             ConfigError: If one is negative or not finite.
         """
         if callable(self.learning_rate):
-            return np.array([self.rate(round_index) for round_index in range(first, last)])
+            return np.array([self.rate(index) for index in range(first, last)])
         return np.full(last - first, self.rate(first))
 
-    def start(self, num_nodes: int, dim: int) -> NetworkState:
-        """Before the first round: z = x = 0 and omega = 1 at every node."""
-        return NetworkState(np.zeros((num_nodes, dim)), np.ones(num_nodes))
-
-    def shares(self, graph: Shares) -> Mixing | None:
-        """The mixing this method uses on a graph; None if it uses no graph."""
-        return graph.mixing() if self.exchange == "graph" else None
-
-    @abstractmethod
-    def step(
-        self, state: NetworkState, gradients: Matrix, mixing: Mixing | None, round_index: int
-    ) -> NetworkState:
-        """One round of all nodes.
-
-        Args:
-            state: What the nodes hold.
-            gradients: `[node, dim]`, at the estimates; zero for a node without a sample.
-            mixing: What `shares` returned for this round's graph.
-            round_index: t, counted from 0.
-        """
+    # About itself.
 
     def describe(self) -> dict[str, Any]:
-        """Name and parameters, in terms JSON can hold."""
-        rate = self.learning_rate
-        return {"algorithm": self.name, "learning_rate": repr(rate) if callable(rate) else rate}
+        """Name and all parameters, in terms JSON can hold; the name under `algorithm`."""
+        described = describe(self)
+        return {"algorithm": described.pop("name"), **described}
+
+    # For methods of one's own.
+
+    def _start_payload(self, params: Matrix) -> dict[str, Matrix]:
+        """Every segment before the first step: the model, masses of 1, and zeros."""
+        held = {
+            segment.name: np.zeros_like(params) if segment.is_vector else np.zeros((len(params), 1))
+            for segment in self.payload
+        }
+        if self.payload:
+            held[self.payload[0].name] = params
+        if self.has_mass:
+            held["mass"] = np.ones((len(params), 1))
+        return held
+
+    def _transformed(
+        self, state: State, updates: Matrix, rng: np.random.Generator
+    ) -> tuple[Matrix, dict[str, Matrix]]:
+        """The gradients after the chain of transforms, and the transforms' memory."""
+        memory: dict[str, Matrix] = {}
+        for place, transform in enumerate(self.transforms):
+            prefix = f"{place}.{transform.name}."
+            own = {
+                key.removeprefix(prefix): array
+                for key, array in state.memory.items()
+                if key.startswith(prefix)
+            }
+            updates, own = transform.update(updates, own, rng)
+            memory |= {prefix + key: array for key, array in own.items()}
+        return updates, memory
+
+
+METHODS: Registry[type[Method]] = Registry("method")
+"""The methods by name."""
+
+
+def _only(active: Bools, before: State, after: State) -> State:
+    """The state after a step for the active rows, the state before it for the others."""
+
+    def chosen(old: Mapping[str, Matrix], new: Mapping[str, Matrix]) -> dict[str, Matrix]:
+        return {
+            name: array if array is old[name] else np.where(active[:, None], array, old[name])
+            for name, array in new.items()
+        }
+
+    return State(chosen(before.segments, after.segments), chosen(before.memory, after.memory))

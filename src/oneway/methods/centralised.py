@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
-from oneway.methods.base import Algorithm, Mixing
-from oneway.records import Matrix, NetworkState
+from oneway.methods.base import Method
+from oneway.records import Segment
 
 
 @dataclass(frozen=True)
-class Centralised(Algorithm):
+class Centralised(Method):
     """All nodes share one model, moved by the average gradient.
 
         x' = mean over nodes of (x - gamma * gradient(x))
@@ -21,12 +19,8 @@ class Centralised(Algorithm):
     """
 
     name = "col"
+    label = "Centralised (COL)"
+    meaning = "a server everybody trusts"
+    colour = "#009e73"
     exchange = "average"
-
-    def step(
-        self, state: NetworkState, gradients: Matrix, mixing: Mixing | None, round_index: int
-    ) -> NetworkState:
-        """Descend and average over all nodes."""
-        descended = state.numerators - self.rate(round_index) * gradients
-        average = np.broadcast_to(descended.mean(axis=0), descended.shape)
-        return NetworkState(numerators=average, masses=state.masses)
+    payload = (Segment("model", "split"),)

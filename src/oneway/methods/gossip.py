@@ -3,13 +3,34 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-from oneway.methods.base import Algorithm, Mixing, Shares
-from oneway.records import Matrix, NetworkState
+from oneway.methods.base import Graph, Method
+from oneway.records import Segment
 
 
 @dataclass(frozen=True)
-class NaiveGossip(Algorithm):
+class MutualGossip(Method):
+    """DOL-Symm: one-way edges are thrown away, mutual ones have doubly stochastic shares.
+
+        x' = W.T @ (x - gamma * gradient(x)),  rows and columns of W sum to 1
+
+    The shares are Metropolis weights on the mutual edges; a node without one learns alone.
+    """
+
+    name = "dol-symm"
+    label = "Mutual gossip (DOL-Symm)"
+    meaning = "only edges that go both ways"
+    colour = "#d55e00"
+    payload = (Segment("model", "split"),)
+
+    def shares(self, graph: Graph) -> Any:
+        """Metropolis weights on the edges that go both ways."""
+        return graph.metropolis()
+
+
+@dataclass(frozen=True)
+class NaiveGossip(Method):
     """DOL-Asymm: the same one-way graph and shares as OPS, but no mass to correct the bias.
 
         x' = W.T @ (x - gamma * gradient(x)),  rows of W sum to 1, columns need not
@@ -19,25 +40,7 @@ class NaiveGossip(Algorithm):
     """
 
     name = "dol-asymm"
-
-    def step(
-        self, state: NetworkState, gradients: Matrix, mixing: Mixing | None, round_index: int
-    ) -> NetworkState:
-        """Descend, send, sum; masses stay 1."""
-        assert mixing is not None
-        descended = state.numerators - self.rate(round_index) * gradients
-        return NetworkState(numerators=mixing.T @ descended, masses=state.masses)
-
-
-@dataclass(frozen=True)
-class MutualGossip(NaiveGossip):
-    """DOL-Symm: the same update with one-way edges removed and doubly stochastic shares.
-
-    The shares are Metropolis weights on the mutual edges; a node without one learns alone.
-    """
-
-    name = "dol-symm"
-
-    def shares(self, graph: Shares) -> Mixing | None:
-        """Metropolis weights on the edges that go both ways."""
-        return graph.metropolis()
+    label = "Naive gossip (DOL-Asymm)"
+    meaning = "one-way edges, no correction"
+    colour = "#cc79a7"
+    payload = (Segment("model", "split"),)

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from oneway.methods.base import Algorithm, Mixing
-from oneway.records import Matrix, NetworkState
+from oneway.methods.base import Method
 
 
 @dataclass(frozen=True)
-class Isolated(Algorithm):
+class Isolated(Method):
     """No exchange at all.
 
     x' = x - gamma * gradient(x)
     """
 
     name = "local"
+    label = "Isolated (local)"
+    meaning = "everybody learns alone"
+    colour = "#7f7f7f"
     exchange = "none"
-
-    def step(
-        self, state: NetworkState, gradients: Matrix, mixing: Mixing | None, round_index: int
-    ) -> NetworkState:
-        """Descend."""
-        descended = state.numerators - self.rate(round_index) * gradients
-        return NetworkState(numerators=descended, masses=state.masses)

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
+from dataclasses import InitVar, dataclass
 
 from oneway.errors import ConfigError
-from oneway.methods.base import Algorithm, Mixing
-from oneway.records import Matrix, NetworkState, Vector
+from oneway.methods.base import Method
+from oneway.methods.step_rules import Capped, Mass
+from oneway.records import Segment
 
 
 @dataclass(frozen=True)
-class OnlinePushSum(Algorithm):
+class OnlinePushSum(Method):
     """Every node pushes shares of its numerator and of its mass to those it trusts.
 
     With W = `mixing[sender, receiver]`, z the numerators, omega the masses, x = z / omega:
@@ -23,44 +21,29 @@ class OnlinePushSum(Algorithm):
         omega' = W.T @ omega
 
     Rows of W sum to 1, so the total mass never changes, and dividing by the mass removes the bias
-    that a directed graph puts on the numerators.
+    that a directed graph puts on the numerators. With another step rule than the paper's, gamma
+    depends on the mass, and nodes of little mass count for less.
 
     Attributes:
-        learning_rate: gamma, a number or a schedule of the round.
-        cap_step: Replace gamma by `gamma * min(cap_step, omega)` at each node; True means 1. A node
-            of tiny mass moves its estimate by gamma / omega, which blows up on skewed graphs;
-            capped, no estimate moves by more than gamma times its gradient. With infinity every
-            estimate moves by exactly gamma times its gradient: the smallest noise, but nodes then
-            count by their mass. False, the default, is the paper's step.
+        cap_step: The former way to say `step="capped"` (True), `step=Capped(cap)` (a number) or
+            `step="mass"` (infinity).
     """
 
-    cap_step: bool | float = False
+    cap_step: InitVar[bool | float] = False
 
     name = "ops"
-    moves_mass = True
+    label = "Online Push-Sum"
+    meaning = "one-way edges, corrected by mass"
+    colour = "#0072b2"
+    payload = (Segment("numerator", "split"), Segment("mass", "split", is_vector=False))
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, cap_step: bool | float = False) -> None:  # noqa: RUF033
+        if cap_step:
+            if self.step != "paper":
+                raise ConfigError(
+                    f"step is {self.step!r} and cap_step is {cap_step!r}, which is another way to "
+                    "say a step; leave cap_step out"
+                )
+            rule = Mass() if cap_step == math.inf else Capped(float(cap_step))
+            object.__setattr__(self, "step", rule)
         super().__post_init__()
-        if not self.cap_step >= 0:
-            raise ConfigError(
-                f"cap_step is {self.cap_step}; it must be True, False or a number, 0 or more"
-            )
-
-    def step(
-        self, state: NetworkState, gradients: Matrix, mixing: Mixing | None, round_index: int
-    ) -> NetworkState:
-        """Descend, push, sum."""
-        assert mixing is not None
-        steps = self.rate(round_index) * self.step_scale(state.masses)
-        descended = state.numerators - steps[:, None] * gradients
-        return NetworkState(numerators=mixing.T @ descended, masses=mixing.T @ state.masses)
-
-    def step_scale(self, masses: Vector) -> Vector:
-        """What the learning rate is multiplied with at each node: 1, or min(cap_step, omega)."""
-        return np.minimum(self.cap_step, masses) if self.cap_step else np.ones_like(masses)
-
-    def describe(self) -> dict[str, Any]:
-        """Name and parameters, in terms JSON can hold."""
-        # JSON has no infinity.
-        cap = self.cap_step if math.isfinite(self.cap_step) else "infinite"
-        return {**super().describe(), "cap_step": cap}

@@ -8,12 +8,27 @@
 array([-0.75,  0.  ])
 """
 
-from oneway.models.base import Model
+from oneway.models.base import (
+    MODELS,
+    HasCurvature,
+    HasHessian,
+    HasProbabilities,
+    LabelKind,
+    Model,
+)
 from oneway.models.linear import Hinge, LinearModel, LogisticRegression, RidgeRegression
 from oneway.models.softmax import SoftmaxRegression
 
+for _model in (LogisticRegression, Hinge, SoftmaxRegression, RidgeRegression):
+    MODELS.register(_model)
+
 __all__ = [
+    "MODELS",
+    "HasCurvature",
+    "HasHessian",
+    "HasProbabilities",
     "Hinge",
+    "LabelKind",
     "LinearModel",
     "LogisticRegression",
     "Model",

@@ -1,32 +1,52 @@
 """What every model offers: losses and gradients for one parameter vector, or for one per node.
 
-The convex functions f of the paper, each with its l2 term. Models hold no parameters: a model is a
-frozen description, parameters are passed in, and all results are float64 whatever the samples are.
+Models hold no parameters: a model is a frozen description, parameters are passed in, and all
+results are float64 whatever the samples are. What only some models can say is a capability: a
+protocol that a model has or has not, asked for by `isinstance`.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from dataclasses import fields
 from numbers import Real
-from typing import Any
+from typing import Any, ClassVar, Literal, Protocol, Self, TypeAlias, runtime_checkable
 
 import numpy as np
 
-from oneway.errors import ConfigError
+from oneway.errors import ConfigError, DataError
 from oneway.records import Batch, Bools, Floats, Matrix, Vector
+from oneway.registry import Registry
+
+LabelKind: TypeAlias = Literal["binary", "classes", "number"]
+"""What is predicted: one of two values, -1 or +1; one of the classes 0, 1, 2, ...; or a number."""
 
 
 class Model(ABC):
-    """A loss function with its derivatives.
+    """A loss function with its derivatives, and a frozen dataclass of its parameters.
 
-    `loss`, `gradient` and `hessian` are means over a batch with at least one row; with `counts`,
-    row i is taken `counts[i]` times. `losses`, `gradients` and `correct` go row by row.
+    `loss` and `gradient` are means over a batch with at least one row; with `counts`, row i is
+    taken `counts[i]` times. `losses`, `gradients` and `correct` go row by row.
     """
+
+    name: ClassVar[str]
+    """Short name, as in a task and on the command line."""
+    labels: ClassVar[LabelKind]
+    """Which labels it learns from."""
+
+    @classmethod
+    def for_labels(cls, num_classes: int, **options: Any) -> Self:  # noqa: ARG003
+        """Return a model for labels with so many classes (0 for numbers), as a task needs it."""
+        return cls(**options)
 
     @abstractmethod
     def dim(self, num_features: int) -> int:
         """Return the length d of a parameter vector."""
+
+    def init(self, num_features: int, rng: np.random.Generator) -> Vector:
+        """Return the parameters to start from, the same at all nodes; zeros for convex losses."""
+        return np.zeros(self.dim(num_features))
 
     @abstractmethod
     def losses(self, params: Vector | Matrix, batch: Batch) -> Vector:
@@ -36,47 +56,93 @@ class Model(ABC):
     def gradients(self, stack: Matrix, batch: Batch) -> Matrix:
         """Return `[row, dim]`: the gradient of row i of the batch at row i of the stack."""
 
-    def loss(self, params: Vector, batch: Batch, counts: Vector | None = None) -> float:
-        """Return the mean loss f(x; xi) over the batch."""
-        return float(self.losses(params, batch) @ row_shares(batch, counts))
-
-    @abstractmethod
-    def gradient(self, params: Vector, batch: Batch, counts: Vector | None = None) -> Vector:
-        """Return the gradient of `loss` (at a kink: a subgradient)."""
-
-    @abstractmethod
-    def hessian(self, params: Vector, batch: Batch, counts: Vector | None = None) -> Matrix:
-        """Return the second derivative of `loss`, wherever there is one."""
-
-    @abstractmethod
-    def curvature_bounds(self, features: Floats) -> Vector | None:
-        """Return for every row the largest second derivative its loss has, in any direction.
-
-        None if there is a kink somewhere.
-        """
-
     @abstractmethod
     def predict(self, params: Vector, features: Floats) -> Vector:
         """Return the predicted label of every row."""
 
-    @abstractmethod
+    def loss(self, params: Vector, batch: Batch, counts: Vector | None = None) -> float:
+        """Return the mean loss f(x; xi) over the batch."""
+        return float(self.losses(params, batch) @ row_shares(batch, counts))
+
+    def gradient(self, params: Vector, batch: Batch, counts: Vector | None = None) -> Vector:
+        """Return the gradient of `loss` (at a kink: a subgradient)."""
+        stack = np.broadcast_to(params, (len(batch), len(params)))
+        gradient: Vector = row_shares(batch, counts) @ self.gradients(stack, batch)
+        return gradient
+
+    @property
+    def classifies(self) -> bool:
+        """Whether a prediction is right or wrong, and not only near or far."""
+        return self.labels != "number"
+
     def correct(self, params: Vector | Matrix, batch: Batch) -> Bools | None:
         """Return for every row whether its prediction is right; None if that has no meaning.
 
         As in `losses`, `params` is one vector for all rows or a stack with one row each.
         """
+        if not self.classifies:
+            return None
+        if params.ndim == 1:
+            return np.asarray(self.predict(params, batch.features) == batch.labels)
+        rows = zip(params, batch.features, strict=True)
+        guesses = np.array([self.predict(row, features[None])[0] for row, features in rows])
+        return np.asarray(guesses == batch.labels)
 
-    @abstractmethod
     def check_labels(self, labels: Floats) -> None:
         """Check that this model can learn from these labels.
 
         Raises:
             DataError: The first label that breaks the model's rule, and the rule.
         """
+        known, rule, remedy = self._label_rule(labels)
+        wrong = np.flatnonzero(~known)
+        if wrong.size:
+            raise DataError(
+                f"label {labels.flat[wrong[0]]:g} of sample {wrong[0]} is not {rule}, as "
+                f"{type(self).__name__} needs it to be; {remedy}"
+            )
 
-    @abstractmethod
+    def _label_rule(self, labels: Floats) -> tuple[Bools, str, str]:
+        """Which labels suit the model, what they must be, and what to do about the others."""
+        if self.labels == "binary":
+            return np.abs(labels) == 1, "-1 or +1", "map the two classes to -1 and +1"
+        return np.isfinite(labels), "finite", "remove the sample or repair its label"
+
     def describe(self) -> dict[str, Any]:
         """Return the model's name and parameters in terms JSON can hold."""
+        parameters = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        return {"model": type(self).__name__, **parameters}
+
+
+MODELS: Registry[type[Model]] = Registry("model")
+"""The models by name."""
+
+
+@runtime_checkable
+class HasCurvature(Protocol):
+    """Knows how strongly the loss of a sample bends: limits a step."""
+
+    def curvature_bounds(self, features: Floats) -> Vector | None:
+        """Return for every row the largest second derivative its loss has, in any direction.
+
+        None if there is a kink somewhere.
+        """
+
+
+@runtime_checkable
+class HasHessian(Protocol):
+    """Knows second derivatives: finds the best fixed model by Newton's method."""
+
+    def hessian(self, params: Vector, batch: Batch, counts: Vector | None = None) -> Matrix:
+        """Return the second derivative of `loss`, wherever there is one."""
+
+
+@runtime_checkable
+class HasProbabilities(Protocol):
+    """Says how probable each class is."""
+
+    def probabilities(self, params: Vector, features: Floats) -> Matrix:
+        """Return `[row, class]`; rows sum to 1, classes are in the order of their codes."""
 
 
 def row_shares(batch: Batch, counts: Vector | None) -> Vector:

@@ -7,12 +7,10 @@ score); everything else is the same for all and stands once, in `LinearModel`.
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
-from oneway.errors import DataError
 from oneway.models.base import Model, check_intercept, check_l2, row_shares
 from oneway.records import Batch, Bools, Floats, Matrix, Vector
 
@@ -117,18 +115,17 @@ class LinearModel(Model):
         """Return largest_curvature * ||a||^2 + l2 for every row."""
         if self.largest_curvature is None:
             return None
-        squares = np.einsum("nf,nf->n", features, features) + int(self.intercept)
+        squares = np.einsum("nf,nf->n", features, features, dtype=np.float64)
+        squares += int(self.intercept)
         bounds: Vector = self.largest_curvature * squares + self.l2
         return bounds
-
-    def describe(self) -> dict[str, Any]:
-        """Return the model's name and parameters in terms JSON can hold."""
-        return {"model": type(self).__name__, **asdict(self)}
 
 
 @dataclass(frozen=True)
 class LinearClassifier(LinearModel):
     """A linear model whose labels are -1 and +1; a score of exactly 0 predicts +1."""
+
+    labels = "binary"
 
     def predict(self, params: Vector, features: Floats) -> Vector:
         """Return +1 where the score is >= 0 and -1 elsewhere."""
@@ -138,19 +135,6 @@ class LinearClassifier(LinearModel):
         """Return for every row whether the predicted sign is the label's."""
         right: Bools = (self.scores(params, batch.features) >= 0.0) == (batch.labels > 0)
         return right
-
-    def check_labels(self, labels: Floats) -> None:
-        """Check that every label is -1 or +1.
-
-        Raises:
-            DataError: One is not.
-        """
-        wrong = np.flatnonzero(np.abs(labels) != 1)
-        if wrong.size:
-            raise DataError(
-                f"label {labels.flat[wrong[0]]:g} of sample {wrong[0]} is neither -1 nor +1, the "
-                f"only labels {type(self).__name__} knows; map the two classes to -1 and +1"
-            )
 
 
 class LogisticRegression(LinearClassifier):
@@ -162,6 +146,7 @@ class LogisticRegression(LinearClassifier):
     {'model': 'LogisticRegression', 'l2': 0.0001, 'intercept': True}
     """
 
+    name = "logistic"
     largest_curvature = 0.25
 
     def sample_losses(self, scores: Vector, labels: Floats) -> Vector:
@@ -182,10 +167,17 @@ class LogisticRegression(LinearClassifier):
         curvatures: Vector = tails / (1.0 + tails) ** 2
         return curvatures
 
+    def probabilities(self, params: Vector, features: Floats) -> Matrix:
+        """Return 1 / (1 + exp(s)) and 1 / (1 + exp(-s)) for every row."""
+        second = 0.5 * (1.0 + np.tanh(0.5 * self.scores(params, features)))
+        return np.column_stack([1.0 - second, second])
+
 
 class RidgeRegression(LinearModel):
     """Least squares: f(x; a, y) = (a . x - y)^2 / 2 + l2/2 * ||x||^2, for any finite label."""
 
+    name = "ridge"
+    labels = "number"
     largest_curvature = 1.0
 
     def sample_losses(self, scores: Vector, labels: Floats) -> Vector:
@@ -205,23 +197,6 @@ class RidgeRegression(LinearModel):
         """Return the scores."""
         return self.scores(params, features)
 
-    def correct(self, params: Vector | Matrix, batch: Batch) -> None:
-        """Return None: a number is near or far, not right or wrong."""
-        return
-
-    def check_labels(self, labels: Floats) -> None:
-        """Check that every label is finite.
-
-        Raises:
-            DataError: One is not.
-        """
-        wrong = np.flatnonzero(~np.isfinite(labels))
-        if wrong.size:
-            raise DataError(
-                f"label {labels.flat[wrong[0]]:g} of sample {wrong[0]} is not finite, as "
-                f"RidgeRegression needs it to be; remove the sample or repair its label"
-            )
-
 
 class Hinge(LinearClassifier):
     """The support vector machine: f(x; a, y) = max(0, 1 - y a . x) + l2/2 * ||x||^2.
@@ -230,6 +205,7 @@ class Hinge(LinearClassifier):
     term, which is the second derivative everywhere but at kinks.
     """
 
+    name = "hinge"
     largest_curvature = None
 
     def sample_losses(self, scores: Vector, labels: Floats) -> Vector:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from oneway.errors import ConfigError, DataError
+from oneway.errors import ConfigError
 from oneway.models.base import Model, check_intercept, check_l2, row_shares
 from oneway.records import Batch, Bools, Floats, Ints, Matrix, Vector
 
@@ -28,6 +28,8 @@ class SoftmaxRegression(Model):
     15
     """
 
+    name = "softmax"
+    labels = "classes"
     num_classes: int
     l2: float = 1e-4
     intercept: bool = True
@@ -43,6 +45,11 @@ class SoftmaxRegression(Model):
         object.__setattr__(self, "l2", check_l2("SoftmaxRegression", self.l2))
         intercept = check_intercept("SoftmaxRegression", self.intercept)
         object.__setattr__(self, "intercept", intercept)
+
+    @classmethod
+    def for_labels(cls, num_classes: int, **options: Any) -> SoftmaxRegression:
+        """Return a model for so many classes."""
+        return cls(num_classes, **options)
 
     def dim(self, num_features: int) -> int:
         """Return the number of classes times the features, plus one each with an intercept."""
@@ -118,35 +125,26 @@ class SoftmaxRegression(Model):
         classes: Vector = self.scores(params, features).argmax(axis=1).astype(np.float64)
         return classes
 
+    def probabilities(self, params: Vector, features: Floats) -> Matrix:
+        """Return the softmax of the scores, `[row, class]`."""
+        return _softmax(self.scores(params, features))
+
     def correct(self, params: Vector | Matrix, batch: Batch) -> Bools:
         """Return for every row whether the class with the highest score is the label."""
         right: Bools = self.scores(params, batch.features).argmax(axis=1) == batch.labels
         return right
 
-    def check_labels(self, labels: Floats) -> None:
-        """Check that every label is a whole number from 0 to num_classes - 1.
-
-        Raises:
-            DataError: One is not.
-        """
+    def _label_rule(self, labels: Floats) -> tuple[Bools, str, str]:
         known = (labels >= 0) & (labels < self.num_classes) & (labels == np.floor(labels))
-        wrong = np.flatnonzero(~known)
-        if wrong.size:
-            raise DataError(
-                f"label {labels.flat[wrong[0]]:g} of sample {wrong[0]} is not one of the classes "
-                f"0..{self.num_classes - 1} of SoftmaxRegression; number the classes from 0 or "
-                f"give more num_classes"
-            )
+        rule = f"one of the classes 0..{self.num_classes - 1}"
+        return known, rule, "number the classes from 0, or give more num_classes"
 
     def curvature_bounds(self, features: Floats) -> Vector:
         """Return ||a||^2 / 2 + l2 for every row: diag(p) - p p^T has no eigenvalue above 1/2."""
-        squares = np.einsum("nf,nf->n", features, features) + int(self.intercept)
+        squares = np.einsum("nf,nf->n", features, features, dtype=np.float64)
+        squares += int(self.intercept)
         bounds: Vector = 0.5 * squares + self.l2
         return bounds
-
-    def describe(self) -> dict[str, Any]:
-        """Return the model's name and parameters in terms JSON can hold."""
-        return {"model": "SoftmaxRegression", **asdict(self)}
 
     def _slopes(self, params: Vector | Matrix, batch: Batch) -> Matrix:
         """Return the derivative of every row's loss by its scores, `[row, class]`."""

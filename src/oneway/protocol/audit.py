@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
 
+import numpy as np
+
 from oneway.protocol.fixed_point import Fixed, mass_of
 from oneway.protocol.state import Key, PeerState
 
@@ -68,14 +70,14 @@ def books_of(state: PeerState) -> Books:
 
 def expected_holding(state: PeerState) -> Fixed:
     """What a peer must hold by its own books: the ledger identity, solved for `holding`."""
-    books = state.minted - state.gradient_steps - state.clipped
+    moved = np.zeros_like(state.holding)
     for heard in state.in_.values():
-        books = books + heard.heard
+        moved = moved + heard.heard
     for edge in state.out.values():
-        books = books - edge.counted
+        moved = moved - edge.counted
     for end in state.settled.values():
-        books = books - end.total
-    return books
+        moved = moved - end.total
+    return state.minted - state.gradient_steps - state.clipped + state.layout.booked(moved)
 
 
 def discrepancy(states: Iterable[PeerState]) -> Fixed:

@@ -37,9 +37,12 @@ def fixed(numerator: Vector, mass: float = 0.0) -> Fixed:
     >>> fixed(np.array([0.5, -2.0]), 1.0) / ONE
     array([ 0.5, -2. ,  1. ])
     """
+    scaled = np.empty(len(numerator) + 1)
+    scaled[:-1], scaled[-1] = numerator, mass
     with np.errstate(over="ignore"):
-        scaled = np.rint(np.append(numerator, mass) * ONE)
-    if not (np.abs(scaled) < LARGEST).all():
+        scaled *= ONE
+    np.rint(scaled, out=scaled)
+    if not np.abs(scaled).max() < LARGEST:  # neither if one is no number
         raise OverflowError("a number does not fit into 63 bits at a resolution of 2^-40")
     units: Fixed = scaled.astype(np.int64)
     return units
@@ -48,18 +51,6 @@ def fixed(numerator: Vector, mass: float = 0.0) -> Fixed:
 def mass_of(amount: Fixed) -> int:
     """The mass, in units."""
     return int(amount[-1])
-
-
-def numerator_of(amount: Fixed) -> Vector:
-    """The numerator z, as ordinary numbers."""
-    numerator: Vector = amount[:-1] / ONE
-    return numerator
-
-
-def ratio(amount: Fixed) -> Vector:
-    """The model that an amount with a mass carries: x = z / omega."""
-    estimate: Vector = amount[:-1] / float(amount[-1])
-    return estimate
 
 
 def portion(amount: Fixed, share: float) -> Fixed:
@@ -72,8 +63,7 @@ def portion(amount: Fixed, share: float) -> Fixed:
     return units
 
 
-def largest(amount: Fixed) -> int:
-    """The largest absolute number of the numerator, in units."""
+def extent(numbers: Fixed) -> int:
+    """The largest absolute number; 0 if there is none."""
     # The absolute value of the smallest int64 does not fit: take both ends as Python integers.
-    numerator = amount[:-1]
-    return max(int(numerator.max(initial=0)), -int(numerator.min(initial=0)))
+    return max(int(numbers.max(initial=0)), -int(numbers.min(initial=0)))

@@ -6,17 +6,24 @@ sender chose. Pushes go from the sender to the receiver of an edge, replies come
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Annotated, TypeAlias
 
 import msgspec
 
 from oneway.protocol.fixed_point import Fixed
+from oneway.protocol.tags import SIZE
+
+Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
+"""A number from the network stays below 2^62, so that one more never overflows."""
+
+Tag: TypeAlias = Annotated[bytes, msgspec.Meta(min_length=SIZE, max_length=SIZE)]
+"""A digest or a tag (see `tags`)."""
 
 
 class Message(msgspec.Struct, frozen=True, array_like=True, eq=False, forbid_unknown_fields=True):
     """One statement about one edge."""
 
-    epoch: int
+    epoch: Count
 
 
 class Data(Message, frozen=True, array_like=True, eq=False, tag="data"):
@@ -29,70 +36,70 @@ class Data(Message, frozen=True, array_like=True, eq=False, tag="data"):
         tag: The sender's own proof that it once said this (see `tags`).
     """
 
-    ledger: int
-    session: int
-    granted: int
-    seq: int
+    ledger: Count
+    session: Count
+    granted: Count
+    seq: Count
     total: Fixed
-    tag: bytes
+    tag: Tag
 
 
 class Hello(Message, frozen=True, array_like=True, eq=False, tag="hello"):
     """I may have forgotten what I sent: what did you hear? A ledger of 0 means: tell me yours."""
 
-    ledger: int
-    session: int
+    ledger: Count
+    session: Count
 
 
 class Close(Message, frozen=True, array_like=True, eq=False, tag="close"):
     """No more will come; count what I know you heard, `total`, and say what you heard."""
 
-    ledger: int
-    seq: int
+    ledger: Count
+    seq: Count
     total: Fixed
-    tag: bytes
+    tag: Tag
 
 
 class Ack(Message, frozen=True, array_like=True, eq=False, tag="ack"):
     """I hold the `seq`-th total, with this digest, durably."""
 
-    seq: int
-    digest: bytes
-    tag: bytes
-    boot: int
+    seq: Count
+    digest: Tag
+    tag: Tag
+    boot: Count
 
 
 class State(Message, frozen=True, array_like=True, eq=False, tag="state"):
     """What I heard on this edge, for a sender that asked in `session`."""
 
-    ledger: int
-    session: int
-    granted: int
-    seq: int
+    ledger: Count
+    session: Count
+    granted: Count
+    seq: Count
     total: Fixed
-    tag: bytes
-    boot: int
+    tag: Tag
+    boot: Count
 
 
 class Closed(Message, frozen=True, array_like=True, eq=False, tag="closed"):
     """This edge is closed for good; this is what I heard in the end."""
 
-    seq: int
+    seq: Count
     total: Fixed
-    tag: bytes
-    boot: int
+    tag: Tag
+    boot: Count
 
 
 class Stale(Message, frozen=True, array_like=True, eq=False, tag="stale"):
     """I do not know your session: I was restored from a backup. Say hello."""
 
-    boot: int
+    boot: Count
 
 
 class Gone(Message, frozen=True, array_like=True, eq=False, tag="gone"):
     """The ledger you speak to is lost; my new one is another."""
 
-    ledger: int
+    ledger: Count
 
 
 Push: TypeAlias = Data | Hello | Close

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
 
-from oneway.protocol.fixed_point import ONE, Fixed, largest, mass_of, ratio, zeros
+from oneway.protocol.fixed_point import ONE, Fixed, extent, mass_of, zeros
+from oneway.protocol.layout import Layout
 from oneway.protocol.tags import NO_TAG
 from oneway.records import Vector
 
@@ -84,6 +85,11 @@ class OutEdge:
         """Whether the edge is open and the receiver is known to hold all of it."""
         return self.phase is OutPhase.OPEN and self.in_flight == 0
 
+    @property
+    def waits(self) -> bool:
+        """Whether something of the receiver is still to come: an answer, or a confirmation."""
+        return self.phase is not OutPhase.DEAD and not self.is_at_rest
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class InEdge:
@@ -133,6 +139,7 @@ class PeerState:
         settled: Edges closed on both sides. Kept for ever: a receiver restored from a backup may
             come back with them, and to have forgotten them would cost their mass.
         leaving: Whether the peer is handing everything over.
+        layout: What the numbers of an amount are.
     """
 
     ledger: int
@@ -145,15 +152,17 @@ class PeerState:
     in_: Mapping[EdgeId, InEdge] = field(default_factory=dict)
     settled: Mapping[EdgeId, Settled] = field(default_factory=dict)
     leaving: bool = False
+    layout: Layout = field(default_factory=Layout)
 
     @classmethod
-    def new(cls, dim: int, ledger: int, boot: int) -> PeerState:
-        """A peer that has nothing yet, not even mass."""
-        return cls(ledger, boot, zeros(dim), zeros(dim), zeros(dim), zeros(dim))
+    def new(cls, dim: int, ledger: int, boot: int, layout: Layout | None = None) -> PeerState:
+        """A peer that has nothing yet, not even mass; amounts have `dim` numbers beside it."""
+        nothing = (zeros(dim), zeros(dim), zeros(dim), zeros(dim))
+        return cls(ledger, boot, *nothing, layout=layout or Layout())
 
     @property
     def dim(self) -> int:
-        """The number of parameters."""
+        """How many numbers an amount has besides its mass."""
         return len(self.holding) - 1
 
     @property
@@ -169,7 +178,7 @@ class PeerState:
     @property
     def estimate(self) -> Vector | None:
         """The model to predict with, x = z / omega; None without a positive mass."""
-        return ratio(self.holding) if mass_of(self.holding) > 0 else None
+        return self.layout.model_in(self.holding) if mass_of(self.holding) > 0 else None
 
     def is_sound(self, radius: float, mass_floor: float) -> bool:
         """Whether the estimate may be shown to others.
@@ -177,5 +186,6 @@ class PeerState:
         It may not while the mass is at the floor, or while the peer, restored from a backup, has
         heard back from some of its edges only: its estimate can then be anything.
         """
-        mass = mass_of(self.holding)
-        return mass > mass_floor * ONE and largest(self.holding) <= radius * mass
+        held, layout = self.holding, self.layout
+        is_near = extent(held[layout.model]) <= layout.model_limit(held, radius)
+        return mass_of(held) > mass_floor * ONE and is_near

@@ -1,7 +1,7 @@
 """Everything that can happen to a peer: a state in, a new state out.
 
 There is no clock, socket, file or randomness here. Whoever calls these functions makes the result
-durable before anything derived from it is said (`speech`).
+durable before anything derived from it is said (`outgoing`).
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from oneway.protocol.absorbing import ROUNDING, Absorbed, Objection, absorb, mint
-from oneway.protocol.fixed_point import ONE, Fixed, fixed, largest, mass_of, portion, zeros
+from oneway.protocol.fixed_point import ONE, Fixed, extent, fixed, mass_of, zeros
+from oneway.protocol.incoming import ROUNDING, Absorbed, Objection, absorb, mint
 from oneway.protocol.messages import (
     Ack,
     Close,
@@ -107,15 +107,17 @@ def push(state: PeerState, shares: Mapping[Key, float], rules: Rules) -> PeerSta
     ]
     wanted = [shares[edge.receiver] for edge in able]
     if state.leaving:
-        parts = _everything(state.holding, wanted, rules)
+        parts = _everything(state, wanted, rules)
     elif state.is_sound(rules.radius, rules.mass_floor):
-        parts = [_capped(state.holding, share, rules) for share in wanted]
+        of_all = sum(shares.values())
+        parts = [_capped(state, share, of_all, rules) for share in wanted]
     else:
         parts = []
     holding, out = state.holding, dict(state.out)
     for edge, part in zip(able, parts, strict=False):
         holding = holding - part
-        totals = {**edge.totals, edge.seq + 1: edge.sent + part}
+        total = state.layout.with_copies(edge.sent + part, state.holding)
+        totals = {**edge.totals, edge.seq + 1: total}
         out[edge.receiver, edge.epoch] = replace(edge, seq=edge.seq + 1, totals=totals)
     return replace(state, holding=holding, out=out) if parts else state
 
@@ -295,7 +297,7 @@ def _settled_anew(state: PeerState, end: Settled, reply: Closed) -> PeerState:
     anew = replace(end, seq=reply.seq, total=reply.total, their_boot=boot)
     return replace(
         state,
-        holding=state.holding + end.total - anew.total,
+        holding=state.holding + state.layout.booked(end.total - anew.total),
         settled={**state.settled, (end.receiver, end.epoch): anew},
     )
 
@@ -334,14 +336,18 @@ def _settle(state: PeerState, edge: OutEdge, seq: int, heard: Fixed, boot: int) 
     return _without_out(state, edge, gained=edge.counted - heard)
 
 
+def _gain(state: PeerState, gained: Fixed | None) -> Fixed:
+    return state.holding if gained is None else state.holding + state.layout.booked(gained)
+
+
 def _with_out(state: PeerState, edge: OutEdge, gained: Fixed | None = None) -> PeerState:
-    holding = state.holding if gained is None else state.holding + gained
+    holding = _gain(state, gained)
     out = {**state.out, (edge.receiver, edge.epoch): edge}
     return replace(state, holding=holding, out=out)
 
 
 def _without_out(state: PeerState, edge: OutEdge, gained: Fixed | None = None) -> PeerState:
-    holding = state.holding if gained is None else state.holding + gained
+    holding = _gain(state, gained)
     gone = (edge.receiver, edge.epoch)
     out = {name: other for name, other in state.out.items() if name != gone}
     return replace(state, holding=holding, out=out)
@@ -359,19 +365,21 @@ def _none(state: PeerState) -> Mapping[int, Fixed]:
     return {0: zeros(state.dim)}
 
 
-def _capped(holding: Fixed, share: float, rules: Rules) -> Fixed:
+def _capped(state: PeerState, share: float, of_all: float, rules: Rules) -> Fixed:
     """The part for one receiver, of no more mass than one push may carry."""
-    most = rules.mass_cap * ONE / max(mass_of(holding), 1)
-    return portion(holding, min(share, most))
+    most = rules.mass_cap * ONE / max(mass_of(state.holding), 1)
+    return state.layout.portion(state.holding, min(share, most), of_all)
 
 
-def _everything(holding: Fixed, weights: list[float], rules: Rules) -> list[Fixed]:
+def _everything(state: PeerState, weights: list[float], rules: Rules) -> list[Fixed]:
     """Split all that is held by weight; the last gets the remainders. Nothing if it is unsound."""
+    holding = state.layout.booked(state.holding)
     mass = mass_of(holding)
-    sound = mass >= 0 and largest(holding) <= rules.radius * mass + ROUNDING
+    limit = state.layout.model_limit(holding, rules.radius) + ROUNDING
+    sound = mass >= 0 and extent(holding[state.layout.model]) <= limit
     if not (weights and sound and holding.any()):
         return []
-    parts = [_capped(holding, weight / sum(weights), rules) for weight in weights]
+    parts = [_capped(state, weight / sum(weights), 1.0, rules) for weight in weights]
     rest = holding - sum(parts, start=0 * holding)
     if mass_of(parts[-1] + rest) <= rules.mass_cap * ONE:
         parts[-1] = parts[-1] + rest

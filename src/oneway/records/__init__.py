@@ -11,6 +11,7 @@ from oneway.records.values import (
     NetworkState,
     Origin,
     RunRecord,
+    Segment,
     Vector,
     checksum,
 )
@@ -26,6 +27,7 @@ __all__ = [
     "NetworkState",
     "Origin",
     "RunRecord",
+    "Segment",
     "Vector",
     "checksum",
 ]

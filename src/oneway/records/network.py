@@ -1,4 +1,4 @@
-"""A lab at one moment, and what one can do to it: what a lab's HTTP API and its page exchange.
+"""What a lab's HTTP API and its page exchange: the lab at one moment, and commands to it.
 
 Peers are named; names are unique. Every value is plain enough for JSON.
 """
@@ -131,7 +131,7 @@ class ReferenceCurve(msgspec.Struct, frozen=True, kw_only=True):
     """What the simulator makes of the graph of the start, and the same samples and order.
 
     Attributes:
-        algorithm: ops, dol-symm, dol-asymm, col or local.
+        algorithm: The name of a method, as it is registered.
         arrows: How many edges that graph has.
         one_way: How many of them have no edge back.
         samples: After how many samples of each peer.

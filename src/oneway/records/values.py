@@ -10,7 +10,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,6 +63,23 @@ class Batch:
         return len(self.labels)
 
 
+@dataclass(frozen=True)
+class Segment:
+    """One named part of what a method sends, and what happens to it on the way.
+
+    Attributes:
+        name: In the method's state; "mass" is the scalar that corrects a directed graph's bias.
+        kind: "split": a share is kept, shares go to the receivers, sums are conserved.
+            "forwarded": nothing is kept, sums are conserved. "copied": every receiver gets the
+            value, and averages what arrived with its own.
+        is_vector: Whether it is as long as a model, or one number.
+    """
+
+    name: str
+    kind: Literal["split", "forwarded", "copied"]
+    is_vector: bool = True
+
+
 @dataclass(frozen=True, eq=False)
 class NetworkState:
     """What all nodes hold: z as `numerators[node, dim]` and omega as `masses[node]`."""
@@ -81,7 +98,7 @@ class RunRecord:
     """What a run leaves behind, whoever produced it.
 
     Attributes:
-        algorithm: Short name, as on the command line: ops, dol-symm, dol-asymm, col or local.
+        algorithm: Short name of the method, as on the command line.
         loss_sums: Per round, the sum of the losses of the nodes that had a sample.
         sample_counts: Per round, how many nodes had a sample.
         correct_counts: Per round, how many predictions were right; None if "right" has no meaning.

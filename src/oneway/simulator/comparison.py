@@ -9,13 +9,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from oneway.errors import DivergenceError
-from oneway.methods import Algorithm
+from oneway.methods import Method
 from oneway.models import Model
 from oneway.simulator import Run, simulate
 from oneway.streams import Stream
 from oneway.topology import TrustGraph
 
-Maker = Callable[[float], Algorithm]
+Maker = Callable[[float], Method]
 """A method that still lacks its learning rate."""
 
 
@@ -37,6 +37,18 @@ class Tuned:
     def at_edge(self) -> bool:
         """Whether the best rate is the smallest or largest tried: a better one may lie beyond."""
         return self.learning_rate in (min(self.tried), max(self.tried))
+
+    @property
+    def numbers(self) -> dict[str, float | None]:
+        """A line of a table of results, for programs and pages."""
+        return {
+            "average_loss": self.run.average_loss,
+            "accuracy": self.run.accuracy,
+            "disagreement": float(self.run.disagreement[-1]),
+            "learning_rate": self.learning_rate,
+            "at_edge": self.at_edge,
+            "seconds": self.run.record.seconds,
+        }
 
 
 def compare(

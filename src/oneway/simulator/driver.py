@@ -1,4 +1,4 @@
-"""Run an algorithm over a stream: choose the engine, keep time, show progress, stop politely."""
+"""Run a method over a stream: choose the engine, keep time, show progress, stop politely."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from oneway.errors import ConfigError
-from oneway.methods import Algorithm
-from oneway.methods.base import Mixing
+from oneway.methods import Method
 from oneway.models import Model
 from oneway.records import NetworkState, RunRecord
-from oneway.simulator import fast
-from oneway.simulator.ledger import Ledger
+from oneway.simulator import fast_engine
+from oneway.simulator.exchange import Mixing
+from oneway.simulator.measurements import Measurements, Seed
 from oneway.simulator.network import Graphs, Network
-from oneway.simulator.reference import ReferenceEngine
+from oneway.simulator.reference_engine import ReferenceEngine
 from oneway.simulator.run import Run
 from oneway.streams import Stream
 
@@ -48,17 +48,18 @@ class Engine(Protocol):
         """What all nodes hold now."""
 
     def advance(self, first: int, last: int, mixing: Mixing | None) -> None:
-        """Run some rounds with the same shares, filling the ledger."""
+        """Run some rounds with the same shares, filling the measurements."""
 
 
 def simulate(
-    algorithm: Algorithm,
+    method: Method,
     model: Model,
     stream: Stream,
     graph: Graphs | None = None,
     *,
     engine: EngineName = "auto",
     progress: bool | None = None,
+    seed: Seed = 0,
 ) -> Run:
     """Run every node of a network through a stream.
 
@@ -66,14 +67,15 @@ def simulate(
     computed so far is returned with `run.complete` False. A second Ctrl-C interrupts at once.
 
     Args:
-        algorithm: One of the five methods, with its learning rate.
+        method: How nodes learn, with its learning rate.
         model: What is learned.
         stream: The samples of every node in every round.
         graph: Who sends to whom: a `TrustGraph`, a sequence of graphs that take turns, or a
             function of the round. `Centralised` and `Isolated` need none.
-        engine: "reference" (NumPy, any algorithm and model), "fast" (compiled, linear models), or
-            "auto": fast where it can.
+        engine: "reference" (NumPy, any method and model), "fast" (compiled, where it has a kernel),
+            or "auto": fast where it can.
         progress: Show a progress bar on stderr; by default in a terminal, if the run is long.
+        seed: Of all that is random in the model's start and in the method.
 
     Raises:
         ConfigError: If an argument is not valid, or `engine="fast"` has no kernel for this.
@@ -81,23 +83,24 @@ def simulate(
         GraphError: If the graph does not fit the stream, or is not strongly connected.
         DivergenceError: If the numbers leave the finite range.
     """
-    _check_kinds(algorithm, model, stream)
+    _check_kinds(method, model, stream)
     model.check_labels(stream.labels)
-    network = Network(algorithm, graph, stream)
-    ledger = Ledger.blank(stream.num_rounds)
-    runner = _choose(engine, algorithm, model)(algorithm, model, stream, ledger)
+    network = Network(method, graph, stream)
+    measurements = Measurements.blank(stream.num_rounds)
+    runner = _choose(engine, method, model)(method, model, stream, measurements, seed)
     config = {
-        **algorithm.describe(),
+        **method.describe(),
         "model": model.describe(),
         "stream": stream.description,
         "graph": network.origin,
         "engine": runner.name,
         "num_nodes": stream.num_nodes,
         "num_rounds": stream.num_rounds,
+        "seed": seed if isinstance(seed, int) else list(seed),
     }
     started = time.perf_counter()
     done = 0
-    with _politely() as stop, _bar(algorithm.name, stream.num_rounds, progress) as bar:
+    with _politely() as stop, _bar(method.name, stream.num_rounds, progress) as bar:
         for last in _paced(stream.num_rounds, stop):
             for begin, end, mixing in network.segments(done, last):
                 runner.advance(begin, end, mixing)
@@ -106,11 +109,13 @@ def simulate(
     seconds = time.perf_counter() - started
     return Run(
         record=RunRecord(
-            algorithm=algorithm.name,
-            loss_sums=ledger.loss_sums[:done],
+            algorithm=method.name,
+            loss_sums=measurements.loss_sums[:done],
             sample_counts=(stream.rows[:done] >= 0).sum(axis=1),
-            correct_counts=ledger.correct_counts[:done] if _classifies(model, stream) else None,
-            disagreement=ledger.disagreement[:done],
+            correct_counts=measurements.correct_counts[:done]
+            if _classifies(model, stream)
+            else None,
+            disagreement=measurements.disagreement[:done],
             numerators=np.array(runner.state.numerators),
             masses=np.array(runner.state.masses),
             complete=done == stream.num_rounds,
@@ -123,11 +128,11 @@ def simulate(
     )
 
 
-def _check_kinds(algorithm: object, model: object, stream: object) -> None:
+def _check_kinds(method: object, model: object, stream: object) -> None:
     """Name a mixed-up argument, instead of failing deep inside."""
-    if not isinstance(algorithm, Algorithm):
+    if not isinstance(method, Method):
         raise ConfigError(
-            f"algorithm is {algorithm!r}; it must be a method with its learning rate, for example "
+            f"method is {method!r}; it must be a method with its learning rate, for example "
             "OnlinePushSum(0.1)"
         )
     if not isinstance(model, Model):
@@ -141,19 +146,19 @@ def _check_kinds(algorithm: object, model: object, stream: object) -> None:
         )
 
 
-def _choose(engine: EngineName, algorithm: Algorithm, model: Model) -> Any:
-    supported = fast.supports(algorithm, model)
+def _choose(engine: EngineName, method: Method, model: Model) -> Any:
+    supported = fast_engine.supports(method, model)
     if engine == "auto":
-        return fast.FastEngine if supported else ReferenceEngine
+        return fast_engine.FastEngine if supported else ReferenceEngine
     if engine == "reference":
         return ReferenceEngine
     if engine == "fast":
         if supported:
-            return fast.FastEngine
+            return fast_engine.FastEngine
         raise ConfigError(
-            f"engine='fast' has no kernel for {type(algorithm).__name__} with "
-            f"{type(model).__name__}; it knows the five methods with the linear models, "
-            "engine='reference' runs everything"
+            f"engine='fast' has no kernel for {type(method).__name__} with "
+            f"{type(model).__name__}; it knows the built-in methods and step rules without "
+            "transforms, with the linear models; engine='reference' runs everything"
         )
     raise ConfigError(f"engine={engine!r} is unknown; it is 'auto', 'reference' or 'fast'")
 

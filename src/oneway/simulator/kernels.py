@@ -70,7 +70,7 @@ def _ingredients() -> str:
 
 @cache
 def round_kernel(
-    num_features: int, intercept: bool, kind: int, itemsize: int, parallel: bool
+    num_features: int, intercept: bool, kind: int, itemsize: int, parallel: bool, limited: bool
 ) -> Callable[..., tuple[int, int]]:
     """Compile the rounds for one shape of problem.
 
@@ -80,10 +80,14 @@ def round_kernel(
         kind: LOGISTIC, RIDGE or HINGE.
         itemsize: Bytes per stored feature.
         parallel: Use all cores inside a round. Same results; pays for large networks only.
+        limited: Whether the step is limited by the curvature of the sample.
+
+    The step is `rate * min(cap, mass)`, or the rate itself if `cap` is 0; and if `limited`, at most
+    `stable * mass` over the largest curvature, `bend` times the squared sample plus l2.
 
     Returns:
         A function of (held, spare, features, labels, rows, indptr, senders, shares, rates, l2,
-        exchange, moves_mass, cap_step, loss_sums, correct_counts, disagreement) that runs
+        exchange, moves_mass, cap, stable, bend, loss_sums, correct_counts, disagreement) that runs
         `len(rows)` rounds on `held[node, row_width]`, using `spare` of the same shape, and returns
         the first (round, node) whose loss or estimate is not finite, or (-1, -1). After an odd
         number of rounds the state is in `spare`.
@@ -105,7 +109,9 @@ def round_kernel(
         l2: float,
         exchange: int,
         moves_mass: bool,
-        cap_step: float,
+        cap: float,
+        stable: float,
+        bend: float,
         loss_sums: Any,
         correct_counts: Any,
         disagreement: Any,
@@ -151,7 +157,11 @@ def round_kernel(
                         loss, slope = _plain_loss(kind, scores[node], label)
                     losses[node] = loss + 0.5 * l2 * dot_rows(held, node, held, node, dim) / mass**2
                     right[node] = (scores[node] >= 0.0) == (label > 0.0)
-                    step = rates[t] * (min(cap_step, mass) if cap_step > 0.0 else 1.0)
+                    # One of the step rules of `oneway.methods.step_rules`.
+                    step = rates[t] * (min(cap, mass) if cap > 0.0 else 1.0)
+                    if limited:
+                        square: float = dot_rows(features, row, features, row, num_features)
+                        step = min(step, stable * mass / (bend * (square + intercept) + l2))
                     shrink = 1.0 - step * l2 / mass
                     move = -step * slope
                     add_row(held, node, shrink, features, row, move, num_features)

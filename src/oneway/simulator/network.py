@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from oneway.errors import ConfigError, GraphError
-from oneway.methods import Algorithm
-from oneway.methods.base import Mixing
+from oneway.methods import Method
+from oneway.simulator.exchange import Mixing
 from oneway.streams import Stream
 from oneway.topology import TrustGraph
 
@@ -22,21 +22,21 @@ _REMEMBERED = 32
 
 
 class Network:
-    """The shares an algorithm uses in each round of a run."""
+    """The shares a method uses in each round of a run."""
 
-    def __init__(self, algorithm: Algorithm, graphs: Graphs | None, stream: Stream) -> None:
-        self._algorithm = algorithm
+    def __init__(self, method: Method, graphs: Graphs | None, stream: Stream) -> None:
+        self._method = method
         self._num_nodes = stream.num_nodes
         self._node_names = stream.node_names
         self._known: dict[int, tuple[TrustGraph, Mixing | None]] = {}
         self._at: Callable[[int], TrustGraph] | None = None
         self.constant = True
         self.origin: Any = None
-        if algorithm.exchange != "graph":
+        if method.exchange != "graph":
             return
         if graphs is None:
             raise ConfigError(
-                f"{algorithm.name} sends models along a graph and none was given; "
+                f"{method.name} sends models along a graph and none was given; "
                 "pass one, for example TrustGraph.random(...), as the last argument of simulate"
             )
         if isinstance(graphs, TrustGraph):
@@ -79,7 +79,7 @@ class Network:
             if len(self._known) >= _REMEMBERED:
                 self._known.clear()
             # The graph is held too: while it lives, nothing else has its id.
-            self._known[id(graph)] = (graph, self._algorithm.shares(self._in_order(graph)))
+            self._known[id(graph)] = (graph, self._method.shares(self._in_order(graph)))
         return self._known[id(graph)][1]
 
     def _in_order(self, graph: TrustGraph) -> TrustGraph:

@@ -67,9 +67,9 @@ def answer(durable: PeerState, sender: Key, message: Push) -> list[Reply]:
     return [report(durable, edge)] if edge else []
 
 
-def _state(durable: PeerState, edge: InEdge) -> State | Closed:
+def _state(durable: PeerState, edge: InEdge) -> State | Ack | Closed:
     if edge.closed:
-        return Closed(edge.epoch, edge.seq, edge.heard, edge.tag, durable.boot)
+        return report(durable, edge)
     return State(
         edge.epoch,
         durable.ledger,

@@ -1,19 +1,25 @@
-"""The numbers a run writes down, one entry a round."""
+"""The numbers a run writes down, one entry a round, and the error of a run that diverged."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oneway.errors import DivergenceError
-from oneway.methods import Algorithm, OnlinePushSum
+from oneway.methods import Method
+from oneway.methods.step_rules import Paper
 from oneway.records import Vector
+
+Seed: TypeAlias = int | Sequence[int]
+"""Of all that is random in a run."""
 
 
 @dataclass(frozen=True)
-class Ledger:
+class Measurements:
     """Arrays that an engine fills as it goes."""
 
     loss_sums: Vector
@@ -21,14 +27,12 @@ class Ledger:
     disagreement: Vector
 
     @classmethod
-    def blank(cls, num_rounds: int) -> Ledger:
+    def blank(cls, num_rounds: int) -> Measurements:
         """Room for this many rounds."""
         return cls(np.zeros(num_rounds), np.zeros(num_rounds, np.int64), np.zeros(num_rounds))
 
 
-def divergence(
-    algorithm: Algorithm, round_index: int, node: int, masses: Vector
-) -> DivergenceError:
+def divergence(method: Method, round_index: int, node: int, masses: Vector) -> DivergenceError:
     """The sentence for a run that left the finite numbers."""
     smallest = float(masses.min())
     if smallest == 0:
@@ -40,17 +44,12 @@ def divergence(
             node=empty,
             smallest_mass=0.0,
         )
-    rate = algorithm.rate(round_index)
-    cappable = isinstance(algorithm, OnlinePushSum) and not algorithm.cap_step
+    remedy = f"use a smaller learning rate than {method.rate(round_index):.3g}, say a tenth of it"
+    if method.has_mass and isinstance(method.rule, Paper):
+        remedy += ", or the step 'capped', which shortens the steps of nodes with little mass"
     return DivergenceError(
         f"the run diverged in round {round_index} at node {node} (the smallest mass in the network "
-        f"is {smallest:.3g}); use a smaller learning rate than {rate:.3g}, for example a "
-        "tenth of it"
-        + (
-            ", or OnlinePushSum(cap_step=True), which shortens the steps of nodes with little mass"
-            if cappable
-            else ""
-        ),
+        f"is {smallest:.3g}); {remedy}",
         round_index=round_index,
         node=node,
         smallest_mass=smallest,

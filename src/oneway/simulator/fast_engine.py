@@ -1,7 +1,8 @@
-"""The fast engine: the compiled rounds, for the linear models and the five methods."""
+"""The fast engine: compiled rounds, for exactly those configurations it has a kernel for."""
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 from collections.abc import Callable
@@ -10,12 +11,20 @@ from typing import TypeAlias
 
 import numpy as np
 
-from oneway.methods import BY_NAME, Algorithm, OnlinePushSum
-from oneway.methods.base import Mixing
+from oneway.methods import (
+    Centralised,
+    Isolated,
+    Method,
+    MutualGossip,
+    NaiveGossip,
+    OnlinePushSum,
+)
+from oneway.methods.step_rules import Capped, Curvature, Mass, Paper
 from oneway.models import Hinge, LinearModel, LogisticRegression, Model, RidgeRegression
 from oneway.records import NetworkState, Vector
 from oneway.simulator import kernels
-from oneway.simulator.ledger import Ledger, divergence
+from oneway.simulator.exchange import Mixing
+from oneway.simulator.measurements import Measurements, Seed, divergence
 from oneway.streams import Stream
 
 _KINDS: dict[type[Model], int] = {
@@ -23,6 +32,8 @@ _KINDS: dict[type[Model], int] = {
     RidgeRegression: kernels.RIDGE,
     Hinge: kernels.HINGE,
 }
+_METHODS = (OnlinePushSum, MutualGossip, NaiveGossip, Centralised, Isolated)
+_STEPS = (Paper, Capped, Mass, Curvature)
 _EXCHANGES = {
     "graph": kernels.ALONG_GRAPH,
     "average": kernels.AVERAGE,
@@ -50,9 +61,14 @@ def _remember_fork() -> None:
 os.register_at_fork(after_in_child=_remember_fork)
 
 
-def supports(algorithm: Algorithm, model: Model) -> bool:
-    """Whether there is a kernel: the five methods themselves, with a linear model itself."""
-    return type(algorithm) in BY_NAME.values() and type(model) in _KINDS
+def supports(method: Method, model: Model) -> bool:
+    """Whether there is a kernel: for these classes themselves, never for one derived from them."""
+    return (
+        type(method) in _METHODS
+        and type(method.rule) in _STEPS
+        and not method.transforms
+        and type(model) in _KINDS
+    )
 
 
 class FastEngine:
@@ -60,11 +76,14 @@ class FastEngine:
 
     name = "fast"
 
-    def __init__(self, algorithm: Algorithm, model: Model, stream: Stream, ledger: Ledger) -> None:
+    def __init__(
+        self, method: Method, model: Model, stream: Stream, measurements: Measurements, seed: Seed
+    ) -> None:
         assert isinstance(model, LinearModel)
-        self.algorithm, self.model, self.ledger = algorithm, model, ledger
+        self.method, self.model, self.measurements = method, model, measurements
         self.dim = model.dim(stream.dim)
         self.held = np.zeros((stream.num_nodes, kernels.row_width(self.dim)))
+        self.held[:, : self.dim] = model.init(stream.dim, np.random.default_rng(seed))
         self.held[:, self.dim] = 1.0
         self.spare = self.held.copy()
         # Read-only plain arrays, so that one compiled kernel serves memory maps and arrays alike.
@@ -86,7 +105,7 @@ class FastEngine:
         Raises:
             DivergenceError: If a loss or an estimate is no longer finite.
         """
-        algorithm, edges = self.algorithm, self._edges(mixing)
+        method, edges = self.method, self._edges(mixing)
         work = (len(edges[1]) + 2 * len(self.held)) * self.held.shape[1]
         parallel = work >= _PARALLEL_FROM and not _forked
         rounds = kernels.round_kernel(
@@ -95,8 +114,9 @@ class FastEngine:
             _KINDS[type(self.model)],
             self.features.itemsize,
             parallel,
+            _step_numbers(method, self.model)[1] > 0.0,
         )
-        rates = algorithm.rates(first, last)
+        rates = method.rates(first, last)
         with _ONE_AT_A_TIME if parallel else nullcontext():
             bad_round, bad_node = self._run(rounds, first, last, rates, edges)
         num_rounds = last - first if bad_round < 0 else bad_round + 1
@@ -104,7 +124,7 @@ class FastEngine:
             self.held, self.spare = self.spare, self.held
         if bad_round >= 0:
             masses = self.held[:, self.dim]
-            raise divergence(algorithm, first + bad_round, bad_node, masses)
+            raise divergence(method, first + bad_round, bad_node, masses)
 
     def _edges(self, mixing: Mixing | None) -> Edges:
         """The edges by receiver; those of the last mixings are kept, for graphs that come back."""
@@ -123,7 +143,7 @@ class FastEngine:
         rates: Vector,
         edges: Edges,
     ) -> tuple[int, int]:
-        algorithm, ledger = self.algorithm, self.ledger
+        method, measured = self.method, self.measurements
         return rounds(
             self.held,
             self.spare,
@@ -133,13 +153,23 @@ class FastEngine:
             *edges,
             rates,
             float(self.model.l2),
-            _EXCHANGES[algorithm.exchange],
-            algorithm.moves_mass,
-            float(algorithm.cap_step) if isinstance(algorithm, OnlinePushSum) else 0.0,
-            ledger.loss_sums[first:last],
-            ledger.correct_counts[first:last],
-            ledger.disagreement[first:last],
+            _EXCHANGES[method.exchange],
+            method.has_mass,
+            *_step_numbers(method, self.model),
+            measured.loss_sums[first:last],
+            measured.correct_counts[first:last],
+            measured.disagreement[first:last],
         )
+
+
+def _step_numbers(method: Method, model: LinearModel) -> tuple[float, float, float]:
+    """The step rule as the kernel takes it: cap, stable, bend."""
+    rule, bend = method.rule, model.largest_curvature
+    if isinstance(rule, Curvature):
+        return (0.0, rule.stable, bend) if bend is not None else (1.0, 0.0, 0.0)
+    if isinstance(rule, Capped):
+        return rule.cap, 0.0, 0.0
+    return (math.inf if isinstance(rule, Mass) else 0.0), 0.0, 0.0
 
 
 def _edges_by_receiver(mixing: Mixing | None) -> Edges:

@@ -1,0 +1,76 @@
+"""Payload exchange with matrices: what a round does to the segments of a method's state."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TypeAlias
+
+import numpy as np
+from scipy.sparse import csr_array, diags_array
+
+from oneway.methods import Method, State
+from oneway.records import Matrix
+
+Mixing: TypeAlias = csr_array
+"""`mixing[sender, receiver]`, rows sum to 1."""
+
+
+class Exchange:
+    """Moves every segment of a payload along one mixing, by its kind.
+
+    - split: `mixing.T @ segment`, the paper's W.
+    - forwarded: the same without kept shares; a node without receivers keeps what it has.
+    - copied: every receiver averages what its senders have with its own, all with equal weight.
+    """
+
+    def __init__(self, method: Method, mixing: Mixing | None) -> None:
+        self._method = method
+        self._matrices: dict[str, Mixing] = {}
+        kinds = {segment.kind for segment in method.payload}
+        if mixing is None:
+            return
+        if "split" in kinds:
+            self._matrices["split"] = mixing.T.tocsr()
+        if "forwarded" in kinds:
+            self._matrices["forwarded"] = without_kept_shares(mixing).T.tocsr()
+        if "copied" in kinds:
+            self._matrices["copied"] = equal_averages(mixing)
+
+    def apply(self, state: State) -> State:
+        """The state after everybody has sent and received."""
+        method = self._method
+        if method.exchange == "none" or not method.payload:
+            return state
+        return replace(
+            state,
+            segments={
+                segment.name: self._moved(segment.kind, state.segments[segment.name])
+                for segment in method.payload
+            },
+        )
+
+    def _moved(self, kind: str, segment: Matrix) -> Matrix:
+        if self._method.exchange == "average":
+            return np.broadcast_to(segment.mean(axis=0), segment.shape)
+        moved: Matrix = self._matrices[kind] @ segment
+        return moved
+
+
+def without_kept_shares(mixing: Mixing) -> Mixing:
+    """The shares of a segment of which nothing is kept: rows sum to 1, the diagonal is empty."""
+    kept = mixing.diagonal()
+    given = mixing - diags_array(kept, format="csr")
+    totals = np.asarray(given.sum(axis=1)).ravel()
+    has_receivers = totals > 0
+    scale = np.where(has_receivers, 1.0 / np.where(has_receivers, totals, 1.0), 0.0)
+    forwarded = diags_array(scale) @ given + diags_array(1.0 - has_receivers)
+    return csr_array(forwarded)
+
+
+def equal_averages(mixing: Mixing) -> Mixing:
+    """`averages[receiver, sender]`: a receiver weighs its senders and itself alike."""
+    links = csr_array(mixing.T)
+    links.data = np.ones_like(links.data)
+    links = csr_array((links + diags_array(np.ones(links.shape[0]))) > 0, dtype=np.float64)
+    counts = np.asarray(links.sum(axis=1)).ravel()
+    return csr_array(diags_array(1.0 / counts) @ links)
