@@ -8,11 +8,13 @@ import tarfile
 import threading
 import zipfile
 from collections.abc import Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
+from oneway.datasets import DATASETS
 from oneway.errors import DataError
 from oneway.streams import DataFile, DataSet, fetch
 
@@ -100,8 +102,8 @@ def checked_set(monkeypatch: pytest.MonkeyPatch) -> DataSet:
         DataFile(f"occupancy/{name}", name, hashlib.sha256(content).hexdigest())
         for name, content in MEMBERS.items()
     )
-    data_set = DataSet("occupancy", "table", "small", 3, "CC0", "http://127.0.0.1:9/", files)
-    monkeypatch.setattr("oneway.datasets.download.known", lambda _: data_set)
+    data_set = replace(DATASETS["occupancy"], url="http://127.0.0.1:9/", files=files)
+    monkeypatch.setitem(DATASETS._entries, "occupancy", data_set)
     return data_set
 
 

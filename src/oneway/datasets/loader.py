@@ -4,34 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Any, cast
 
+from oneway.datasets.data_set import DATASETS, names_of
 from oneway.errors import DataError, MissingDataError, MissingExtraError
-from oneway.sentences import nearest
-from oneway.tables.labels import Task, check_task
+from oneway.files.typed_values import checked
+from oneway.models import LabelKind
+from oneway.sentences import listed, nearest
+from oneway.tables.encoder import Encoder
+from oneway.tables.source import file_kind, open_source
 from oneway.tables.table import Table
-
-if TYPE_CHECKING:
-    from oneway.tables.source import Source
-
-TABLES = ("flights", "occupancy", "susy")
-SUFFIXES: dict[str, Literal["csv", "parquet", "libsvm"]] = {
-    ".csv": "csv",
-    ".parquet": "parquet",
-    ".libsvm": "libsvm",
-    ".svm": "libsvm",
-}
 
 
 def load(
     name_or_path: str | Path,
     *,
     label: str | None = None,
-    task: Task = "binary",
+    task: LabelKind | None = None,
     features: Sequence[str] | None = None,
-    standardise: bool = True,
+    standardise: bool | None = None,
+    encoder: Encoder | None = None,
+    **options: Any,
 ) -> Table:
-    """Load a table: "flights", "occupancy", "susy", or a CSV, Parquet or LIBSVM file.
+    """Load a table: a data set such as "flights", or a CSV, Parquet or LIBSVM file.
 
     For a file, the features are all numeric columns (booleans count) other than the label, unless
     `features` names them. Columns that are not features, text or numbers, are kept in
@@ -45,108 +40,107 @@ def load(
 
     Args:
         name_or_path: A known name, or a path that ends in .csv, .parquet, .libsvm or .svm; text
-            may be compressed (.gz, .bz2, .xz).
+            may be compressed (.gz, .bz2, .xz). A CSV file is separated by commas, semicolons or
+            tabs.
         label: The column to predict; required for CSV and Parquet, and only for them.
-        task: "binary" for a label of two values, "classes" for several, "number" for regression.
+        task: "binary" for a label of two values (the default), "classes" for several, "number" for
+            regression.
         features: The feature columns.
-        standardise: Whether each feature is brought to zero mean and unit variance.
+        standardise: Whether each feature is brought to zero mean and unit variance (the default).
+        encoder: Says label, features, scaling and classes of a file instead: those of a task.
+        options: What else a data set can be told, such as `seed` and `samples` of "synthetic".
 
     Raises:
         MissingDataError: If the data is not on this machine; says where to put it.
         DataError: If the file is damaged, or breaks a rule; says which row and column.
         MissingExtraError: If polars is not installed.
     """
-    check_task(task)
+    if task is not None:
+        checked("task", task, LabelKind, DataError)
     try:
         import polars  # noqa: F401
     except ImportError:
         raise MissingExtraError(
             "loading data needs polars; install it with pip install 'oneway[lab]'"
         ) from None
-    if name_or_path in TABLES:
-        name = str(name_or_path)
-        if label is not None or features is not None or task != "binary":
+    told = {
+        "label": label,
+        "task": task,
+        "features": features,
+        "standardise": standardise,
+        "encoder": encoder,
+        **options,
+    }
+    given = {name: value for name, value in told.items() if value is not None}
+    if name_or_path in names_of("table"):
+        return _load_known(str(name_or_path), given)
+    return _load_file(_existing(name_or_path), **given)
+
+
+def load_for(data: str, kind: LabelKind, *, label: str | None = None, **offered: Any) -> Table:
+    """Load a data set or a file with the kind of labels that a model learns from.
+
+    A model of numbers takes -1 and +1 as well. A data set is told of `offered` what it takes.
+
+    Raises:
+        DataError: As `load`, or if the labels of the data set are of another kind.
+    """
+    if data not in names_of("table"):
+        return load(data, label=label, task=kind)
+    data_set = DATASETS[data]
+    if "task" not in data_set.takes and kind not in ("number", data_set.label_kind):
+        raise DataError(
+            f"the labels of {data} are {data_set.label_kind!r}, and the model needs {kind!r}: "
+            "choose another model"
+            + ("; softmax needs a file whose label is a class" if kind == "classes" else "")
+        )
+    told = {"task": kind, **offered}
+    return load(data, label=label, **{key: told[key] for key in told if key in data_set.takes})
+
+
+def _load_known(name: str, given: dict[str, Any]) -> Table:
+    data_set = DATASETS[name]
+    if "task" not in data_set.takes and given.get("task") == data_set.label_kind:
+        del given["task"]
+    for option in given:
+        if option not in data_set.takes:
             raise DataError(
-                f"{name!r} has its own label and features; label, features and task are for "
-                "files, leave them out"
+                f"{option} {given[option]!r} is for files, and {name!r} has its own label and "
+                "features; leave it out"
             )
-        return _load_known(name, standardise)
-    return _load_file(_existing(name_or_path), label, task, features, standardise)
-
-
-def _load_known(name: str, standardise: bool) -> Table:
-    match name:
-        case "flights":
-            from oneway.datasets.flights import load_flights
-
-            return load_flights(standardise=standardise)
-        case "occupancy":
-            from oneway.datasets.occupancy import load_occupancy
-
-            return load_occupancy(standardise=standardise)
-        case _:
-            from oneway.datasets.susy import load_susy
-
-            return load_susy(standardise=standardise)
+    return cast(Table, data_set.load(**given))
 
 
 def _load_file(
     path: Path,
-    label: str | None,
-    task: Task,
-    features: Sequence[str] | None,
-    standardise: bool,
+    *,
+    label: str | None = None,
+    task: LabelKind = "binary",
+    features: Sequence[str] | None = None,
+    standardise: bool = True,
+    encoder: Encoder | None = None,
+    **options: object,
 ) -> Table:
+    from oneway.tables.assemble import Wish
     from oneway.tables.cache import read_table
 
+    for option in options:
+        raise DataError(f"{path.name} is a file, which has no {option}; leave it out")
     kind = file_kind(path)
-    if kind == "libsvm" and label is not None:
-        raise DataError(
-            f"label={label!r} does not apply to {path.name}: a LIBSVM file has its label first "
-            "in every line; leave label out"
-        )
-
-    def make_source() -> Source:
-        match kind:
-            case "csv":
-                from oneway.tables.csv_source import csv_source
-
-                return csv_source(path, label=label, features=features)
-            case "parquet":
-                from oneway.tables.parquet_source import parquet_source
-
-                return parquet_source(path, label=label, features=features)
-            case _:
-                from oneway.tables.libsvm_source import libsvm_source
-
-                return libsvm_source(path, features=features)
-
+    if encoder is not None:
+        if label is not None or features is not None:
+            raise DataError(
+                f"the encoder says which label and features of {path.name} are read; leave label "
+                "and features out"
+            )
+        features, task = encoder.names, encoder.kind
+        label = None if kind == "libsvm" else encoder.label
     return read_table(
         path,
-        make_source,
+        lambda: open_source(path, label=label, features=features),
+        Wish(task, standardise, encoder),
         name=path.name,
-        task=task,
-        standardise=standardise,
         options={"label": label, "chosen_features": None if features is None else list(features)},
-    )
-
-
-def file_kind(path: Path) -> Literal["csv", "parquet", "libsvm"]:
-    """What a file is, by the end of its name.
-
-    Raises:
-        DataError: If it is none of those that can be read.
-    """
-    from oneway.tables.lines import COMPRESSIONS
-
-    compressed = path.suffix.lower() in COMPRESSIONS
-    suffix = (Path(path.stem) if compressed else path).suffix.lower()
-    kind = SUFFIXES.get(suffix)
-    if kind is not None and not (compressed and kind == "parquet"):
-        return kind
-    raise DataError(
-        f"{path.name} ends in {path.suffix or 'nothing'!r}, but a table is a .csv, .libsvm or "
-        ".svm file (or one of those with .gz, .bz2 or .xz) or a .parquet file; rename or convert it"
     )
 
 
@@ -161,8 +155,9 @@ def _existing(name_or_path: str | Path) -> Path:
         ) from None
     if isinstance(name_or_path, Path) or path.suffix or len(path.parts) > 1:
         raise MissingDataError(f"{path} is not there; a file to load must exist, check the path")
+    tables = names_of("table")
     raise DataError(
         f"there is no data set or file {str(name_or_path)!r}"
-        f"{nearest(str(name_or_path), TABLES) or ';'} known are {', '.join(TABLES)} and paths of "
+        f"{nearest(str(name_or_path), tables) or ';'} known are {listed(tables)} and paths of "
         "CSV, Parquet and LIBSVM files"
     )

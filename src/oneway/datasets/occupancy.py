@@ -7,15 +7,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import polars as pl
+import numpy as np
 
-from oneway.datasets.base import require
+from oneway.datasets.data_set import DATASETS, DataFile, DataSet
 from oneway.errors import DataError
-from oneway.tables.assemble import encode_column
+from oneway.tables.owners import encode_column
+from oneway.tables.source import Block
 from oneway.tables.table import Table
 
-# In the order of time: 2 to 4, 4 to 10 and 11 to 18 February 2015.
-FILES = ("datatest.txt", "datatraining.txt", "datatest2.txt")
 FEATURES = ("Temperature", "Humidity", "Light", "CO2", "HumidityRatio")
 LABEL = "Occupancy"
 
@@ -26,39 +25,63 @@ def load_occupancy(folder: Path | None = None, *, standardise: bool = True) -> T
     The label is whether the room is occupied. The date is not a feature: it is kept in
     `table.columns["date"]`.
 
-    Args:
-        folder: The data folder; `data_folder()` if not given.
-        standardise: Whether each feature is brought to zero mean and unit variance.
-
     Raises:
         MissingDataError: If a file is missing; says where to put it and how to download it.
         DataError: If a file is not what UCI published.
     """
-    paths = [require("occupancy", f"occupancy/{file}", folder) for file in FILES]
-    frame = pl.concat([_read(path) for path in paths])
+    import polars as pl
+
+    paths = OCCUPANCY.find(folder)
+    blocks = [block for path in paths for block in _blocks(path)]
     return Table.from_arrays(
-        frame.select(FEATURES).to_numpy(),
-        frame[LABEL].to_numpy(),
+        np.concatenate([block.features for block in blocks]),
+        np.concatenate([block.labels.to_numpy() for block in blocks]),
         feature_names=FEATURES,
         name="occupancy",
-        columns={"date": encode_column(frame["date"])},
+        columns={"date": encode_column(pl.concat([block.columns["date"] for block in blocks]))},
         label_name=LABEL,
         standardise=standardise,
         origin={"kind": "occupancy", "files": [str(path.resolve()) for path in paths]},
     )
 
 
-def _read(path: Path) -> pl.DataFrame:
-    # The header is one name short: the first column, a row number, has none.
-    schema = {"row": pl.String, "date": pl.String} | dict.fromkeys((*FEATURES, LABEL), pl.Float64)
-    reason = "it has no rows"
+def _blocks(path: Path) -> list[Block]:
+    from oneway.tables import csv_source
+
     try:
-        frame = pl.read_csv(path, has_header=False, skip_rows=1, schema=schema)
-        if len(frame):
-            return frame
-    except pl.exceptions.PolarsError as error:
-        reason = str(error).split("\n")[0]
-    raise DataError(
-        f"{path} is not UCI's original file ({reason}); download it again with "
-        "oneway data fetch occupancy"
+        return list(csv_source.open_file(path, label=LABEL, features=FEATURES).blocks())
+    except DataError as error:
+        raise DataError(
+            f"{path} is not UCI's original file ({error}); download it again with "
+            "oneway data fetch occupancy"
+        ) from None
+
+
+OCCUPANCY = DATASETS.register(
+    DataSet(
+        name="occupancy",
+        about="Room Occupancy: five sensors in an office, is somebody there?",
+        rows=20_560,
+        licence="CC BY 4.0",
+        load=load_occupancy,
+        url="https://archive.ics.uci.edu/static/public/357/occupancy+detection.zip",
+        # In the order of time: 2 to 4, 4 to 10 and 11 to 18 February 2015.
+        files=(
+            DataFile(
+                "occupancy/datatest.txt",
+                "datatest.txt",
+                "1b92c7c1b2838963464fa891a610cf3c5db4becb7189189b29b330107a584c7f",
+            ),
+            DataFile(
+                "occupancy/datatraining.txt",
+                "datatraining.txt",
+                "b2c4d0ce2b9e4e453c476f7125ef31aeec2d1f5c7f5572d0e80de3df6521ab56",
+            ),
+            DataFile(
+                "occupancy/datatest2.txt",
+                "datatest2.txt",
+                "d026d1bd5aeccd4aff4f3b3710d48e40613bd5fc370db7e61bbdcaa50d985095",
+            ),
+        ),
     )
+)

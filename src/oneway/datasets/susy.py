@@ -8,10 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from oneway.datasets.base import require_any
-from oneway.tables.cache import read_table
-from oneway.tables.csv_source import csv_source
-from oneway.tables.libsvm_source import libsvm_source
+from oneway.datasets.data_set import DATASETS, DataFile, DataSet
 from oneway.tables.source import Source
 from oneway.tables.table import Table
 
@@ -46,26 +43,41 @@ def load_susy(folder: Path | None = None, *, standardise: bool = True) -> Table:
     LIBSVM format), and the sample of 10,000 rows, SUSY-10k.csv.gz; the table's name says if it is
     the sample.
 
-    Args:
-        folder: The data folder; `data_folder()` if not given.
-        standardise: Whether each feature is brought to zero mean and unit variance.
-
     Raises:
         MissingDataError: If no file is there; says where to put it and how to download it.
         DataError: If the file is cut off or damaged.
     """
-    path = require_any("susy", folder)
+    from oneway.tables import csv_source, libsvm_source
+    from oneway.tables.assemble import Wish
+    from oneway.tables.cache import read_table
+
+    (path,) = SUSY.find(folder)
 
     def make_source() -> Source:
         if ".csv" in path.suffixes:
-            return csv_source(path, label=LABEL, names=(LABEL, *FEATURES))
-        return libsvm_source(path, names=FEATURES)
+            return csv_source.open_file(path, label=LABEL, names=(LABEL, *FEATURES))
+        return libsvm_source.open_file(path, names=FEATURES)
 
     return read_table(
         path,
         make_source,
+        Wish(standardise=standardise),
         name="susy (10,000-row sample)" if path.name == SAMPLE else "susy",
-        task="binary",
-        standardise=standardise,
         options={"kind": "susy", "sample": path.name == SAMPLE},
     )
+
+
+SUSY = DATASETS.register(
+    DataSet(
+        name="susy",
+        about="SUSY: simulated particle collisions, are supersymmetric particles produced?",
+        rows=5_000_000,
+        licence="CC BY 4.0",
+        load=load_susy,
+        url="https://archive.ics.uci.edu/static/public/279/susy.zip",
+        files=(DataFile("susy/SUSY.csv.gz", "SUSY.csv.gz"),),
+        alternatives=tuple(
+            f"susy/{name}" for name in ("SUSY.csv", "SUSY", "SUSY.xz", "SUSY.bz2", SAMPLE)
+        ),
+    )
+)

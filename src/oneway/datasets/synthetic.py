@@ -8,10 +8,13 @@ from typing import Literal
 
 import numpy as np
 
+from oneway.datasets.data_set import DATASETS, DataSet
 from oneway.errors import DataError
+from oneway.files.typed_values import whole_number
 from oneway.records import Vector
-from oneway.streams.arguments import whole_number
 from oneway.tables.table import Table
+
+SAMPLES, FEATURES = 20_000, 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,10 +60,10 @@ def synthetic(
     >>> made.table.features.shape, float(np.linalg.norm(made.params).round(6))
     ((1000, 3), 2.0)
     """
-    num_samples = whole_number("num_samples", num_samples)
-    num_features = whole_number("num_features", num_features)
-    seed = whole_number("seed", seed)
-    _check(num_samples, num_features, seed, noise, task)
+    num_samples = whole_number("num_samples", num_samples, 1, DataError)
+    num_features = whole_number("num_features", num_features, 1, DataError)
+    seed = whole_number("seed", seed, 0, DataError)
+    _check(noise, task)
     rng = np.random.default_rng(seed)
     direction = rng.standard_normal(num_features)
     direction /= np.linalg.norm(direction)
@@ -82,18 +85,38 @@ def synthetic(
     return Synthetic(table, params)
 
 
-def _check(num_samples: int, num_features: int, seed: int, noise: float, task: str) -> None:
+def load_synthetic(
+    *, seed: int = 0, samples: int = SAMPLES, task: Literal["binary", "number"] = "binary"
+) -> Table:
+    """The table of `synthetic` with ten features; see there.
+
+    Raises:
+        DataError: If an argument is out of range.
+    """
+    return synthetic(samples, FEATURES, seed, task=task).table
+
+
+SYNTHETIC = DATASETS.register(
+    DataSet(
+        name="synthetic",
+        about="synthetic: normal features and labels of a linear model, for any seed",
+        rows=SAMPLES,
+        licence="CC0",
+        load=load_synthetic,
+        comes_with="it is drawn when it is loaded",
+    )
+)
+
+
+def _check(noise: float, task: str) -> None:
     if task not in ("binary", "number"):
-        raise DataError(f"task {task!r} has no synthetic data; choose 'binary' or 'number'")
-    for name, value in (("num_samples", num_samples), ("num_features", num_features)):
-        if value < 1:
-            raise DataError(f"{name} is {value}; it must be at least 1")
-    if seed < 0:
-        raise DataError(f"seed is {seed}; it must be 0 or a positive integer")
-    is_number = isinstance(noise, int | float | np.number)
-    if not (
-        is_number and math.isfinite(noise) and (noise > 0 or (noise == 0 and task == "number"))
-    ):
+        raise DataError(
+            f"task {task!r} has no synthetic data: it needs a file whose label is a class",
+            remedy="choose 'binary' or 'number'",
+            flag_remedy="choose another --data than synthetic, or another --model",
+        )
+    is_number = isinstance(noise, int | float | np.number) and math.isfinite(noise)
+    if not is_number or noise < 0 or (noise == 0 and task == "binary"):
         raise DataError(
             f"noise is {noise}; it must be a finite number, and above 0 for task='binary' "
             "(without noise no model is best)"

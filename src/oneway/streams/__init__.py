@@ -7,46 +7,22 @@ other names that users know under `oneway.streams` are found here too.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from oneway.streams.stream import Stream
 
-if TYPE_CHECKING:
-    load: Any
-    synthetic: Any
-    fetch: Any
-    info: Any
-    catalogue: Any
-    cache_folder: Any
-    data_folder: Any
-    Table: Any
-    Column: Any
-    DataSet: Any
-    DataFile: Any
-    Status: Any
-    Synthetic: Any
+_IN_TABLES = ("Column", "Table")
+_IN_DATASETS = (
+    *("load", "synthetic", "Synthetic", "fetch", "info", "catalogue"),
+    *("DataSet", "DataFile", "Status", "cache_folder", "data_folder"),
+)
 
-_HOME = {
-    "load": "datasets",
-    "synthetic": "datasets",
-    "Synthetic": "datasets",
-    "fetch": "datasets",
-    "info": "datasets",
-    "catalogue": "datasets",
-    "DataSet": "datasets",
-    "DataFile": "datasets",
-    "Status": "datasets",
-    "cache_folder": "datasets",
-    "data_folder": "datasets",
-    "Table": "tables",
-    "Column": "tables",
-}
-
-__all__ = ["Stream", *_HOME]
+__all__ = ["Stream", *_IN_TABLES, *_IN_DATASETS]
 
 
 def __getattr__(name: str) -> Any:
     """Look up a public name whose home is another package."""
-    if name not in _HOME:
+    if name not in __all__:
         raise AttributeError(f"module 'oneway.streams' has no attribute {name!r}")
-    return getattr(import_module(f"oneway.{_HOME[name]}"), name)
+    home = "tables" if name in _IN_TABLES else "datasets"
+    return getattr(import_module(f"oneway.{home}"), name)

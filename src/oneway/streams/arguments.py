@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,22 +12,6 @@ from oneway.errors import DataError
 from oneway.records import Bools, Floats
 
 NUMBERS_AT_A_TIME = 2**20
-
-
-def whole_number(name: str, value: object) -> int:
-    """Return an integer, or a float that is one, as a plain integer.
-
-    Raises:
-        DataError: If it is anything else.
-
-    >>> whole_number("num_nodes", 6.0)
-    6
-    """
-    if isinstance(value, int | np.integer):
-        return int(value)
-    if isinstance(value, float | np.floating) and float(value).is_integer():
-        return int(value)
-    raise DataError(f"{name} is {value!r}; it must be a whole number")
 
 
 def as_floats(values: ArrayLike, what: str) -> Floats:
@@ -50,30 +35,45 @@ def as_floats(values: ArrayLike, what: str) -> Floats:
         raise DataError(f"{what} are not an array of numbers ({error})") from None
 
 
-def check_all_finite(values: Floats, what: str) -> None:
+def first_not_finite(values: Floats) -> tuple[int, ...] | None:
+    """Return the indices (counted from 0) of the first number that is not finite, if any."""
+    step = max(1, NUMBERS_AT_A_TIME // max(1, values[:1].size))
+    for start in range(0, len(values), step):
+        finite = np.isfinite(values[start : start + step])
+        if not finite.all():
+            first, *others = np.argwhere(~finite)[0].tolist()
+            return (start + first, *others)
+    return None
+
+
+def check_finite(
+    values: Floats,
+    what: Literal["feature", "label"],
+    names: Sequence[str] | None = None,
+    *,
+    first_row: int = 0,
+    where: str = "",
+) -> None:
     """Check that every number is finite.
 
     Raises:
-        DataError: If one is not; names its indices (counted from 0).
+        DataError: If one is not; names its indices or, with the `names` of the columns of
+            `values[row, column]`, its row (that of the first one is `first_row`) and column, after
+            `where`, say a file name and a colon.
     """
-    step = max(1, NUMBERS_AT_A_TIME // max(1, values[:1].size))
-    for start in range(0, len(values), step):
-        broken = ~np.isfinite(values[start : start + step])
-        if broken.any():
-            first, *others = np.argwhere(broken)[0].tolist()
-            place = (start + first, *others)
-            raise DataError(
-                f"{what}[{', '.join(map(str, place))}] is {values[place]}; {what} must be finite; "
-                "drop or fill it"
-            )
+    place = first_not_finite(values)
+    if place is None:
+        return
+    if names is None:
+        found = f"{what}s[{', '.join(map(str, place))}]"
+    else:
+        label = "label " if what == "label" else ""
+        found = f"{where}row {first_row + place[0]}, {label}column {names[place[1]]!r}"
+    raise DataError(f"{found} is {values[place]}; {what}s must be finite; drop or fill it")
 
 
 def with_missing(values: ArrayLike, what: str) -> tuple[NDArray[Any], Bools]:
-    """Return numbers or strings as an array, and where it has None, nan or the like.
-
-    Raises:
-        DataError: If some of them are masked, or they are no array.
-    """
+    """Return numbers or strings as an array, and where it has None, nan or the like."""
     refuse_masked(values, what)
     try:
         array = np.asarray(values)
@@ -88,11 +88,7 @@ def with_missing(values: ArrayLike, what: str) -> tuple[NDArray[Any], Bools]:
 
 
 def refuse_masked(values: ArrayLike, what: str) -> None:
-    """Refuse an array with masked entries, whose mask NumPy would drop in silence.
-
-    Raises:
-        DataError: If there are any.
-    """
+    """Refuse an array with masked entries, whose mask NumPy would drop in silence."""
     if np.ma.is_masked(values):
         raise DataError(f"{what} have masked entries; drop them or fill them first")
 

@@ -22,13 +22,7 @@ def cluster_rows(features: Floats, rows: Ints, num_clusters: int, seed: int) -> 
     The distinct rows are clustered once each, so that repetitions of a row stay together. Up to
     50,000 distinct rows: k-means (one k-means++ start). Above: mini-batch k-means fitted to at
     most 250,000 of them, drawn at random, after which every row goes to its nearest centre.
-
-    Returns:
-        The cluster of each of `rows`. A cluster may be empty.
-
-    Raises:
-        DataError: If there are fewer distinct samples than clusters.
-        MissingExtraError: If scikit-learn is not installed.
+    A cluster may be empty.
     """
     distinct, inverse = np.unique(rows, return_inverse=True)
     _check_enough(features, distinct, num_clusters)

@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from oneway.errors import DataError
+from oneway.files.typed_values import checked
 from oneway.records import Floats, Ints
 from oneway.streams.clusters import cluster_rows
 from oneway.streams.stream import index_type
@@ -28,16 +29,20 @@ def deal_rows(
 
     Returns:
         `rows[round_index, node]`, and the share of them that came from a node's cluster.
-
-    Raises:
-        DataError: If an argument is out of range, or there are too few samples.
     """
     num_rows = len(features)
-    _check(num_rows, num_nodes, adversarial, seed, resample)
-    if overflow not in ("pool", "next"):
-        raise DataError(f"overflow is {overflow!r}; it is 'pool' or 'next'")
+    if not (isinstance(adversarial, int | float | np.number) and 0 <= adversarial <= 1):
+        raise DataError(f"adversarial is {adversarial!r}; it is a share between 0 and 1")
+    checked("overflow", overflow, Overflow, DataError)
+    num_samples = num_rows if resample is None else resample
+    if num_nodes > num_samples:
+        raise DataError(
+            f"{num_nodes} nodes but only {num_samples} samples: every node needs at least one",
+            remedy="use fewer nodes, or resample=NUM_SAMPLES to draw rows with replacement",
+            flag_remedy="use fewer nodes, or --resample NUM_SAMPLES to draw rows with replacement",
+        )
     rng = np.random.default_rng(seed)
-    num_rounds = (num_rows if resample is None else resample) // num_nodes
+    num_rounds = num_samples // num_nodes
     count = num_rounds * num_nodes
     dtype = index_type(num_rows)
     if resample is None:
@@ -92,15 +97,7 @@ def _deal_clusters(
 
 
 def deal_in_order(owners: Ints, rows: Ints, num_nodes: int) -> Ints:
-    """Deal rows to their owners in the order given.
-
-    A row goes into the current round unless its owner already has one there, in which case the
-    next round begins.
-
-    Args:
-        owners: Per row, the node that owns it.
-        rows: The rows, in the order of time.
-        num_nodes: How many owners there are.
+    """Deal rows, each with the node that owns it, in the order given, as `Table.deal_by` says.
 
     Returns:
         `rows[round_index, node]`, -1 where a node has none.
@@ -116,22 +113,3 @@ def deal_in_order(owners: Ints, rows: Ints, num_nodes: int) -> Ints:
     dealt = np.full((current + 1, num_nodes), -1, dtype=rows.dtype)
     dealt[rounds, owners] = rows
     return dealt
-
-
-def _check(
-    num_rows: int, num_nodes: int, adversarial: float, seed: int, resample: int | None
-) -> None:
-    if num_nodes < 1:
-        raise DataError(f"num_nodes is {num_nodes}; there must be at least 1 node")
-    if not (isinstance(adversarial, int | float | np.number) and 0 <= adversarial <= 1):
-        raise DataError(f"adversarial is {adversarial!r}; it is a share between 0 and 1")
-    if seed < 0:
-        raise DataError(f"seed is {seed}; it must be 0 or a positive integer")
-    if resample is not None and resample < 1:
-        raise DataError(f"resample is {resample}; it is a number of samples, at least 1")
-    count = num_rows if resample is None else resample
-    if num_nodes > count:
-        raise DataError(
-            f"{num_nodes} nodes but only {count} samples: every node needs at least one; use "
-            "fewer nodes, or resample=NUM_SAMPLES to draw rows with replacement"
-        )

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from oneway.errors import DataError
+from oneway.files.typed_values import whole_number
 from oneway.records import Batch, Floats, Ints, Origin, checksum
-from oneway.streams.arguments import as_floats, check_all_finite, refuse_masked, whole_number
+from oneway.streams.arguments import as_floats, check_finite, refuse_masked
 
 _SAMPLED = 4096
 """About how many samples a stream's checksum looks at."""
@@ -64,12 +65,13 @@ class Stream:
                 f"rows reach from {self.rows.min()} to {self.rows.max()}; they must be -1 (no "
                 f"sample) or one of the {len(self.labels):,} rows, counted from 0"
             )
-        if self.rows.dtype not in (np.int32, np.int64):
-            narrow: Ints = self.rows.astype(index_type(len(self.labels)))
-            object.__setattr__(self, "rows", _read_only(narrow))
+        known = self.rows.dtype in (np.int32, np.int64)
+        rows = self.rows.view() if known else self.rows.astype(index_type(len(self.labels)))
+        rows.flags.writeable = False
+        object.__setattr__(self, "rows", rows)
         if not _known_finite:
-            check_all_finite(self.features, "features")
-            check_all_finite(self.labels, "labels")
+            check_finite(self.features, "feature")
+            check_finite(self.labels, "label")
         if self.node_names is not None and len(self.node_names) != self.num_nodes:
             raise DataError(
                 f"{len(self.node_names)} node names for {self.num_nodes} nodes; give one per node"
@@ -104,8 +106,8 @@ class Stream:
                 f"features have the shape {samples.shape} and labels {answers.shape}; a stream "
                 "needs features[round, node, feature] and labels[round, node], none of them empty"
             )
-        check_all_finite(samples, "features")
-        check_all_finite(answers, "labels")
+        check_finite(samples, "feature")
+        check_finite(answers, "label")
         num_rounds, num_nodes, dim = samples.shape
         count = num_rounds * num_nodes
         return cls(
@@ -164,10 +166,7 @@ class Stream:
         Raises:
             DataError: If `num_rounds` is not a positive whole number.
         """
-        num_rounds = whole_number("num_rounds", num_rounds)
-        if num_rounds < 1:
-            raise DataError(f"head({num_rounds}) leaves no rounds; ask for at least 1")
-        kept = min(num_rounds, self.num_rounds)
+        kept = min(whole_number("num_rounds", num_rounds, 1, DataError), self.num_rounds)
         origin = {**self.origin, "head": kept}
         return replace(self, rows=self.rows[:kept], origin=origin, _known_finite=True)
 
@@ -187,10 +186,4 @@ def _as_rows(rows: ArrayLike) -> Ints:
         array = np.asarray(rows)
     except ValueError as error:
         raise DataError(f"rows are not an array of integers ({error})") from None
-    return _read_only(np.asarray(array, dtype=array.dtype.newbyteorder("=")))
-
-
-def _read_only(rows: Ints) -> Ints:
-    view = rows.view()
-    view.flags.writeable = False
-    return view
+    return np.asarray(array, dtype=array.dtype.newbyteorder("="))

@@ -18,6 +18,7 @@ import time
 import zlib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import asdict, replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any, cast
@@ -27,100 +28,70 @@ from numpy.typing import NDArray
 
 from oneway.errors import DataError
 from oneway.files.folders import cache_folder
-from oneway.tables.assemble import Assembled, assemble
-from oneway.tables.column import Column
-from oneway.tables.labels import Task
-from oneway.tables.scaling import Scaling
+from oneway.tables.assemble import Wish, assemble
+from oneway.tables.owners import Column
 from oneway.tables.source import Source
 from oneway.tables.table import Table
 
-FORMAT = 2
+FORMAT = 3
 CACHE_ABOVE_BYTES = 64 * 2**20
 ABANDONED_AFTER_SECONDS = 24 * 3600.0
 ATTEMPTS = 10
+PLAIN = ("feature_names", "label_values", "recoverable")
+"""Fields of a table that are tuples of what JSON can hold."""
 
 
 def read_table(
     path: Path,
     make_source: Callable[[], Source],
+    wish: Wish,
     *,
     name: str,
-    task: Task,
-    standardise: bool,
     options: Mapping[str, Any],
 ) -> Table:
-    """Read a file that exists into a table, from the cache if it is there.
+    """Read a file that exists into a table called `name`, from the cache if it is there.
 
-    Args:
-        path: The file.
-        make_source: Opens it, if it has to be read.
-        name: What to call the table.
-        task: What the labels are for.
-        standardise: Whether to standardise the features.
-        options: What else `make_source` depends on, in terms JSON can hold.
+    Otherwise `make_source` opens it; `options` say, in terms JSON can hold, what that depends on.
 
     Raises:
         DataError: If the file breaks a rule, or the cache cannot be written.
     """
     status = path.stat()
-    origin = {
+    origin: dict[str, Any] = {
         "kind": "file",
         "path": str(path.resolve()),
         "bytes": status.st_size,
         "modified_ns": status.st_mtime_ns,
-        "task": task,
-        "standardised": standardise,
+        "task": wish.kind,
+        "standardised": wish.standardise,
         **options,
     }
+    if wish.encoder is not None:
+        origin["encoder"] = asdict(wish.encoder)
     if status.st_size <= CACHE_ABOVE_BYTES:
-        source, file = make_source(), BytesIO()
-        parts = assemble(source, file, task=task, standardise=standardise)
-        features = np.frombuffer(file.getbuffer(), dtype=np.float32)
-        return _table(name, origin, source.feature_names, features, parts)
+        file = BytesIO()
+        table = assemble(make_source(), file, wish, name, origin)
+        return _with_features(table, np.frombuffer(file.getbuffer(), dtype=np.float32))
     identity = {key: value for key, value in origin.items() if key not in ("bytes", "modified_ns")}
     digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
     entry = cache_folder() / digest[:32]
     for _ in range(ATTEMPTS):
-        table = _read_entry(entry, name, origin)
-        if table is not None:
-            return table
+        kept = _read_entry(entry, name, origin)
+        if kept is not None:
+            return kept
         # Another process may replace what is written here before it is read: then once more.
-        _build_entry(entry, make_source(), origin, task, standardise)
+        _build_entry(entry, make_source(), origin, wish)
     raise DataError(
         f"the cache entry {entry} of {path} was damaged or replaced {ATTEMPTS} times while it was "
         "read; leave the file and the cache alone meanwhile, or set ONEWAY_CACHE to another folder"
     )
 
 
-def _table(
-    name: str,
-    origin: Mapping[str, Any],
-    feature_names: tuple[str, ...],
-    features: NDArray[np.float32],
-    parts: Assembled,
-) -> Table:
-    return Table(
-        features=features.reshape(len(parts.labels), len(feature_names)),
-        labels=parts.labels,
-        feature_names=feature_names,
-        name=name,
-        columns=parts.columns,
-        means=parts.scaling.means,
-        scales=parts.scaling.scales,
-        label_values=parts.label_values,
-        recoverable=parts.recoverable,
-        origin={
-            **origin,
-            "rows": len(parts.labels),
-            "features": len(feature_names),
-            "columns_left_out": list(parts.columns_left_out),
-        },
-    )
+def _with_features(table: Table, numbers: NDArray[np.float32]) -> Table:
+    return replace(table, features=numbers.reshape(len(table), len(table.feature_names)))
 
 
-def _build_entry(
-    entry: Path, source: Source, origin: Mapping[str, Any], task: Task, standardise: bool
-) -> None:
+def _build_entry(entry: Path, source: Source, origin: Mapping[str, Any], wish: Wish) -> None:
     """Write an entry beside its place, then put it there."""
     try:
         entry.parent.mkdir(parents=True, exist_ok=True)
@@ -128,8 +99,8 @@ def _build_entry(
         work = Path(tempfile.mkdtemp(prefix=f"{entry.name}.", suffix=".part", dir=entry.parent))
         try:
             with (work / "features.f32").open("w+b") as file:
-                parts = assemble(source, file, task=task, standardise=standardise)
-            _write_rest(work, source, origin, parts)
+                table = assemble(source, file, wish, "", origin)
+            _write_rest(work, table)
             _put_in_place(work, entry, origin)
         finally:
             shutil.rmtree(work, ignore_errors=True)
@@ -140,26 +111,23 @@ def _build_entry(
         ) from None
 
 
-def _write_rest(work: Path, source: Source, origin: Mapping[str, Any], parts: Assembled) -> None:
-    parts.labels.tofile(work / "labels.f32")
-    for index, column in enumerate(parts.columns.values()):
+def _write_rest(work: Path, table: Table) -> None:
+    table.labels.tofile(work / "labels.f32")
+    for index, column in enumerate(table.columns.values()):
         column.codes.tofile(work / f"codes-{index}.i32")
     checks = {}
     for file in sorted(work.iterdir()):
         with file.open("rb+") as opened:
             os.fsync(opened.fileno())
-        checks[file.name] = {"bytes": file.stat().st_size, "crc32": _crc32(file)}
+        checks[file.name] = _check_of(file)
     about = {
         "format": FORMAT,
-        "origin": dict(origin),
-        "feature_names": source.feature_names,
-        "means": parts.scaling.means.tolist(),
-        "scales": parts.scaling.scales.tolist(),
-        "label_values": parts.label_values,
-        "columns": {name: column.names for name, column in parts.columns.items()},
-        "columns_left_out": parts.columns_left_out,
-        "recoverable": parts.recoverable,
+        "origin": table.origin,
         "files": checks,
+        "columns": {name: column.names for name, column in table.columns.items()},
+        "means": table.means.tolist(),
+        "scales": table.scales.tolist(),
+        **{name: getattr(table, name) for name in PLAIN},
     }
     with (work / "table.json").open("w", encoding="utf-8") as text:
         json.dump(about, text)
@@ -187,39 +155,39 @@ def _read_entry(entry: Path, name: str, origin: Mapping[str, Any]) -> Table | No
     """Map an entry; None if it is absent, damaged or of an older version of the file."""
     try:
         about = json.loads((entry / "table.json").read_text(encoding="utf-8"))
-        if about["format"] != FORMAT or about["origin"] != json.loads(json.dumps(origin)):
+        wanted = {**about["origin"], **json.loads(json.dumps(origin))}
+        if about["format"] != FORMAT or about["origin"] != wanted:
             return None
         for file, check in about["files"].items():
-            if (entry / file).stat().st_size != check["bytes"]:
+            if _check_of(entry / file) != check:
                 return None
-            if _crc32(entry / file) != check["crc32"]:
-                return None
-        names = tuple(about["feature_names"])
-        columns = {
-            column: Column(np.fromfile(entry / f"codes-{index}.i32", np.int32), tuple(values))
-            for index, (column, values) in enumerate(about["columns"].items())
-        }
-        parts = Assembled(
-            labels=np.fromfile(entry / "labels.f32", dtype=np.float32),
-            label_values=tuple(about["label_values"]),
-            columns=columns,
-            columns_left_out=tuple(about["columns_left_out"]),
-            scaling=Scaling(np.array(about["means"]), np.array(about["scales"])),
-            recoverable=tuple(about["recoverable"]),
-        )
         # A plain view of the map: a read-only array like any other to NumPy and Numba.
         mapped = np.memmap(entry / "features.f32", dtype=np.float32, mode="r")
-        return _table(name, origin, names, cast(NDArray[np.float32], np.asarray(mapped)), parts)
+        table = Table(
+            features=np.empty((0, 0), dtype=np.float32),
+            labels=np.fromfile(entry / "labels.f32", dtype=np.float32),
+            name=name,
+            columns={
+                column: Column(np.fromfile(entry / f"codes-{index}.i32", np.int32), tuple(values))
+                for index, (column, values) in enumerate(about["columns"].items())
+            },
+            means=np.array(about["means"]),
+            scales=np.array(about["scales"]),
+            origin=about["origin"],
+            **{field: tuple(about[field]) for field in PLAIN},
+        )
+        return _with_features(table, cast(NDArray[np.float32], np.asarray(mapped)))
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
-def _crc32(path: Path) -> int:
-    checksum = 0
+def _check_of(path: Path) -> dict[str, int]:
+    """The size and the CRC-32 of a file."""
+    size = checksum = 0
     with path.open("rb") as file:
         while block := file.read(2**20):
-            checksum = zlib.crc32(block, checksum)
-    return checksum
+            size, checksum = size + len(block), zlib.crc32(block, checksum)
+    return {"bytes": size, "crc32": checksum}
 
 
 def _remove_abandoned(folder: Path) -> None:

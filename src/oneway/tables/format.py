@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import TypeAlias
 from zlib import crc32
 
@@ -16,6 +17,7 @@ import msgspec
 
 from oneway.errors import DataError
 from oneway.sentences import listed, nearest
+from oneway.tables.cells import SPACES
 
 Values: TypeAlias = Mapping[str, object]
 """What a record says: column -> text (CSV) or JSON value."""
@@ -35,13 +37,18 @@ class Csv:
     Attributes:
         columns: The names in the header, without the spaces around them.
         separator: What stands between two cells.
+        unnamed: Those of the columns that have a number for want of a name, as the index that some
+            programs write first: no feature unless asked for.
     """
 
     columns: tuple[str, ...]
     separator: str
+    unnamed: tuple[str, ...] = ()
 
     def parse(self, record: bytes) -> Values | None:
         """Return the values of a row, or None if a cell in quotes goes on in the next line.
+
+        The cells that a short row lacks are empty. A row of nothing but separators has no values.
 
         Raises:
             DataError: The row cannot be parsed.
@@ -51,19 +58,24 @@ class Csv:
         except UnicodeDecodeError:
             # It still has the quotes that say where the record ends.
             text, damaged = record.decode(errors="surrogateescape"), True
-        cells, closed = _split(text, self.separator)
+        cells, closed = split(text, self.separator)
         if not closed:
             return None
         if damaged:
             raise DataError("it holds bytes that are not UTF-8 text")
-        if len(cells) == len(self.columns) + 1 and _has_row_name(text, cells):
+        if self.has_row_name(text, cells):
             cells = cells[1:]
-        if len(cells) != len(self.columns):
-            raise DataError(
-                f"it has {_count(len(cells), 'cell')}, but the header has "
-                f"{_count(len(self.columns), 'column')}"
-            )
-        return dict(zip(self.columns, cells, strict=True))
+        if len(cells) > len(self.columns):
+            columns = "1 column" if len(self.columns) == 1 else f"{len(self.columns)} columns"
+            raise DataError(f"it has {len(cells)} cells, but the header has {columns}")
+        if not any(cell.strip(SPACES) for cell in cells):
+            return {}
+        return dict(zip_longest(self.columns, cells, fillvalue=""))
+
+    def has_row_name(self, text: str, cells: Sequence[str]) -> bool:
+        """Whether a row begins with a number in quotes: R's row name, which has no header."""
+        more = len(cells) == len(self.columns) + 1
+        return more and text.startswith('"') and cells[0].isdecimal()
 
 
 @dataclass(frozen=True)
@@ -71,11 +83,7 @@ class JsonLines:
     """One JSON object a line."""
 
     def parse(self, record: bytes) -> Values:
-        """Return the members of an object.
-
-        Raises:
-            DataError: The line is not a JSON object.
-        """
+        """Return the members of an object; a DataError if the line is none."""
         try:
             value = msgspec.json.decode(record)
         except UnicodeDecodeError:
@@ -138,11 +146,7 @@ def read_head(lines: Sequence[bytes], name: str) -> Head | None:
 def check_columns(
     columns: Sequence[str], task_columns: Iterable[str], name: str = "the data"
 ) -> None:
-    """Check that a header has every column that a task needs.
-
-    Raises:
-        DataError: It lacks one; names the nearest that exists.
-    """
+    """Check that a header has every column that a task needs; a DataError names the nearest."""
     for column in task_columns:
         if column not in columns:
             raise DataError(
@@ -169,36 +173,36 @@ def _read_header(header: bytes, name: str) -> Csv | None:
         raise DataError(
             f"{name} is one JSON array; write its objects on one line each, without the brackets"
         )
-    separator, cells, closed = _split_header(text, name)
-    return Csv(_column_names(cells, name), separator) if closed else None
+    separator, cells, closed = sniff(text, name)
+    return _layout(cells, separator, name) if closed else None
 
 
-def _split_header(text: str, name: str) -> tuple[str, list[str], bool]:
+def sniff(text: str, name: str) -> tuple[str, list[str], bool]:
     """The separator that gives the most cells, those cells, and whether all quotes are closed."""
     splits = []
     for separator in SEPARATORS:
         try:
-            splits.append((separator, *_split(text, separator)))
+            splits.append((separator, *split(text, separator)))
         except DataError as error:
             problem = error
     if not splits:
         raise DataError(f"the header of {name} cannot be read: {problem}; repair it")
-    return max(splits, key=lambda split: len(split[1]))
+    return max(splits, key=lambda found: len(found[1]))
 
 
-def _column_names(cells: Sequence[str], name: str) -> tuple[str, ...]:
+def _layout(cells: Sequence[str], separator: str, name: str) -> Csv:
     stripped = [cell.strip() for cell in cells]
     if not any(stripped):
         raise DataError(f"the header of {name} names no column; write the names in its first line")
-    # The index that some programs write first has no name.
     names = tuple(cell or f"column {index + 1}" for index, cell in enumerate(stripped))
     for column in names:
         if names.count(column) > 1:
             raise DataError(f"{name} has two columns named {column!r}; rename one of them")
-    return names
+    unnamed = tuple(name for name, cell in zip(names, stripped, strict=True) if not cell)
+    return Csv(names, separator, unnamed)
 
 
-def _split(text: str, separator: str) -> tuple[list[str], bool]:
+def split(text: str, separator: str) -> tuple[list[str], bool]:
     """The cells of a record, and whether the last one is not in quotes that are still open."""
     # Only with a quote open does the csv module ask for a second line.
     reader = csv.reader((text, ""), delimiter=separator)
@@ -210,12 +214,3 @@ def _split(text: str, separator: str) -> tuple[list[str], bool]:
             raise DataError(f"a cell in it is longer than {limit:,} characters") from None
         raise DataError("it has a carriage return outside quotes that ends no line") from None
     return cells, reader.line_num == 1
-
-
-def _has_row_name(text: str, cells: Sequence[str]) -> bool:
-    """Whether a row begins with a number in quotes: R's row name, which has no header."""
-    return text.startswith('"') and cells[0].isdecimal()
-
-
-def _count(number: int, thing: str) -> str:
-    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 
@@ -16,29 +17,29 @@ DENSE_NUMBERS_AT_A_TIME = 8 * 2**20
 LABEL = "label"
 
 
-def libsvm_source(
+def open_file(
     path: Path,
     *,
+    label: str | None = None,
     features: Sequence[str] | None = None,
     names: Sequence[str] | None = None,
 ) -> Source:
-    """Prepare to read a LIBSVM file as a dense table.
+    """Open a LIBSVM file as a dense table, as `open_source` says; its label needs no name.
 
-    Args:
-        path: The file, plain or compressed.
-        features: The features to keep; all if not given.
-        names: The names of the features by index. If not given, the file is read once to find
-            the largest index, and the names are "feature 1", "feature 2" and so on.
-
-    Raises:
-        MissingDataError: If there is no such file.
-        DataError: If it is empty or not LIBSVM, or there is no such feature.
+    Without the features' `names`, the file is read once more to find the largest index, and they
+    are "feature 1", "feature 2" and so on.
     """
+    if label is not None:
+        raise DataError(
+            f"label={label!r} does not apply to {path.name}: a LIBSVM file has its label first "
+            "in every line; leave label out"
+        )
     if names is None:
         names = [f"feature {index + 1}" for index in range(_largest_index(path))]
     kinds: dict[str, Kind] = dict.fromkeys(names, "number")
-    _, chosen, _ = choose_columns(path, {**kinds, LABEL: "number"}, LABEL, features)
-    picked = [list(names).index(name) for name in chosen]
+    chosen = choose_columns(path, {**kinds, LABEL: "number"}, LABEL, features)
+    chosen = replace(chosen, others=())
+    picked = [list(names).index(name) for name in chosen.features]
 
     def blocks() -> Iterator[Block]:
         from sklearn.datasets import load_svmlight_file
@@ -56,7 +57,7 @@ def libsvm_source(
                 part = pl.Series(LABEL, labels[start : start + step])
                 yield Block(features=dense[:, picked], labels=part, columns={})
 
-    return Source(path, chosen, LABEL, (), blocks)
+    return Source(path, chosen, blocks)
 
 
 def _largest_index(path: Path) -> int:

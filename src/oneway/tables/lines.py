@@ -6,27 +6,23 @@ import bz2
 import gzip
 import lzma
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Any
 
 from oneway.errors import DataError, MissingDataError
 
 BLOCK_BYTES = 16 * 2**20
 LONGEST_RECORD_BYTES = 4 * BLOCK_BYTES
-COMPRESSIONS = (".gz", ".bz2", ".xz")
+_OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+COMPRESSIONS = tuple(_OPENERS)
 
 
 def line_blocks(path: Path, *, quoted: bool, block_bytes: int | None = None) -> Iterator[bytes]:
-    """Read a text file in blocks that end at the end of a line.
+    """Read a text file, plain or compressed, in blocks that end at the end of a line.
 
-    Args:
-        path: A plain file, or one that ends in .gz, .bz2 or .xz.
-        quoted: Whether a line end between double quotes is part of a cell, as in CSV.
-        block_bytes: How much to read at a time; `BLOCK_BYTES` if not given.
-
-    Yields:
-        About `block_bytes` at a time, never empty.
+    With `quoted`, a line end between double quotes is part of a cell, as in CSV. A block has about
+    `block_bytes` (`BLOCK_BYTES` if not given) and is never empty.
 
     Raises:
         MissingDataError: If there is no such file.
@@ -73,7 +69,8 @@ def _last_line_end(block: bytes, quoted: bool) -> int:
 
 def _raw_blocks(path: Path, size: int) -> Iterator[bytes]:
     try:
-        with _open(path) as file:
+        opener: Callable[..., IO[bytes]] = _OPENERS.get(path.suffix.lower(), open)
+        with opener(path, "rb") as file:
             while block := file.read(size):
                 yield block
     except FileNotFoundError:
@@ -86,15 +83,3 @@ def _raw_blocks(path: Path, size: int) -> Iterator[bytes]:
         raise DataError(
             f"{path} cannot be read ({error}); if it is damaged, download it again"
         ) from None
-
-
-def _open(path: Path) -> IO[bytes]:
-    match path.suffix.lower():
-        case ".gz":
-            return cast(IO[bytes], gzip.open(path, "rb"))
-        case ".bz2":
-            return bz2.open(path, "rb")
-        case ".xz":
-            return lzma.open(path, "rb")
-        case _:
-            return path.open("rb")

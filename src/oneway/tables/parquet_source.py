@@ -13,22 +13,8 @@ from oneway.tables.source import Block, Kind, Source, choose_columns
 BLOCK_ROWS = 262_144
 
 
-def parquet_source(
-    path: Path, *, label: str | None, features: Sequence[str] | None = None
-) -> Source:
-    """Look at the schema of a Parquet file and prepare to read it.
-
-    Columns of lists, structures or bytes are ignored.
-
-    Args:
-        path: The file.
-        label: The label column.
-        features: The feature columns; all other numeric and boolean columns if not given.
-
-    Raises:
-        MissingDataError: If there is no such file.
-        DataError: If it is not Parquet, or a column does not exist or is not numeric.
-    """
+def open_file(path: Path, *, label: str | None, features: Sequence[str] | None = None) -> Source:
+    """Open a Parquet file as `open_source` says; columns of lists and the like are ignored."""
     if not path.is_file():
         raise MissingDataError(f"{path} does not exist; check the path")
     lazy = pl.scan_parquet(path)
@@ -42,12 +28,12 @@ def parquet_source(
         for name, dtype in schema.items()
         if not dtype.is_nested() and dtype not in (pl.Binary, pl.Object)
     }
-    label_name, feature_names, others = choose_columns(path, kinds, label, features)
-    label_type = pl.Float64 if schema[label_name].is_numeric() else pl.String
+    chosen = choose_columns(path, kinds, label, features)
+    label_type = pl.Float64 if schema[chosen.label].is_numeric() else pl.String
     wanted = [
-        *(pl.col(name).cast(pl.Float64) for name in feature_names),
-        pl.col(label_name).cast(label_type),
-        *(pl.col(name).cast(pl.String) for name in others),
+        *(pl.col(name).cast(pl.Float64) for name in chosen.features),
+        pl.col(chosen.label).cast(label_type),
+        *(pl.col(name).cast(pl.String) for name in chosen.others),
     ]
 
     def blocks() -> Iterator[Block]:
@@ -56,13 +42,9 @@ def parquet_source(
                 frame = lazy.slice(start, BLOCK_ROWS).select(wanted).collect()
             except (pl.exceptions.PolarsError, OSError) as error:
                 raise _damaged(path, error) from None
-            yield Block(
-                features=frame.select(feature_names).to_numpy(),
-                labels=frame[label_name],
-                columns={name: frame[name] for name in others},
-            )
+            yield Block.of(frame, chosen)
 
-    return Source(path, feature_names, label_name, others, blocks)
+    return Source(path, chosen, blocks)
 
 
 def _damaged(path: Path, error: Exception) -> DataError:

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oneway.errors import DataError
-from oneway.records import Floats, Matrix, Vector
+from oneway.records import Floats, Ints, Matrix, Vector
+from oneway.streams.arguments import first_not_finite
 
 ROWS_AT_A_TIME = 65_536
 
@@ -35,89 +36,56 @@ class Scaling:
 class Moments:
     """Mean, variance and range per feature of rows that arrive in blocks."""
 
-    def __init__(self, feature_names: Sequence[str]) -> None:
-        self._names = feature_names
-        self._count = 0
-        self._means = np.zeros(len(feature_names))
-        self._squares = np.zeros(len(feature_names))
-        self._lows = np.full(len(feature_names), np.inf)
-        self._highs = np.full(len(feature_names), -np.inf)
+    def __init__(self, num_features: int) -> None:
+        self.count = 0
+        self._means, self._squares = np.zeros(num_features), np.zeros(num_features)
+        self._lows, self._highs = np.full(num_features, np.inf), np.full(num_features, -np.inf)
 
     def add(self, block: Matrix) -> None:
         """Take in `block[row, feature]` (at least one row of finite numbers)."""
-        count = self._count + len(block)
+        count = self.count + len(block)
         with np.errstate(over="ignore", invalid="ignore"):
             means = block.mean(axis=0)
             away = means - self._means
             self._squares += ((block - means) ** 2).sum(axis=0)
-            self._squares += away**2 * (self._count * len(block) / count)
+            self._squares += away**2 * (self.count * len(block) / count)
             self._means += away * (len(block) / count)
         self._lows = np.minimum(self._lows, block.min(axis=0))
         self._highs = np.maximum(self._highs, block.max(axis=0))
-        self._count = count
+        self.count = count
 
-    def scaling(self) -> Scaling:
-        """The standardisation of the rows so far; a constant feature has scale 1.
+    @property
+    def too_wide(self) -> Ints:
+        """The features that are too large for their variance to be a number."""
+        return np.flatnonzero(~np.isfinite(self._squares) | ~np.isfinite(self._means))
 
-        Raises:
-            DataError: If a feature is too large for its variance to be a number.
-        """
-        scales = np.sqrt(self._squares / self._count)
-        # Compared by range, not by variance: rounding gives a constant 0.1 a variance above 0.
-        scales[self._lows == self._highs] = 1.0
-        broken = np.flatnonzero(~np.isfinite(scales) | ~np.isfinite(self._means))
-        if broken.size:
-            feature = int(broken[0])
+    def scaling(self, names: Sequence[str]) -> Scaling:
+        """The standardisation of the rows so far; a constant feature has scale 1."""
+        if self.too_wide.size:
+            feature = int(self.too_wide[0])
             raise DataError(
-                f"column {self._names[feature]!r} reaches from {self._lows[feature]:.6g} to "
+                f"column {names[feature]!r} reaches from {self._lows[feature]:.6g} to "
                 f"{self._highs[feature]:.6g}, too far to be standardised; rescale it first"
             )
-        # A spread so small that its square vanishes still must not divide by zero.
-        scales[scales == 0.0] = 1.0
+        scales = np.sqrt(self._squares / self.count)
+        # Compared by range, not by variance: rounding gives a constant 0.1 a variance above 0.
+        # And a spread so small that its square vanishes must not divide by zero.
+        scales[(self._lows == self._highs) | (scales == 0.0)] = 1.0
         return Scaling(self._means.copy(), scales)
-
-
-def check_finite(
-    features: Floats, feature_names: Sequence[str], *, first_row: int = 0, where: str = ""
-) -> None:
-    """Check that every feature is a finite number.
-
-    Args:
-        features: `features[row, feature]`.
-        feature_names: For the message.
-        first_row: The number of the first row given, for the message.
-        where: What the message starts with, say a file name and a colon.
-
-    Raises:
-        DataError: If one is not; names the row (counted from 0) and the column.
-    """
-    for start in range(0, len(features), ROWS_AT_A_TIME):
-        block = features[start : start + ROWS_AT_A_TIME]
-        finite = np.isfinite(block)
-        if finite.all():
-            continue
-        row, feature = (int(index) for index in np.argwhere(~finite)[0])
-        raise DataError(
-            f"{where}row {first_row + start + row}, column {feature_names[feature]!r} is "
-            f"{block[row, feature]}; features must be finite; drop or fill it"
-        )
 
 
 def to_float32(
     values: Floats, feature_names: Sequence[str], *, first_row: int = 0, where: str = ""
 ) -> NDArray[np.float32]:
-    """Round to float32, in C order.
-
-    Raises:
-        DataError: If a finite number does not fit; names the row and the column.
-    """
+    """Round to float32, in C order; a DataError names the row and column that does not fit."""
     with np.errstate(over="ignore"):
         rounded = values.astype(np.float32, order="C")
-    if not np.isfinite(rounded).all():
-        row, feature = (int(index) for index in np.argwhere(~np.isfinite(rounded))[0])
+    place = first_not_finite(rounded)
+    if place is not None:
+        row, feature = place
         raise DataError(
             f"{where}row {first_row + row}, column {feature_names[feature]!r} is "
-            f"{values[row, feature]:.6g}, which does not fit in float32; rescale the column"
+            f"{values[place]:.6g}, which does not fit in float32; rescale the column"
         )
     return rounded
 
@@ -125,15 +93,11 @@ def to_float32(
 def standardise(
     features: Floats, feature_names: Sequence[str]
 ) -> tuple[NDArray[np.float32], Scaling]:
-    """Return the standardised features as float32, and the scaling that was applied.
-
-    Raises:
-        DataError: If a feature is too large to be standardised.
-    """
-    moments = Moments(feature_names)
+    """Return the standardised features as float32, and the scaling that was applied."""
+    moments = Moments(len(feature_names))
     for start in range(0, len(features), ROWS_AT_A_TIME):
         moments.add(features[start : start + ROWS_AT_A_TIME].astype(np.float64))
-    scaling = moments.scaling()
+    scaling = moments.scaling(feature_names)
     scaled = np.empty(features.shape, dtype=np.float32)
     for start in range(0, len(features), ROWS_AT_A_TIME):
         rows = slice(start, start + ROWS_AT_A_TIME)

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from oneway.errors import DataError
+from oneway.files.typed_values import checked, whole_number
+from oneway.models import LabelKind
 from oneway.records import Floats, Ints, Origin, Vector
 from oneway.sentences import listed, nearest
-from oneway.streams.arguments import as_floats, whole_number
+from oneway.streams.arguments import as_floats, check_finite
 from oneway.streams.deal import Overflow, deal_in_order, deal_rows
 from oneway.streams.stream import Stream, index_type
-from oneway.tables.column import Column
-from oneway.tables.labels import LabelValue, Task, check_task, encode_labels
-from oneway.tables.scaling import Scaling, check_finite, to_float32
+from oneway.tables.cells import label_text
+from oneway.tables.encoder import Encoder, Feature
+from oneway.tables.labels import LabelValue, encode_labels
+from oneway.tables.owners import Column, WholeNumbers, recover
+from oneway.tables.scaling import Scaling, to_float32
 from oneway.tables.scaling import standardise as standardise_features
-from oneway.tables.whole_numbers import WholeNumbers, recover
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -63,7 +68,7 @@ class Table:
         feature_names: Sequence[str] | None = None,
         name: str = "arrays",
         columns: Mapping[str, Column | ArrayLike] | None = None,
-        task: Task = "binary",
+        task: LabelKind = "binary",
         label_name: str = "label",
         standardise: bool = True,
         origin: Origin | None = None,
@@ -92,7 +97,7 @@ class Table:
         >>> table.features.tolist(), table.labels.tolist(), table.label_values
         ([[-1.0], [1.0]], [-1.0, 1.0], (0, 1))
         """
-        check_task(task)
+        checked("task", task, LabelKind, DataError)
         matrix = as_floats(features, "features")
         encoded, meaning = encode_labels(labels, task, label_name)
         _check_shapes(matrix, encoded)
@@ -102,7 +107,7 @@ class Table:
             for column, values in (columns or {}).items()
         }
         _check_names(matrix, names, further)
-        check_finite(matrix, names)
+        check_finite(matrix, "feature", names)
         whole = WholeNumbers(names, standardise=standardise)
         whole.add(matrix)
         if standardise:
@@ -137,6 +142,30 @@ class Table:
     def num_features(self) -> int:
         """How many features a sample has."""
         return int(self.features.shape[1])
+
+    @cached_property
+    def encoder(self) -> Encoder:
+        """What turns a raw row into the numbers that it has in this table; and back.
+
+        Where a table is made of several blocks of a file, the float32 features may differ from
+        those of the encoder in their last digit.
+        """
+        label, kind = self.origin.get("label"), self.origin.get("task", "number")
+        assert kind in ("binary", "classes", "number"), kind
+        return Encoder(
+            features=tuple(map(Feature, self.feature_names, self.means, self.scales)),
+            label=label if isinstance(label, str) and label not in self.feature_names else "label",
+            kind=kind,
+            classes=tuple(map(label_text, self.label_values)),
+        )
+
+    def write_csv(self, path: Path, rows: Ints, encoder: Encoder | None = None) -> None:
+        """Write rows, in the order given, as they were before they were encoded.
+
+        See `Encoder.write_csv`; the encoder, the table's own if not given, says what the label is
+        called.
+        """
+        (encoder or self.encoder).write_csv(path, self.features[rows], self.labels[rows])
 
     def deal(
         self,
@@ -188,9 +217,10 @@ class Table:
                 nodes than distinct samples to cluster.
             MissingExtraError: If `adversarial` is not 0 and scikit-learn is not installed.
         """
-        num_nodes = whole_number("num_nodes", num_nodes)
-        seed = whole_number("seed", seed)
-        resample = None if resample is None else whole_number("resample", resample)
+        num_nodes = whole_number("num_nodes", num_nodes, 1, DataError)
+        seed = whole_number("seed", seed, 0, DataError)
+        if resample is not None:
+            resample = whole_number("resample", resample, 1, DataError)
         rows, share = deal_rows(
             self.features, num_nodes, adversarial, seed, resample, shuffle, overflow
         )
@@ -234,9 +264,7 @@ class Table:
                 keep apart, or no owner has so many samples.
         """
         owners = self._owners(column)
-        min_samples = whole_number("min_samples", min_samples)
-        if min_samples < 1:
-            raise DataError(f"min_samples is {min_samples}; it must be at least 1")
+        min_samples = whole_number("min_samples", min_samples, 1, DataError)
         counts = np.bincount(owners.codes[owners.codes >= 0], minlength=len(owners.names))
         kept = np.flatnonzero(counts >= min_samples)
         if not kept.size:

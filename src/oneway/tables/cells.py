@@ -1,0 +1,85 @@
+"""Cells: the number or label that the text or JSON value of a cell stands for.
+
+One rule for a single cell of a peer's sample and for a whole column of a table in polars.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import polars as pl
+
+EMPTY = ("", "na", "n/a", "nan", "null", "none")
+"""Texts, in lower case, that say that a cell holds nothing."""
+
+SPACES = " \t\r\n\v\f\xa0"
+"""What may stand around a cell and says nothing."""
+
+_NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf|infinity|nan)", re.ASCII | re.I)
+_NUMERIC = (float, int, np.floating, np.integer, np.bool_)
+_WORDS = {"true": 1.0, "false": 0.0}
+
+
+def as_number(raw: object) -> float | None:
+    """Return a feature or label as a float, which may not be finite; None if it is not a number.
+
+    >>> as_number(" 21.5 "), as_number(True), as_number("false"), as_number("1_000"), as_number([])
+    (21.5, 1.0, 0.0, None, None)
+    """
+    if isinstance(raw, str):
+        text = raw.strip(SPACES)
+        return float(text) if _NUMBER.fullmatch(text) else _WORDS.get(text.lower())
+    if not isinstance(raw, _NUMERIC):
+        return None
+    try:
+        return float(raw)
+    except OverflowError:
+        return math.inf
+
+
+def is_empty(raw: object) -> bool:
+    """Whether a cell says that it holds nothing."""
+    return raw is None or (isinstance(raw, str) and raw.strip(SPACES).lower() in EMPTY)
+
+
+def label_key(raw: object) -> str | float:
+    """Return what makes two labels the same: their number if they have one, else their text.
+
+    >>> label_key("1.0") == label_key(1) == label_key(True), label_key(" yes ")
+    (True, 'yes')
+    """
+    number = as_number(raw)
+    if number is not None and math.isfinite(number):
+        return number
+    return raw.strip(SPACES) if isinstance(raw, str) else ""
+
+
+def label_text(raw: object) -> str:
+    """Return a label as data files spell it.
+
+    >>> label_text(True), label_text(1), label_text(" yes ")
+    ('true', '1', 'yes')
+    """
+    if isinstance(raw, bool):
+        return "true" if raw else "false"
+    return raw.strip(SPACES) if isinstance(raw, str) else repr(raw)
+
+
+def column_numbers(cells: pl.Series) -> tuple[pl.Series, pl.Series]:
+    """Return the numbers of a column of text, null where there is none, and where text is wrong.
+
+    The same rule as `as_number` and `is_empty`, for millions of cells.
+    """
+    import polars as pl
+
+    text = cells.str.strip_chars(SPACES)
+    lower = text.str.to_lowercase()
+    numbers = text.cast(pl.Float64, strict=False).set(lower.is_in(EMPTY), None)
+    for word, number in _WORDS.items():
+        numbers = numbers.set(lower == word, number)
+    return numbers, numbers.is_null() & ~lower.is_in(EMPTY) & text.is_not_null()

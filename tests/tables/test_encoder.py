@@ -1,0 +1,286 @@
+"""A whole table and a single row give the same numbers, and the same refusals."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import math
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from oneway.datasets import load
+from oneway.errors import DataError, TaskError
+from oneway.tables import Encoder, Feature, Table
+from oneway.tables.cells import as_number, column_numbers, is_empty
+from oneway.tables.rows import Row, RowReader
+
+FEATURES = (Feature("a", 20.5, 3.25), Feature("b, or ;", -1e9, 1e-3))
+ENCODER = Encoder(FEATURES, "late\tness", "binary", ("no", "yes"))
+
+numbers = st.one_of(
+    st.floats(-1e9, 1e9).map(repr),
+    st.integers(-(10**18), 10**18).map(str),
+    st.sampled_from(["1e-300", "4.9e-324", "+5", ".5", "5.", "-0", "1E3", "true", "False", "TRUE"]),
+    st.text("0123456789", min_size=1, max_size=30),
+)
+wrong = st.sampled_from(
+    ("", "NA", "nan", "None", "n/a", "inf", "-Infinity", "1e999", "1_000", "x", "1,5", "1;5", "0x1")
+) | st.sampled_from(
+    ("--1", "1 2", "٣", "1e", "e5", ".", "+", '"', "truee", "1e40", "1.5.2", "a\nb")
+)
+spaces = st.text(" \t\xa0", max_size=2)
+
+
+def padded(cells: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    return st.tuples(spaces, cells, spaces).map("".join)
+
+
+samples = st.lists(
+    st.tuples(padded(numbers), padded(numbers), padded(st.sampled_from(["no", "yes"]))),
+    min_size=2,
+    max_size=12,
+)
+
+
+def as_csv(rows: Sequence[Sequence[str]], separator: str, quoting: int) -> bytes:
+    text = io.StringIO()
+    writer = csv.writer(text, delimiter=separator, quoting=quoting, lineterminator="\n")
+    writer.writerows([[*ENCODER.names, ENCODER.label], *rows])
+    return text.getvalue().encode()
+
+
+def row_by_row(text: bytes, encoder: Encoder = ENCODER) -> tuple[np.ndarray, np.ndarray]:
+    """What a peer learns from: every row by itself."""
+    reader = RowReader("the data", [*encoder.names, encoder.label])
+    rows = [*reader.feed(text), *reader.finish()]
+    assert all(isinstance(row, Row) for row in rows), rows
+    vectors = [encoder.vector(row.values) for row in rows]
+    return np.array(vectors), np.array([encoder.label_value(r.values[encoder.label]) for r in rows])
+
+
+def whole_table(text: bytes, **options: object) -> Table:
+    """What a simulation learns from."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "samples.csv"
+        path.write_bytes(text)
+        return load(path, **options)
+
+
+layouts = {
+    "separator": st.sampled_from([",", ";", "\t"]),
+    "quoting": st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]),
+}
+
+
+@settings(deadline=None)
+@given(rows=samples, **layouts)
+def test_a_whole_table_and_a_single_row_give_the_same_numbers(rows, separator, quoting):
+    text = as_csv(rows, separator, quoting)
+    vectors, labels = row_by_row(text)
+    table = whole_table(text, encoder=ENCODER)
+    np.testing.assert_array_equal(table.features, vectors.astype(np.float32))
+    np.testing.assert_array_equal(table.labels, labels)
+    raw = np.array([[as_number(cell) for cell in row[:2]] for row in rows])
+    np.testing.assert_array_equal(ENCODER.matrix(raw), table.features)
+
+
+@settings(deadline=None)
+@given(rows=samples, row=st.integers(0, 11), column=st.integers(0, 1), cell=wrong, **layouts)
+@example([("1", "1", "no")] * 2, 0, 0, "٣", ",", csv.QUOTE_MINIMAL)
+def test_a_wrong_cell_is_refused_by_both_and_its_column_is_named(
+    rows, row, column, cell, separator, quoting
+):
+    cells = [list(each) for each in rows]
+    cells[row % len(cells)][column] = cell
+    text = as_csv(cells, separator, quoting)
+    name = ENCODER.names[column]
+    with pytest.raises(DataError, match=f"{name}"):
+        row_by_row(text)
+    with pytest.raises(DataError, match=f"{name}"):
+        whole_table(text, encoder=ENCODER)
+
+
+@settings(deadline=None)
+@given(rows=samples.filter(lambda rows: len({row[2].strip() for row in rows}) == 2), **layouts)
+def test_a_table_that_finds_its_own_scaling_encodes_a_row_as_itself(rows, separator, quoting):
+    text = as_csv(rows, separator, quoting)
+    table = whole_table(text, label=ENCODER.label)
+    vectors, labels = row_by_row(text, table.encoder)
+    np.testing.assert_array_equal(table.features, vectors.astype(np.float32))
+    np.testing.assert_array_equal(table.labels, labels)
+
+
+@settings(deadline=None)
+@given(st.lists(padded(numbers | wrong), min_size=1, max_size=20))
+def test_a_column_of_cells_is_read_as_every_cell_is(cells):
+    import polars as pl
+
+    found, bad = column_numbers(pl.Series("x", cells))
+    for cell, number, is_bad in zip(cells, found.to_list(), bad.to_list(), strict=True):
+        alone = as_number(cell)
+        if is_empty(cell):
+            assert number is None
+            assert not is_bad
+        else:
+            assert is_bad == (alone is None)
+            assert number == alone or (math.isnan(number) and math.isnan(alone))
+
+
+@pytest.mark.parametrize("line", ["", " ", "\r"])
+@pytest.mark.parametrize("one", ["1", "true"])
+def test_blank_lines_are_no_rows_for_either(line, one):
+    text = f"a,y\n{line}\n{one},0\n{line}\n{line}\n3,1\n{line}\n".encode()
+    table = whole_table(text, label="y", standardise=False)
+    assert table.features.tolist() == [[1.0], [3.0]]
+    assert row_by_row(text, table.encoder)[0].tolist() == [[1.0], [3.0]]
+
+
+lines = st.lists(
+    st.lists(st.sampled_from(["", " ", '""', '" "', "1", "2.5", "NA", "true", "x"]), max_size=4),
+    min_size=1,
+    max_size=8,
+)
+
+
+@settings(deadline=None)
+@given(lines=lines, separator=layouts["separator"], last=st.sampled_from(["", "\n", "\n\n"]))
+@example([["1", "2"], ["1"], ["", "", ""], ["1", "true", "x"]], ",", "")
+@example([["", ""], ["1", "2", "1"], [], [" "]], "\t", "\n")
+def test_short_rows_and_rows_without_a_word_are_the_same_to_both(lines, separator, last):
+    rows = [["a", "b", "rest"], *lines, ["7", "8", "9"]]
+    text = ("\n".join(separator.join(row) for row in rows) + last).encode()
+    encoder = Encoder((Feature("b"),), "a", "number")
+    try:
+        expected, labels = row_by_row(text, encoder)
+    except (DataError, AssertionError):  # a row that no sample can be made of
+        with pytest.raises(DataError):
+            whole_table(text, encoder=encoder)
+        return
+    table = whole_table(text, encoder=encoder)
+    np.testing.assert_array_equal(table.features, expected)
+    np.testing.assert_array_equal(table.labels, labels)
+
+
+def test_row_names_as_r_writes_them_are_no_column_for_either():
+    text = b'"a","y"\n"1",5,0\n"2",7,1\n'
+    table = whole_table(text, label="y", standardise=False)
+    assert table.features.tolist() == [[5.0], [7.0]]
+    assert row_by_row(text, table.encoder)[0].tolist() == [[5.0], [7.0]]
+
+
+def test_an_index_without_a_name_is_no_feature_unless_asked_for():
+    text = b",a,y\n0,5,0\n1,7,1\n"
+    assert whole_table(text, label="y").feature_names == ("a",)
+    assert whole_table(text, label="y", features=["column 1"]).feature_names == ("column 1",)
+
+
+def test_labels_that_mean_the_same_are_one_class_in_a_table_as_for_a_peer():
+    table = whole_table(b"a,y\n1,1\n2,x \n3,1.0\n4, x\n", label="y")
+    assert table.label_values == ("1", "x")
+    assert table.labels.tolist() == [-1.0, 1.0, -1.0, 1.0]
+    assert [table.encoder.label_value(raw) for raw in ("1.0", True, "x")] == [-1.0, -1.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("kind", "classes", "codes"),
+    [("binary", ("no", "yes"), [-1, 1]), ("classes", ("c", "a", "7"), [0, 1, 2])],
+)
+def test_classes_keep_their_order_and_come_back(kind, classes, codes):
+    encoder = Encoder(FEATURES, "y", kind, classes)
+    assert [encoder.label_value(name) for name in classes] == codes
+    assert [encoder.label_name(code) for code in codes] == list(classes)
+    table = whole_table(
+        b"a,b,y\n1,2,%s\n3,4,%s\n" % (classes[1].encode(), classes[0].encode()),
+        encoder=replace(encoder, features=(Feature("b"), Feature("a"))),
+    )
+    assert table.labels.tolist() == [codes[1], codes[0]]
+    assert table.features.tolist() == [[2, 1], [4, 3]]
+    assert table.label_values == classes
+
+
+def test_a_label_that_is_none_of_the_classes_is_refused_by_both():
+    text = b"a,y\n1,no\n2,maybe\n"
+    encoder = replace(ENCODER, features=(Feature("a"),), label="y")
+    with pytest.raises(DataError, match="maybe"):
+        row_by_row(text, encoder)
+    with pytest.raises(DataError, match="maybe"):
+        whole_table(text, encoder=encoder)
+
+
+def test_an_encoder_leaves_no_choice_of_label_and_features():
+    for options in ({"label": "y"}, {"features": ["a"]}):
+        with pytest.raises(DataError, match="encoder"):
+            whole_table(b"a,y\n1,no\n", encoder=ENCODER, **options)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".csv.gz"])
+def test_a_cached_table_is_that_of_its_encoder(tmp_path, cache_everything, suffix):
+    path = tmp_path / f"x{suffix}"
+    text = b"a;y\n1;no\n2;yes\n"
+    path.write_bytes(gzip.compress(text) if suffix.endswith("gz") else text)
+    for scale in (1.0, 2.0):
+        encoder = replace(ENCODER, features=(Feature("a", 0.0, scale),), label="y")
+        for _ in range(2):
+            table = load(path, encoder=encoder)
+            assert table.features.tolist() == [[1 / scale], [2 / scale]]
+            assert table.encoder.features == encoder.features
+            assert table.encoder.classes == encoder.classes
+    assert len(list(cache_everything.iterdir())) == 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "classes"), [("number", ("1",)), ("binary", ("1",)), ("classes", ("1",))]
+)
+def test_classes_that_do_not_suit_the_kind_of_label_are_refused(kind, classes):
+    with pytest.raises(TaskError, match=r"but 1 (are|classes are) given"):
+        Encoder(FEATURES, "y", kind, classes)
+
+
+# --- rows of a table as a file for a peer ---
+
+
+def read_back(table: Table, rows: np.ndarray, folder: Path) -> tuple[np.ndarray, np.ndarray]:
+    path = folder / "samples.csv"
+    table.write_csv(path, rows)
+    return row_by_row(path.read_bytes(), table.encoder)
+
+
+@settings(deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    center=st.sampled_from([0.0, 1.0, -273.15, 1.7e9, 1e15]),
+    scale=st.sampled_from([1e-150, 1e-30, 1e-3, 1.0, 7.0, 1e6, 1e30]),
+    standardise=st.booleans(),
+    task=st.sampled_from(["binary", "classes", "number"]),
+)
+def test_written_rows_are_read_back_as_exactly_the_same_numbers(
+    tmp_path_factory, seed, center, scale, standardise, task
+):
+    rng = np.random.default_rng(seed)
+    raw = center + scale * rng.standard_normal((30, 2))
+    raw[:, 1] = raw[:, 1].round(3)
+    labels = rng.standard_normal(30) if task == "number" else [0, 1, *rng.integers(0, 2, 28)]
+    table = Table.from_arrays(raw, labels, task=task, standardise=standardise)
+    rows = rng.permutation(30)[:20]
+    vectors, answers = read_back(table, rows, tmp_path_factory.mktemp("rows"))
+    np.testing.assert_array_equal(vectors.astype(np.float32), table.features[rows])
+    np.testing.assert_array_equal(answers.astype(np.float32), table.labels[rows])
+
+
+def test_written_rows_look_as_they_did(tmp_path):
+    raw = [[20.1, 1200], [21.25, 1300], [23.0, 1250]]
+    table = Table.from_arrays(raw, ["no", "yes", "no"], feature_names=["Temperature", "CO2"])
+    table.write_csv(tmp_path / "x.csv", np.array([1, 0]))
+    assert (tmp_path / "x.csv").read_text().splitlines() == [
+        "Temperature,CO2,label",
+        "21.25,1300.0,yes",
+        "20.1,1200.0,no",
+    ]
