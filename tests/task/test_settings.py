@@ -2,13 +2,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import oneway as ow
 from oneway.errors import ConfigError, GraphError
-from oneway.methods import BY_NAME
+from oneway.methods import DEFAULT_STEP, METHODS
 from oneway.task.assembly import assemble
 from oneway.task.settings import Settings, read_settings
+from oneway.task.task import Feature, Task
 
 
 def test_without_a_file_and_flags_there_are_defaults():
@@ -19,7 +21,7 @@ def test_a_file_is_read_and_overrides_win(tmp_path: Path):
     file = tmp_path / "run.toml"
     file.write_text('learning_rate = 1\nalgorithm = "dol-symm"\nnodes = 8\n')
     read = read_settings(file, {"nodes": 9})
-    assert read == Settings(learning_rate=1.0, algorithm="dol-symm", nodes=9)
+    assert read == Settings(learning_rate=1.0, method="dol-symm", nodes=9)
     assert isinstance(read.learning_rate, float)
 
 
@@ -43,31 +45,75 @@ def test_an_override_may_correct_a_wrong_value_in_the_file(tmp_path: Path):
         ("learning_rate", "fast", "a number"),
         ("cap_step", 1, "true or false"),
         ("cap_step", "yes", "true or false"),
-        ("algorithm", "dolsymm", "did you mean 'dol-symm'"),
-        ("schedule", ["constant"], "choose from constant, inverse-sqrt"),
+        ("intercept", 1, "true or false"),
+        ("method", "dolsymm", "did you mean 'dol-symm'"),
+        ("step", "cap", "did you mean 'capped'"),
+        ("schedule", ["constant"], "text in quotes"),
     ],
 )
 def test_a_wrong_value_is_named_with_its_rule(name, value, rule):
     with pytest.raises(ConfigError) as caught:
         read_settings(None, {name: value})
-    assert str(caught.value).startswith(f"{name} is {value!r}; ")
+    assert str(caught.value).startswith(f"{name} is ")
     assert rule in str(caught.value)
 
 
-def test_settings_know_exactly_the_five_methods():
-    for name in BY_NAME:
-        assert read_settings(None, {"algorithm": name}).algorithm == name
+def test_settings_know_exactly_the_registered_methods():
+    for name in METHODS:
+        assert read_settings(None, {"method": name}).method == name
     with pytest.raises(ConfigError, match="choose from") as caught:
-        read_settings(None, {"algorithm": ""})
+        read_settings(None, {"method": ""})
     listed = str(caught.value).partition("choose from ")[2]
-    assert set(listed.split(", ")) == set(BY_NAME)
+    assert set(listed.split(", ")) == set(METHODS)
+
+
+def test_former_names_work_and_are_told(tmp_path: Path):
+    file = tmp_path / "run.toml"
+    file.write_text('algorithm = "local"\n')
+    told: list[str] = []
+    read = read_settings(file, {"cap_step": True}, told.append)
+    assert (read.method, read.step) == ("local", "capped")
+    assert ["algorithm" in told[0], "run.toml" in told[0], "cap_step" in told[1]] == [True] * 3
+
+
+def test_a_task_file_is_a_settings_file(tmp_path: Path):
+    """Features, scaling, classes, model and method of the peers hold in the simulator too."""
+    task = Task(
+        "logistic", "y", (Feature("b", 1.0, 2.0), Feature("a")), ("yes", "no"),
+        method="local", step="mass", transforms=("clip",), options={"clip": {"norm": 0.5}},
+    )  # fmt: skip
+    (tmp_path / "task.toml").write_text(task.to_toml())
+    data = tmp_path / "mine.csv"
+    data.write_text(
+        "a;c;b;y\n" + "".join(f"{i};9;{2 * i};{['yes', 'no'][i % 2]}\n" for i in range(8))
+    )
+    settings = read_settings(tmp_path / "task.toml", {"data": str(data), "nodes": 2})
+    parts = assemble(settings)
+    assert parts.method == task.build_method()
+    assert parts.model == task.build_model()
+    expected = [task.encoder.vector({"a": i, "b": 2 * i}) for i in range(8)]
+    np.testing.assert_array_equal(parts.table.features, np.array(expected, np.float32))
+    np.testing.assert_array_equal(parts.table.labels, [-1, 1] * 4)
+
+
+def test_a_task_of_a_known_data_set_gives_the_simulator_the_peers_numbers(tmp_path: Path):
+    known = assemble(Settings(data="synthetic", nodes=2)).table
+    features = tuple(Feature(name, 0.25, 2.0) for name in known.feature_names)
+    task = Task("logistic", "y", features, tuple(map(str, reversed(known.label_values))))
+    (tmp_path / "task.toml").write_text(task.to_toml())
+    settings = read_settings(tmp_path / "task.toml", {"data": "synthetic", "nodes": 2})
+    table = assemble(settings).table
+    raw = known.features.astype(float) * known.scales + known.means
+    np.testing.assert_allclose(table.features, (raw - 0.25) / 2.0, rtol=1e-6, atol=1e-6)
+    np.testing.assert_array_equal(table.labels, -known.labels)
+    assert table.label_values == task.classes
 
 
 def test_settings_become_the_parts_of_a_simulation():
     parts = assemble(
         Settings(data="synthetic", nodes=6, graph="complete", rounds=30, model="hinge", l2=0.5)
     )
-    assert parts.algorithm == ow.OnlinePushSum(0.1)
+    assert parts.method == ow.OnlinePushSum(0.1, step=DEFAULT_STEP)
     assert parts.model == ow.models.Hinge(l2=0.5)
     assert (parts.stream.num_nodes, parts.stream.num_rounds) == (6, 30)
     assert parts.graph == ow.TrustGraph.complete(6)

@@ -7,8 +7,8 @@ import secrets
 from pathlib import Path
 
 
-def write_atomically(path: Path, text: str) -> None:
-    """Replace the file's text, durably; the file keeps its mode, and a link stays a link.
+def write_atomically(path: Path, content: str | bytes) -> None:
+    """Replace the file's content, durably; the file keeps its mode, and a link stays a link.
 
     Raises:
         OSError: If it cannot be written; what was there stays.
@@ -21,7 +21,7 @@ def write_atomically(path: Path, text: str) -> None:
         with os.fdopen(number, "wb") as file:
             if target.exists():
                 os.fchmod(number, target.stat().st_mode & 0o7777)
-            file.write(text.encode())
+            file.write(content.encode() if isinstance(content, str) else content)
             file.flush()
             os.fsync(number)
         draft.replace(target)

@@ -1,18 +1,16 @@
-"""TOML files that people write by hand: every mistake gets a sentence, what is written is neat."""
+"""TOML files that people write by hand: read with sentences, changed with comments kept."""
 
 from __future__ import annotations
 
-import json
-import math
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+import tomlkit
 
-from oneway.errors import ConfigError
+from oneway.errors import ConfigError, OnewayError
 from oneway.sentences import listed, nearest, shown
 
 
@@ -52,12 +50,12 @@ def parse_toml(text: str, where: str, error: type[ConfigError]) -> dict[str, Any
 
 
 def refuse_unknown(
-    table: object, known: Iterable[str], where: str, error: type[ConfigError]
+    table: object, known: Iterable[str], where: str, error: type[OnewayError]
 ) -> dict[str, Any]:
     """Return a table whose keys all exist.
 
     Raises:
-        ConfigError: Of the class `error`: if it is no table, or for the first key that does not
+        OnewayError: Of the class `error`: if it is no table, or for the first key that does not
             exist, with the nearest that does.
     """
     names = list(known)
@@ -65,60 +63,122 @@ def refuse_unknown(
         raise error(f"{where} is {shown(table)}; it must be a table with {listed(names)}")
     for key in table:
         if key not in names:
-            near = nearest(key, names) or f"; there are {listed(names)}"
+            near = nearest(str(key), names) or f"; there are {listed(names)}"
             raise error(f"{where} has no key {shown(key)}{near}")
     return table
-
-
-def checked_number(
-    name: str, value: object, rule: str, holds: Callable[[float], bool], error: type[ConfigError]
-) -> float:
-    """Return a finite number that keeps a rule as a plain float, never -0.0.
-
-    Raises:
-        ConfigError: Of the class `error`: if it is none; tells the rule.
-    """
-    if isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool):
-        try:
-            number = float(value)
-        except OverflowError:
-            number = math.inf
-        if math.isfinite(number) and holds(number):
-            return number + 0.0
-    raise error(f"{name} is {shown(value)}; it must be {rule}")
-
-
-def checked_bool(name: str, value: object, error: type[ConfigError]) -> bool:
-    """Return a truth value.
-
-    Raises:
-        ConfigError: Of the class `error`: if it is none.
-    """
-    if not isinstance(value, bool):
-        raise error(f"{name} is {shown(value)}; it must be true or false, without quotes")
-    return value
 
 
 def toml_value(value: object) -> str:
     """Return a string, truth value, number, list or table as it is written on one line of TOML.
 
     >>> toml_value({"scale": 2.0, "the name": ["a", 1e-5]})
-    '{ scale = 2.0, "the name" = ["a", 1e-05] }'
+    '{scale = 2.0, "the name" = ["a", 1e-05]}'
     """
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int | float):
-        return repr(value)
-    if isinstance(value, str):
-        # JSON's escapes are TOML's; only DEL, which TOML wants escaped, is plain in JSON.
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, Mapping):
-        pairs = [f"{toml_key(key)} = {toml_value(item)}" for key, item in value.items()]
-        return f"{{ {', '.join(pairs)} }}" if pairs else "{}"
-    assert isinstance(value, list | tuple), f"{type(value)} has no TOML form here"
-    return f"[{', '.join(toml_value(item) for item in value)}]"
+        inline = tomlkit.inline_table()
+        inline.update(value)
+        return inline.as_string()
+    return tomlkit.item(value).as_string()
 
 
 def toml_key(name: str) -> str:
     """Return a key, quoted if it has to be."""
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else toml_value(name)
+    return tomlkit.key(name).as_string()
+
+
+def toml_lines(table: Mapping[str, object], comments: Mapping[str, str]) -> list[str]:
+    """Return a table line by line, each key with its comment, if it has one."""
+    lines = [(f"{toml_key(name)} = {toml_value(value)}", name) for name, value in table.items()]
+    return [f"{line:<32}  # {comments[name]}" if name in comments else line for line, name in lines]
+
+
+def changed_toml(
+    text: str,
+    before: Mapping[str, Any],
+    after: Mapping[str, Any],
+    identify: Callable[[Mapping[str, Any]], object],
+) -> str:
+    """Return a TOML text with the changes between two tables; all else stays, comments too.
+
+    Args:
+        text: Describes `before`, perhaps in fewer words: defaults may be left out.
+        before: Keys with values, tables, and lists of tables.
+        after: The same, changed.
+        identify: What an item of a list of tables is known by, whatever else of it changes.
+
+    Raises:
+        ValueError: The layout is so unusual that its sections cannot be told apart.
+    """
+    document, written = tomlkit.parse(text), {name for name, _ in _sections(text)}
+    for name, value in before.items():
+        is_plain = not isinstance(value, list | Mapping)
+        if not (is_plain or name in written or value == after.get(name)):
+            # Written on one line, if at all: it becomes sections like all others.
+            document.pop(name, None)
+            before = {**before, name: type(value)()}
+    old, new = _tables(before, identify), _tables(after, identify)
+    # Section by section: in a whole document, tomlkit would move the comments above headers.
+    sections, unseen = [], list(old)
+    for name, section in _sections(tomlkit.dumps(document)):
+        known = next((each for each in unseen if each[0] == name), None)
+        if known is None:
+            raise ValueError(f"[{name}] is part of a text, not the header of a table")
+        unseen.remove(known)
+        if known in new:
+            sections.append((name, _changed(name, section, old[known], new.pop(known))))
+    for known, values in new.items():
+        if values != old.get(known):
+            name, is_many = known[0], isinstance(after[known[0]], list)
+            others = [place for place, each in enumerate(sections, 1) if each[0] == name]
+            place = max(others, default=len(sections))
+            header = f"[[{name}]]" if is_many else f"[{name}]"
+            gap = [] if sections[place - 1][1].endswith("\n\n") else [""]
+            below = [""] if place < len(sections) else []
+            lines = [*gap, header, *toml_lines(values, {}), *below, ""]
+            sections.insert(place, (name, "\n".join(lines)))
+    return "".join(section for _, section in sections)
+
+
+def _tables(
+    table: Mapping[str, Any], identify: Callable[[Mapping[str, Any]], object]
+) -> dict[tuple[str, object], Mapping[str, Any]]:
+    """The tables within a table, by name and identity; the one without a name has its values."""
+    values: dict[str, Any] = {}
+    tables: dict[tuple[str, object], Mapping[str, Any]] = {("", None): values}
+    for name, value in table.items():
+        if isinstance(value, list):
+            tables |= {(name, identify(item)): item for item in value}
+        elif isinstance(value, Mapping):
+            tables[name, None] = value
+        else:
+            values[name] = value
+    return tables
+
+
+def _changed(name: str, section: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    document = tomlkit.parse(section)
+    table: Any = document[name] if name else document
+    changes = {key: value for key, value in new.items() if old.get(key) != value}
+    (table[0] if isinstance(table, list) else table).update(changes)
+    return tomlkit.dumps(document)
+
+
+def _sections(text: str) -> list[tuple[str, str]]:
+    """Split a text where tables begin; the comment right above a header belongs to its table."""
+    lines = text.splitlines(keepends=True)
+    if lines and not lines[-1].endswith("\n"):
+        lines[-1] += "\n"
+    names, starts = [""], [0]
+    for number, line in enumerate(lines):
+        header = re.match(r"\s*\[\[?\s*([\w-]+)", line)
+        if header:
+            start = number
+            while start > starts[-1] and lines[start - 1].lstrip().startswith("#"):
+                start -= 1
+            names.append(header[1])
+            starts.append(start)
+    ends = [*starts[1:], len(lines)]
+    return [
+        (name, "".join(lines[start:end]))
+        for name, start, end in zip(names, starts, ends, strict=True)
+    ]

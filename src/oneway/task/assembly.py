@@ -1,72 +1,56 @@
-"""From settings to a run: load the data, make the graph, choose algorithm and model."""
+"""From settings to the parts of a run: table, stream, graph, model and method."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from oneway.datasets import load, synthetic
-from oneway.datasets.base import DATA_SETS, require_any
-from oneway.datasets.loader import TABLES
-from oneway.errors import ConfigError, GraphError
-from oneway.methods import BY_NAME, Algorithm, InverseSqrt, OnlinePushSum
-from oneway.models import Hinge, LogisticRegression, Model, RidgeRegression, SoftmaxRegression
+import numpy as np
+
+from oneway.datasets import DATASETS
+from oneway.datasets.data_set import names_of
+from oneway.datasets.loader import load, load_for
+from oneway.errors import ConfigError, DataError, GraphError
+from oneway.files.typed_values import nearest_of
+from oneway.methods import Method
+from oneway.models import Model
 from oneway.streams import Stream
 from oneway.tables import Table
-from oneway.tables.labels import Task
-from oneway.task.settings import Settings, nearest_of
-from oneway.topology import TrustGraph
+from oneway.tables.encoder import Encoder
+from oneway.task.settings import Settings
+from oneway.topology import GRAPHS, TrustGraph
 
 DEFAULT_NODES = 20
 DEFAULT_RECEIVERS = 10
-SYNTHETIC_SAMPLES, SYNTHETIC_FEATURES = 20_000, 10
-_TASKS: dict[str, Task] = {
-    "logistic": "binary",
-    "hinge": "binary",
-    "ridge": "number",
-    "softmax": "classes",
-}
-_LINEAR: dict[str, type[LogisticRegression | Hinge | RidgeRegression]] = {
-    "logistic": LogisticRegression,
-    "hinge": Hinge,
-    "ridge": RidgeRegression,
-}
-_GENERATED: dict[str, Callable[[Settings, int], TrustGraph]] = {
-    "random": lambda settings, num_nodes: TrustGraph.random(
-        num_nodes,
-        settings.max_receivers or max(1, min(DEFAULT_RECEIVERS, num_nodes - 1)),
-        settings.seed,
-    ),
-    "ring": lambda _, num_nodes: TrustGraph.ring(num_nodes),
-    "complete": lambda _, num_nodes: TrustGraph.complete(num_nodes),
-    "erdos-renyi": lambda settings, num_nodes: TrustGraph.erdos_renyi(
-        num_nodes, settings.density, settings.seed
-    ),
-    "scale-free": lambda settings, num_nodes: TrustGraph.scale_free(num_nodes, settings.seed),
-}
-_NETWORKS = tuple(data_set.name for data_set in DATA_SETS if data_set.kind == "graph")
 
 
-@dataclass(frozen=True)
-class Simulation:
-    """The parts that settings describe, ready to run."""
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """What settings describe, ready to run."""
 
-    algorithm: Algorithm
+    method: Method
     model: Model
+    table: Table
     stream: Stream
     graph: TrustGraph
 
 
-def assemble(settings: Settings) -> Simulation:
-    """Load the data, make the graph, choose algorithm and model.
+def assemble(settings: Settings) -> Parts:
+    """Load the data, deal it, make the graph, choose method and model.
 
     Raises:
         OnewayError: If a setting does not fit the data or another setting.
     """
-    _check_fit(settings)
-    algorithm = _algorithm(settings)
-    table = _table(settings)
+    if settings.owner is not None:
+        for name in ("nodes", "resample", "adversarial"):
+            value = getattr(settings, name)
+            if value:
+                raise ConfigError(
+                    f"owner = {settings.owner!r} says whose every row is, so {name} = {value} "
+                    "cannot be set as well; leave one of them out"
+                )
+    method, table = settings.build_method(), read_table(settings)
     if settings.owner is not None:
         stream = table.deal_by(settings.owner)
         graph = chosen_graph(settings, stream.num_nodes)
@@ -85,53 +69,67 @@ def assemble(settings: Settings) -> Simulation:
         )
     if settings.rounds is not None:
         stream = stream.head(settings.rounds)
-    return Simulation(algorithm, _model(settings, table), stream, graph)
+    return Parts(method, settings.model_for(len(table.label_values)), table, stream, graph)
 
 
-def named_graph(name: str) -> TrustGraph:
-    """A graph from a file, or one of the catalogue's trust networks.
+def read_table(settings: Settings, **offered: Any) -> Table:
+    """The table that settings name, encoded as their task says if it names features.
+
+    Args:
+        settings: Data, label, features and model.
+        offered: What a data set is told if it can be, such as `samples`.
 
     Raises:
-        OnewayError: If there is no such file, or it is no edge list.
+        OnewayError: If there is no such data, or it does not suit the task or the model.
     """
-    return TrustGraph.read(require_any(name) if name in _NETWORKS else name)
-
-
-def _check_fit(settings: Settings) -> None:
-    """Refuse settings that contradict each other: ignoring one would surprise somebody."""
-    if settings.owner is not None:
-        for name in ("nodes", "resample", "adversarial"):
-            value = getattr(settings, name)
-            if value:
-                raise ConfigError(
-                    f"owner = {settings.owner!r} says whose every row is, so {name} = {value} "
-                    "cannot be set as well; leave one of them out"
-                )
-    if settings.data not in ("synthetic", *TABLES):
-        return
-    if settings.label is not None:
+    encoder, kind = settings.encoder, settings.label_kind
+    if settings.data not in names_of("table"):
+        if encoder is not None:
+            return load(settings.data, encoder=encoder)
+        return load_for(settings.data, kind, label=settings.label, seed=settings.seed)
+    if settings.label is not None and encoder is None:
         raise ConfigError(
             f"label = {settings.label!r} is for files, and {settings.data} has its own label; "
             "leave it out"
         )
-    if settings.model == "softmax":
-        raise ConfigError(
-            f"model = 'softmax' needs a file whose label is a class, and {settings.data} has two "
-            "labels; use logistic, ridge or hinge"
+    table = load_for(settings.data, kind, seed=settings.seed, **offered)
+    return table if encoder is None else _recoded(table, encoder)
+
+
+def _recoded(table: Table, encoder: Encoder) -> Table:
+    """A known data set with the scaling and classes of a task instead of its own."""
+    if table.feature_names != encoder.names:
+        raise DataError(
+            f"the task has {len(encoder.names)} features and {table.name} has "
+            f"{len(table.feature_names)} others, or in another order; give the file that the task "
+            "was made for"
         )
+    raw = table.features * table.scales + table.means
+    labels = table.labels
+    if encoder.classes:
+        known = [encoder.label_value(value) for value in table.label_values]
+        places = ((table.labels + 1) / 2 if len(known) == 2 else table.labels).astype(np.intp)
+        labels = np.array(known, np.float32)[places]
+    return replace(
+        table,
+        features=encoder.matrix(raw).astype(np.float32),
+        labels=labels,
+        label_values=encoder.classes,
+        means=encoder.scaling.means,
+        scales=encoder.scaling.scales,
+    )
 
 
-def _table(settings: Settings) -> Table:
-    if settings.data == "synthetic":
-        return synthetic(
-            SYNTHETIC_SAMPLES,
-            SYNTHETIC_FEATURES,
-            settings.seed,
-            task="number" if settings.model == "ridge" else "binary",
-        ).table
-    if settings.data in TABLES:
-        return load(settings.data)
-    return load(settings.data, label=settings.label, task=_TASKS[settings.model])
+def named_graph(name: str) -> TrustGraph:
+    """A graph from a file, or one of the known trust networks.
+
+    Raises:
+        OnewayError: If there is no such file, or it is no edge list.
+    """
+    if name in names_of("graph"):
+        graph: TrustGraph = DATASETS[name].load()
+        return graph
+    return TrustGraph.read(name)
 
 
 def chosen_graph(settings: Settings, num_nodes: int) -> TrustGraph:
@@ -141,10 +139,18 @@ def chosen_graph(settings: Settings, num_nodes: int) -> TrustGraph:
         OnewayError: If there is no such graph, or it cannot be made.
     """
     name = settings.graph
-    if name in _GENERATED:
-        graph = _GENERATED[name](settings, num_nodes)
+    if name in GRAPHS:
+        told = {
+            "num_nodes": num_nodes,
+            "max_receivers": settings.max_receivers
+            or max(1, min(DEFAULT_RECEIVERS, num_nodes - 1)),
+            "density": settings.density,
+            "seed": settings.seed,
+        }
+        takes = GRAPHS[name].parameters
+        graph = TrustGraph.generate(name, **{key: told[key] for key in takes if key in told})
         return graph.largest_strong_component() if settings.largest_component else graph
-    known = (*_GENERATED, *_NETWORKS)
+    known = (*GRAPHS, *names_of("graph"))
     if name not in known and not Path(name).suffix and not Path(name).exists():
         raise ConfigError(f"there is no graph {name!r}; {nearest_of(name, known)} or an edge list")
     graph = named_graph(name)
@@ -156,23 +162,3 @@ def chosen_graph(settings: Settings, num_nodes: int) -> TrustGraph:
             f"nodes out, or choose {graph.num_nodes}"
         )
     return graph
-
-
-def _algorithm(settings: Settings) -> Algorithm:
-    rate = settings.learning_rate
-    schedule = InverseSqrt(rate) if settings.schedule == "inverse-sqrt" else rate
-    if settings.algorithm == "ops":
-        return OnlinePushSum(schedule, cap_step=settings.cap_step)
-    if settings.cap_step:
-        raise ConfigError(
-            f"cap_step shortens the steps of ops by a node's mass; {settings.algorithm} has no "
-            "mass, so leave it out"
-        )
-    return BY_NAME[settings.algorithm](schedule)
-
-
-def _model(settings: Settings, table: Table) -> Model:
-    if settings.model == "softmax":
-        num_classes = int(table.labels.max()) + 1
-        return SoftmaxRegression(num_classes, l2=settings.l2, intercept=settings.intercept)
-    return _LINEAR[settings.model](l2=settings.l2, intercept=settings.intercept)

@@ -1,121 +1,153 @@
-"""One simulation as plain settings: what the flags and TOML files of `oneway simulate` say."""
+"""Run settings: data, dealing, graph, seed and engine, around the keys of a task.
+
+A settings file may hold the keys of a task as well; a task file is a settings file. What both
+leave out has the defaults below, and flags of the command line win.
+"""
 
 from __future__ import annotations
 
-import difflib
-import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, get_type_hints
 
-import msgspec
-from msgspec import inspect
+from msgspec import Meta
 
 from oneway.errors import ConfigError
+from oneway.files.toml import parse_toml, read_text
+from oneway.files.typed_values import checked, nearest_of
+from oneway.tables.encoder import Encoder, Feature
+from oneway.task.learning import Learning, key, without_former_names
+from oneway.task.task import task_keys
 
-Count: TypeAlias = Annotated[int, msgspec.Meta(ge=1)]
-
-
-class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Everything that determines one simulation. A TOML file holds these names as keys."""
-
-    data: str = "flights"
-    """flights, occupancy, susy, synthetic, or a CSV, Parquet or LIBSVM file."""
-    label: str | None = None
-    """Label column of a file."""
-    owner: str | None = None
-    """Column whose values are the nodes; otherwise rows are dealt to `nodes` nodes."""
-    nodes: Count | None = None
-    """Number of nodes; by default what the graph file or the owners say, or 20."""
-    adversarial: float = 0.0
-    """Fraction of the rows that is clustered, one cluster per node, instead of dealt at random."""
-    resample: Count | None = None
-    """Draw this many rows with replacement."""
-    rounds: Count | None = None
-    """Run only the first rounds."""
-    graph: str = "random"
-    """random, ring, complete, erdos-renyi, scale-free, advogato, epinions, or an edge list."""
-    max_receivers: Count | None = None
-    """Of the random graph: every node sends to between 1 and this many others."""
-    density: float = 0.1
-    """Of the Erdos-Renyi graph: probability of an edge."""
-    largest_component: bool = False
-    """Keep only the largest strong component of the graph."""
-    algorithm: Literal["ops", "dol-symm", "dol-asymm", "col", "local"] = "ops"
-    learning_rate: float = 0.1
-    schedule: Literal["constant", "inverse-sqrt"] = "constant"
-    cap_step: bool = False
-    """Of ops: shorten the steps of nodes with little mass."""
-    model: Literal["logistic", "ridge", "hinge", "softmax"] = "logistic"
-    l2: float = 1e-4
-    intercept: bool = True
-    seed: Annotated[int, msgspec.Meta(ge=0)] = 0
-    """Of the graph and of the dealing."""
-    engine: Literal["auto", "reference", "fast"] = "auto"
+Count = Annotated[int, Meta(ge=1)]
 
 
-def read_settings(path: Path | None, overrides: Mapping[str, Any]) -> Settings:
-    """Settings from a TOML file (if any), with `overrides` on top.
+def known_tables() -> tuple[str, ...]:
+    """The data sets that are tables, by name."""
+    from oneway.datasets import names_of
+
+    return names_of("table")
+
+
+def known_graphs() -> tuple[str, ...]:
+    """The kinds of graphs that can be generated, and the known trust networks, by name."""
+    from oneway.datasets import names_of
+    from oneway.topology import GRAPHS
+
+    return (*GRAPHS, *names_of("graph"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(Learning):
+    """Everything that determines one simulation; a lab takes the same.
 
     Raises:
-        ConfigError: If the file cannot be read, or a setting is unknown or has a wrong value.
+        ConfigError: A value breaks its rule.
     """
-    stated = {} if path is None else _read_toml(path)
-    for name in stated:
-        if name not in Settings.__struct_fields__:
-            advice = nearest_of(name, Settings.__struct_fields__)
-            raise ConfigError(f"{name!r} in {path} is not a setting; {advice}")
-    values = stated | dict(overrides)
-    described = inspect.type_info(Settings)
-    assert isinstance(described, inspect.StructType)
-    for field in described.fields:
-        if field.name in values:
-            place = "" if field.name in overrides else f" in {path}"
-            _check_value(field, values[field.name], place)
-    return msgspec.convert(values, Settings)
+
+    data: Annotated[
+        str, key("a file (.csv, .parquet, .libsvm) or a data set", "NAME", "Data", known_tables)
+    ] = "flights"
+    label: Annotated[str | None, key("what to predict, a column of a file", "COLUMN", "Data")] = (
+        None
+    )
+    features: tuple[Feature, ...] = ()
+    classes: tuple[str, ...] = ()
+    radius: float = 1000.0
+    mass_cap: float = 16.0
+    owner: Annotated[
+        str | None,
+        key("every value of this column is a node and owns its rows", "COLUMN", "Data"),
+    ] = None
+    adversarial: Annotated[
+        float, key("share of the rows dealt by cluster, not at random: 0..1", "SHARE", "Data")
+    ] = 0.0
+    resample: Annotated[Count | None, key("draw this many rows with replacement", "N", "Data")] = (
+        None
+    )
+    rounds: Annotated[Count | None, key("only the first rounds", "N", "Data")] = None
+    nodes: Annotated[
+        Count | None, key("number of nodes; 20 (a lab: 8), or as graph or owners say", "N", "Graph")
+    ] = None
+    graph: Annotated[str, key("an edge list or a known graph", "NAME", "Graph", known_graphs)] = (
+        "random"
+    )
+    max_receivers: Annotated[
+        Count | None, key("random graph: every node sends to 1 up to this many", "N", "Graph")
+    ] = None
+    density: Annotated[float, key("Erdos-Renyi graph: probability of an edge", "P", "Graph")] = 0.1
+    largest_component: Annotated[
+        bool, key("keep only the largest strong component", "", "Graph")
+    ] = False
+    seed: Annotated[
+        int, key("of the graph, the dealing and all else at random", "N", "Run", ge=0)
+    ] = 0
+    engine: Annotated[
+        Literal["auto", "reference", "fast"], key("which engine runs the rounds", "NAME", "Run")
+    ] = "auto"
+
+    @property
+    def encoder(self) -> Encoder | None:
+        """How the task encodes a table, if it names features."""
+        if not (self.features and self.label):
+            return None
+        return Encoder(self.features, self.label, self.label_kind, self.classes, self.model)
 
 
-def nearest_of(name: object, choices: Iterable[str]) -> str:
-    """What to choose instead of a name that is unknown, as the end of a sentence.
+SETTINGS = tuple(field.name for field in fields(Settings))
+_HINTS = get_type_hints(Settings, include_extras=True)
+_ONLY_IN_FILES = ("features", "classes", "radius", "mass_cap")
 
-    >>> nearest_of("fats", ["auto", "reference", "fast"])
-    "did you mean 'fast'? choose from auto, reference, fast"
+
+def flag_names(leave_out: tuple[str, ...] = ()) -> list[str]:
+    """The settings that the command line has a flag for."""
+    return [name for name in SETTINGS if name not in (*leave_out, *_ONLY_IN_FILES)]
+
+
+def read_settings(
+    paths: Path | tuple[Path | None, ...] | None,
+    overrides: Mapping[str, Any],
+    note: Callable[[str], None] = lambda _: None,
+) -> Settings:
+    """Settings from TOML files (if any), later ones and then `overrides` on top.
+
+    Args:
+        paths: A settings file or a task file, or several of them.
+        overrides: What the command line says, by key.
+        note: Told a sentence for every former name of a key.
+
+    Raises:
+        ConfigError: If a file cannot be read, or a setting is unknown or has a wrong value.
     """
-    known = list(choices)
-    near = difflib.get_close_matches(str(name), known, n=1)
-    return (f"did you mean {near[0]!r}? " if near else "") + f"choose from {', '.join(known)}"
+    values: dict[str, Any] = {}
+    for path in paths if isinstance(paths, tuple) else (paths,):
+        if path is not None:
+            values |= _read(path, overrides, note)
+    given, sentences = without_former_names(overrides)
+    for sentence in sentences:
+        note(sentence)
+    for name, value in given.items():
+        if name not in SETTINGS:
+            raise ConfigError(f"{name!r} is not a setting; {nearest_of(name, SETTINGS)}")
+        checked(name, value, _HINTS[name])
+    return Settings(**values | given)
 
 
-def _read_toml(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error.strerror}; check the path") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(
-            f"{path} is not valid TOML: {error}; a line is `name = value`, with text in quotes"
-        ) from error
-
-
-def _check_value(field: inspect.Field, value: object, place: str) -> None:
-    try:
-        msgspec.convert({field.name: value}, Settings)
-    except msgspec.ValidationError:
-        raise ConfigError(f"{field.name}{place} is {value!r}; {_rule(field.type, value)}") from None
-
-
-def _rule(kind: inspect.Type, value: object) -> str:
-    """What a value must be, as the end of a sentence."""
-    match kind:
-        case inspect.UnionType(types=(first, *_)):
-            return _rule(first, value)
-        case inspect.LiteralType(values=choices):
-            return nearest_of(value, map(str, choices))
-        case inspect.IntType(ge=least):
-            return f"it must be a whole number of at least {least}"
-        case inspect.FloatType():
-            return "it must be a number"
-        case inspect.BoolType():
-            return "it must be true or false"
-        case _:
-            return "it must be text in quotes"
+def _read(path: Path, overrides: Mapping[str, Any], note: Callable[[str], None]) -> dict[str, Any]:
+    text = read_text(path, ConfigError, "check the path")
+    table, sentences = without_former_names(parse_toml(text, str(path), ConfigError), str(path))
+    for sentence in sentences:
+        note(sentence)
+    for name in table:
+        if name not in SETTINGS:
+            raise ConfigError(f"{name!r} in {path} is not a setting; {nearest_of(name, SETTINGS)}")
+    special = {name: table.pop(name) for name in ("features", "classes") if name in table}
+    if special:
+        kept = task_keys(text, str(path), others=SETTINGS)
+        special = {name: kept[name] for name in special}
+    # Without what is overridden: a flag may correct a wrong value in the file.
+    plain = {name: value for name, value in table.items() if name not in overrides}
+    return special | {
+        name: checked(f"{name} in {path}", value, _HINTS[name]) for name, value in plain.items()
+    }

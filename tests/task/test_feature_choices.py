@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oneway.lab.problem import read_table, task_for
-from oneway.task.choices import Choice, with_choices
+import oneway as ow
+from oneway.lab.problem import task_for
+from oneway.task.feature_choices import Choice, with_choices
 from oneway.task.task import Feature
 
 
@@ -25,8 +26,7 @@ def names(found):
 
 
 def test_carriers_and_airports_of_real_flights_are_choices_and_numbers_are_not():
-    table = read_table("flights", label=None, model="logistic", num_samples=20_000, seed=0)
-    task = task_for(table, "logistic", learning_rate=0.1)
+    task = task_for(ow.streams.load("flights"))
     found = list(with_choices(task.features))
     choices = {each.name: each for each in found if isinstance(each, Choice)}
     assert choices.keys() == {"carrier", "origin"}

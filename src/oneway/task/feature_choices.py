@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
-from oneway.task.task import Feature
+from oneway.tables.encoder import Feature
 
 _VARIANCE_TOLERANCE = 0.01
 _SUM_TOLERANCE = 1e-3

@@ -1,0 +1,181 @@
+"""How a model is learned: the keys that a task and the settings of a run have in common.
+
+Each key is declared once, with its type, bounds and description: TOML files, flags of the command
+line and Python arguments are all checked by it. Choices come from the registries.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+from oneway.errors import ConfigError
+from oneway.files.typed_values import check_fields, nearest_of
+from oneway.methods import DEFAULT_STEP, METHODS, SCHEDULES, STEP_RULES, TRANSFORMS, Method
+from oneway.models import MODELS, LabelKind, Model
+from oneway.registry import Registry, build
+from oneway.sentences import listed, nearest, shown
+
+
+def one_of(registry: Registry[Any], description: str, metavar: str = "NAME") -> Meta:
+    """Metadata of a key whose value is the name of a registered entry."""
+
+    def check(name: str) -> str:
+        if name not in registry:
+            raise ConfigError(nearest_of(name, registry))
+        return name
+
+    return Meta(
+        description=description,
+        extra={"check": check, "registry": registry, "metavar": metavar, "panel": "Learning"},
+    )
+
+
+def key(
+    description: str,
+    metavar: str = "",
+    panel: str = "Learning",
+    choices: Callable[[], Iterable[str]] | None = None,
+    **bounds: Any,
+) -> Meta:
+    """Metadata of any other key: what it means, names to choose from, and bounds."""
+    extra: dict[str, Any] = {"metavar": metavar, "panel": panel}
+    if choices is not None:
+        extra["choices"] = choices
+    return Meta(description=description, extra=extra, **bounds)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Learning:
+    """Model, method and their parameters, by the names of their registries.
+
+    Attributes:
+        options: Further parameters by the name of the entry they belong to, for example
+            `{"momentum": {"beta": 0.8}}`.
+
+    Raises:
+        ConfigError: A value breaks its rule, or there is no such entry or option.
+    """
+
+    model: Annotated[str, one_of(MODELS, "what is learned")] = "logistic"
+    method: Annotated[str, one_of(METHODS, "how nodes learn together")] = "ops"
+    learning_rate: Annotated[float, key("how far one sample moves the model", "RATE", ge=0)] = 0.1
+    schedule: Annotated[str, one_of(SCHEDULES, "how the learning rate goes on")] = "constant"
+    step: Annotated[str, one_of(STEP_RULES, "how far, given a node's mass")] = DEFAULT_STEP
+    transforms: Annotated[
+        tuple[str, ...],
+        key(
+            "what happens to gradients before the step, in order",
+            "NAMES",
+            choices=TRANSFORMS.__iter__,
+        ),
+    ] = ()
+    l2: Annotated[float, key("how strongly parameters are pulled towards 0", "X", ge=0)] = 1e-4
+    intercept: Annotated[bool, key("whether the model has a constant")] = True
+    options: Annotated[
+        dict[str, dict[str, Any]], key("further parameters, as NAME.OPTION=VALUE", "TEXT")
+    ] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        for name in self.transforms:
+            TRANSFORMS[name]
+        chosen = (self.model, self.method, self.step, *self.transforms)
+        for name in self.options:
+            if name not in chosen:
+                raise ConfigError(
+                    f"options are given for {shown(name)}, which is not used here"
+                    f"{nearest(name, chosen) or f'; there are {listed(chosen)}'}"
+                )
+        self.build_method()
+
+    def build_method(self) -> Method:
+        """The method with its learning rate, step rule and transforms."""
+        method: Method = build(
+            METHODS,
+            self.method,
+            self._options(self.method),
+            learning_rate=SCHEDULES[self.schedule](self.learning_rate),
+            step=build(STEP_RULES, self.step, self._options(self.step)),
+            transforms=tuple(
+                build(TRANSFORMS, name, self._options(name)) for name in self.transforms
+            ),
+        )
+        return method
+
+    @property
+    def label_kind(self) -> LabelKind:
+        """Which labels the model learns from."""
+        return MODELS[self.model].labels
+
+    def model_for(self, num_classes: int) -> Model:
+        """The model, for labels with so many classes; 0 for numbers."""
+        entry = MODELS[self.model]
+        known = {parameter.name for parameter in fields(entry)}  # type: ignore[arg-type]
+        given = {
+            name: getattr(self, name) for name in ("l2", "intercept") if name in known
+        } | self._options(self.model)
+        for name in given:
+            if name not in known:
+                raise ConfigError(
+                    f"model {self.model} has no option {shown(name)}{nearest(name, known)}"
+                )
+        return entry.for_labels(num_classes, **given)
+
+    def _options(self, name: str) -> dict[str, Any]:
+        return dict(self.options.get(name, {}))
+
+
+def parse_options(texts: list[str]) -> dict[str, dict[str, Any]]:
+    """Options as flags give them: `momentum.beta=0.8`.
+
+    Raises:
+        ConfigError: One does not have that form.
+
+    >>> parse_options(["momentum.beta=0.8", "huber.delta=2"])
+    {'momentum': {'beta': 0.8}, 'huber': {'delta': 2}}
+    """
+    options: dict[str, dict[str, Any]] = {}
+    for text in texts:
+        name, dot, rest = text.partition(".")
+        option, equals, value = rest.partition("=")
+        if not (name and dot and option and equals and value):
+            raise ConfigError(
+                f"option {shown(text)} is not of the form NAME.OPTION=VALUE; "
+                "write for example momentum.beta=0.8"
+            )
+        options.setdefault(name, {})[option] = _toml_value(value)
+    return options
+
+
+def _toml_value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def without_former_names(
+    values: Mapping[str, Any], where: str = ""
+) -> tuple[dict[str, Any], list[str]]:
+    """Values by today's keys, and a sentence for every former key among them.
+
+    >>> without_former_names({"algorithm": "local", "cap_step": True})[0]
+    {'method': 'local', 'step': 'capped'}
+    """
+    result, sentences = dict(values), []
+    place = f" in {where}" if where else ""
+    if "algorithm" in result:
+        result["method"] = result.pop("algorithm")
+        sentences.append(f"algorithm{place} is now called method, which does the same")
+    if "cap_step" in result:
+        capped = result.pop("cap_step")
+        if not isinstance(capped, bool):
+            raise ConfigError(f"cap_step{place} is {shown(capped)}; it must be true or false")
+        result["step"] = "capped" if capped else "paper"
+        sentences.append(f'cap_step{place} is now step = "{result["step"]}"')
+    return result, sentences
