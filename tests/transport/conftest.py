@@ -9,12 +9,11 @@ from typing import ClassVar
 
 import pytest
 
-from oneway.testing.memory import MemoryNetwork
-from oneway.testing.transport_check_steps import World
-from oneway.transport import Faults, Faulty, Limits, Transport
+from oneway.testing import MemoryNetwork, World
+from oneway.transport import ConnectionLimits, Faults, Faulty, Transport
 from oneway.transport.zeromq import ZeroMQ
 
-FAST = Limits(
+FAST = ConnectionLimits(
     max_frame=10_000, heartbeat=1.0, reconnect=0.01, reconnect_max=0.1, redial=0.2, handshake=2.0
 )
 
@@ -43,7 +42,7 @@ class ZeroMQWorld:
     max_frame = FAST.max_frame
 
     async def start(self, name: str, address: str | None = None) -> Transport:
-        return ZeroMQ.listen(secret_of(name), address or "127.0.0.1:0", FAST)
+        return ZeroMQ(secret_of(name), address or "127.0.0.1:0", limits=FAST)
 
     async def pass_time(self) -> None:
         await asyncio.sleep(0.005)
@@ -93,7 +92,7 @@ def memory_world() -> type[MemoryWorld]:
 def listen() -> Callable[..., ZeroMQ]:
     """Start a ZeroMQ transport on loopback by name; its keys follow from the name."""
 
-    def listen(name: str, address: str = "127.0.0.1:0", limits: Limits = FAST) -> ZeroMQ:
-        return ZeroMQ.listen(secret_of(name), address, limits)
+    def listen(name: str, address: str = "127.0.0.1:0", limits: ConnectionLimits = FAST) -> ZeroMQ:
+        return ZeroMQ(secret_of(name), address, limits=limits)
 
     return listen

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oneway.errors import TransportError
+from oneway.errors import ConfigError
 from oneway.transport import Address, parse_address
 
 
@@ -15,7 +15,8 @@ def test_an_address_reads_back_as_written(host, port):
     version = host.version
     text = f"[{host}]:{port}" if version == 6 else f"{host}:{port}"
     address = parse_address(text)
-    assert address == Address(str(host), port, f"ipv{version}")
+    assert address == Address(str(host), port)
+    assert address.kind == f"ipv{version}"
     assert str(address) == text
     assert ipaddress.ip_address(address.host) == host
 
@@ -24,35 +25,38 @@ def test_an_address_reads_back_as_written(host, port):
     "host", ["localhost", "peer.example.org", "my_container", "_x", "a-b", "1st.eu"]
 )
 def test_a_host_may_have_a_name(host):
-    assert parse_address(f"{host}:7001") == Address(host, 7001, "name")
+    address = parse_address(f"{host}:7001")
+    assert address == Address(host, 7001)
+    assert address.kind == "name"
 
 
 @pytest.mark.parametrize(
-    ("text", "complaint"),
+    "text",
     [
-        ("", "has no port"),
-        ("localhost", "has no port"),
-        ("localhost:", "has no port"),
-        ("localhost:http", "has no port"),
-        ("localhost:-1", "has no port"),
-        ("localhost:0", "ports are 1 to 65535"),
-        ("localhost:65536", "ports are 1 to 65535"),
-        ("localhost:" + "9" * 5000, "ports are 1 to 65535"),
-        (":7001", "names no host"),
-        ("*:7001", "names no host"),
-        ("::1:7001", "names no host"),
-        ("[127.0.0.1]:7001", "names no host"),
-        ("[::1:7001", "names no host"),
-        ("256.0.0.1:7001", "names no host"),
-        ("tcp://localhost:7001", "names no host"),
-        ("local host:7001", "names no host"),
-        ("localhost\n:7001", "names no host"),
-        ("-x:7001", "names no host"),
+        "",
+        "localhost",
+        "localhost:",
+        "localhost:http",
+        "localhost:-1",
+        "localhost:0",
+        "localhost:65536",
+        "localhost:" + "9" * 5000,
+        ":7001",
+        "*:7001",
+        "::1:7001",
+        "[127.0.0.1]:7001",
+        "[::1:7001",
+        "256.0.0.1:7001",
+        "tcp://localhost:7001",
+        "local host:7001",
+        "localhost\n:7001",
+        "-x:7001",
     ],
 )
-def test_what_is_no_address_gets_a_sentence(text, complaint):
-    with pytest.raises(TransportError, match=complaint):
+def test_what_is_no_address_gets_a_short_sentence_with_an_example(text):
+    with pytest.raises(ConfigError, match=r"192\.168\.1\.20:7701") as caught:
         parse_address(text)
+    assert len(str(caught.value)) < 400
 
 
 def test_port_0_is_for_listening_only():
@@ -63,6 +67,6 @@ def test_port_0_is_for_listening_only():
 def test_any_text_is_an_address_or_a_sentence(text):
     try:
         address = parse_address(text)
-    except TransportError:
+    except ConfigError:
         return
     assert str(address).lower() == text.lower() or int(text.rpartition(":")[2]) == address.port

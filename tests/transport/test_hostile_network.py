@@ -9,8 +9,8 @@ import zmq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oneway.transport.losses import MAX_NAMED, LossCounter
-from oneway.transport.sockets import Identity
+from oneway.transport.base import MAX_NAMED, Losses
+from oneway.transport.keys import KeyPair, public_of
 
 WAIT = 60.0
 GREETING = b"\xff" + bytes(8) + b"\x7f\x03\x01CURVE" + bytes(15) + bytes(32)
@@ -23,6 +23,11 @@ commands = st.binary(max_size=194).map(
 huge_claims = st.integers(0, 2**64 - 1).map(
     lambda size: GREETING + b"\x06" + size.to_bytes(8, "big") + b"x" * 50
 )
+
+
+def identity_of(name):
+    secret = hashlib.sha256(name.encode()).digest()
+    return KeyPair(public_of(secret), secret)
 
 
 def run(scenario):
@@ -60,7 +65,7 @@ async def knock(address, payload):
 @contextlib.contextmanager
 def bare_dealer(name, receiver, **options):
     """A DEALER with a valid key and none of our manners."""
-    identity = Identity.from_secret(hashlib.sha256(name.encode()).digest())
+    identity = identity_of(name)
     with zmq.Context() as context, context.socket(zmq.DEALER) as dealer:
         dealer.set(zmq.LINGER, 0)
         dealer.set(zmq.CURVE_PUBLICKEY, identity.public)
@@ -136,7 +141,7 @@ def test_an_oversized_reply_does_not_lose_the_receiver_for_good(listen):
 
     async def scenario():
         alice = listen("alice")
-        identity = Identity.from_secret(hashlib.sha256(b"mallory").digest())
+        identity = identity_of("mallory")
         with zmq.Context() as context, context.socket(zmq.ROUTER) as router:
             router.set(zmq.LINGER, 0)
             router.set(zmq.CURVE_SERVER, 1)
@@ -264,11 +269,10 @@ def test_a_flood_cannot_grow_memory_without_bound(listen, admitted):
 
 
 def test_refusals_are_counted_by_key_up_to_a_bound():
-    counter = LossCounter()
+    losses = Losses()
     for number in range(MAX_NAMED + 5):
-        counter.refuse(number.to_bytes(32, "big"))
-    counter.refuse(bytes(32))
-    losses = counter.read()
+        losses.refuse(number.to_bytes(32, "big"))
+    losses.refuse(bytes(32))
     assert len(losses.refused) == MAX_NAMED
     assert losses.refused[bytes(32)] == 2
     assert losses.refused_others == 5

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oneway.errors import TransportError
-from oneway.testing.memory import MemoryNetwork
+from oneway.testing.memory_network import MemoryNetwork
 from oneway.transport import Arrival
 
 ALICE, BOB = b"a" * 32, b"b" * 32

@@ -4,9 +4,8 @@ import asyncio
 
 import pytest
 
-from oneway.testing import transport_check_steps as check_steps
+from oneway.testing import MemoryEndpoint
 from oneway.testing import transport_checks as checks
-from oneway.testing.memory import MemoryEndpoint
 from oneway.transport import Arrival
 
 
@@ -18,7 +17,7 @@ def test_every_transport_passes(check, new_world):
 def test_every_check_is_listed_once():
     written = {name for name in vars(checks) if name.startswith("check_")}
     listed = [check.__name__ for check in checks.CHECKS]
-    assert sorted(listed) == sorted(written - {"check_transport", "check_steps"})
+    assert sorted(listed) == sorted(written - {"check_transport"})
 
 
 class AdmitsAnyone(MemoryEndpoint):
@@ -85,7 +84,7 @@ BROKEN = MemoryEndpoint.__subclasses__()
 
 @pytest.mark.parametrize("broken", BROKEN, ids=lambda broken: broken.__name__)
 def test_a_transport_that_breaks_the_promise_is_caught(broken, memory_world, monkeypatch):
-    monkeypatch.setattr(check_steps, "PATIENCE", 0.1)
+    monkeypatch.setattr(checks, "PATIENCE", 0.1)
 
     class BrokenWorld(memory_world):
         async def start(self, name, address=None):

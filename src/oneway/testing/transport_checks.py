@@ -1,89 +1,213 @@
-"""What every transport must do, as checks that any implementation can be put through.
+"""Transport checks: what every implementation must do, for transports of one's own too.
 
 The checks know only that a transport may lose, so they send again until it arrives, and prove a
-refusal by something else that does arrive. Each starts its own peers in a fresh `World`.
+refusal by something else that does arrive. Each starts its own peers in a fresh `World`:
+
+>>> class MemoryWorld:
+...     max_frame = 10_000
+...
+...     def __init__(self) -> None:
+...         self.network, self.places = MemoryNetwork(self.max_frame), itertools.count()
+...
+...     async def start(self, name: str, address: str | None = None) -> Transport:
+...         key = name.encode().ljust(32)
+...         return self.network.endpoint(key, address or f"place {next(self.places)}")
+...
+...     async def pass_time(self) -> None:
+...         self.network.deliver_all()
+...         await asyncio.sleep(0)
+>>> import itertools
+>>> from oneway.testing.memory_network import MemoryNetwork
+>>> asyncio.run(check_transport(MemoryWorld))
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from functools import partial
-from typing import TypeAlias
+from functools import wraps
+from typing import Protocol, TypeAlias
 
 from oneway.errors import TransportError
-from oneway.testing.transport_check_steps import (
-    World,
-    answer_until_taken,
-    close,
-    edge,
-    push_until_taken,
-    rest,
-    send_until_taken,
-    until,
-    wake,
-)
-from oneway.transport.base import Arrival
+from oneway.transport.base import Arrival, Transport, Via
+
+PATIENCE = 30.0
+"""Seconds after which what did not happen never will: far more than a slow machine needs."""
+
+
+class World(Protocol):
+    """Where transports are started; how its time passes is its own affair."""
+
+    @property
+    def max_frame(self) -> int:
+        """The size limit of all frames, in bytes."""
+        ...
+
+    async def start(self, name: str, address: str | None = None) -> Transport:
+        """Start a transport; the same name has the same key, and no address means any free one."""
+        ...
+
+    async def pass_time(self) -> None:
+        """Let frames move: deliver them all, or let real time pass."""
+        ...
+
 
 Check: TypeAlias = Callable[[World], Coroutine[None, None, None]]
 
+CHECKS: list[Check] = []
+"""Every check, for test runners that want one test each."""
+
 
 async def check_transport(new_world: Callable[[], World]) -> None:
-    """Put an implementation through every check, each in a world of its own."""
+    """Put an implementation through every check, each in a world of its own.
+
+    Raises:
+        AssertionError: It breaks a promise.
+        TimeoutError: Something that should have happened did not.
+    """
     for check in CHECKS:
         await check(new_world())
 
 
-async def check_a_frame_reaches_the_one_addressed_and_says_who_sent(world: World) -> None:
+class _Stage:
+    """The transports of one check, and the steps that checks are made of."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self._started: list[Transport] = []
+
+    async def start(self, name: str, address: str | None = None) -> Transport:
+        """Start a transport that is closed when the check ends."""
+        self._started.append(await self.world.start(name, address))
+        return self._started[-1]
+
+    async def edge(self) -> tuple[Transport, Transport]:
+        """Start alice and bob, with alice trusting bob and bob admitting alice."""
+        alice, bob = await self.start("alice"), await self.start("bob")
+        bob.admit(frozenset({alice.key}))
+        alice.dial(bob.key, bob.address)
+        return alice, bob
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Let time pass until the condition holds."""
+        async with asyncio.timeout(PATIENCE):
+            while not condition():
+                await self.world.pass_time()
+
+    async def deliver(
+        self, sender: Transport, via: Via, receiver: Transport, frame: bytes
+    ) -> list[Arrival]:
+        """Send again and again until the frame arrives; return what arrived before it."""
+        others: list[Arrival] = []
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                _send(sender, via, receiver, frame)
+                await self.world.pass_time()
+                while (arrival := receiver.receive_now()) is not None:
+                    if arrival.frame == frame:
+                        assert arrival == Arrival(sender.key, frame, via)
+                        return others
+                    others.append(arrival)
+
+    async def drain(self, receiver: Transport) -> list[Arrival]:
+        """Take what still arrives, until time passes in vain a few times."""
+        arrivals: list[Arrival] = []
+        quiet = 0
+        while quiet < 5:
+            quiet += 1
+            await self.world.pass_time()
+            while (arrival := receiver.receive_now()) is not None:
+                arrivals.append(arrival)
+                quiet = 0
+        return arrivals
+
+    async def wake(self, sender: Transport, via: Via, receiver: Transport, frame: bytes) -> None:
+        """Send while the receiver already waits, and itself sends, until it wakes by the frame."""
+
+        async def wait() -> None:
+            while (await receiver.receive()).frame != frame:
+                pass
+
+        waiting = asyncio.ensure_future(wait())
+        await asyncio.sleep(0)
+        async with asyncio.timeout(PATIENCE):
+            while not waiting.done():
+                _send(sender, via, receiver, frame)
+                _send(receiver, "reply" if via == "push" else "push", sender, b"meanwhile")
+                await self.world.pass_time()
+        await waiting
+
+    async def close(self) -> None:
+        """Close every transport that was started; some are closed already."""
+        for transport in self._started:
+            await transport.close()
+
+
+def _send(sender: Transport, via: Via, receiver: Transport, frame: bytes) -> None:
+    (sender.push if via == "push" else sender.reply)(receiver.key, frame)
+
+
+def _check(steps: Callable[[_Stage], Coroutine[None, None, None]]) -> Check:
+    """Make a check of its steps and list it; its transports are closed however it ends."""
+
+    @wraps(steps)
+    async def check(world: World) -> None:
+        stage = _Stage(world)
+        try:
+            await steps(stage)
+        finally:
+            await stage.close()
+
+    CHECKS.append(check)
+    return check
+
+
+@_check
+async def check_a_frame_reaches_the_one_addressed_and_says_who_sent(stage: _Stage) -> None:
     """Two receivers; what is meant for one does not reach the other."""
-    alice, bob, carol = [await world.start(name) for name in ("alice", "bob", "carol")]
+    alice, bob, carol = [await stage.start(name) for name in ("alice", "bob", "carol")]
     for receiver in (bob, carol):
         receiver.admit(None)
         alice.dial(receiver.key, receiver.address)
-    for_bob = await push_until_taken(world, alice, bob, b"for bob")
-    for_carol = await push_until_taken(world, alice, carol, b"for carol")
-    assert for_bob == Arrival(alice.key, b"for bob", "push")
-    assert for_carol == Arrival(alice.key, b"for carol", "push")
-    assert {arrival.frame for arrival in await rest(world, bob)} <= {b"for bob"}
-    await close(alice, bob, carol)
+    assert await stage.deliver(alice, "push", bob, b"for bob") == []
+    assert await stage.deliver(alice, "push", carol, b"for carol") == []
+    assert {arrival.frame for arrival in await stage.drain(bob)} <= {b"for bob"}
 
 
-async def check_a_reply_comes_back_over_the_connection_of_the_push(world: World) -> None:
+@_check
+async def check_a_reply_comes_back_over_the_connection_of_the_push(stage: _Stage) -> None:
     """The receiver dials nobody, and the sender admits nobody."""
-    alice, bob = await edge(world)
-    await push_until_taken(world, alice, bob, b"question")
-    answer = await send_until_taken(
-        world, lambda: bob.reply(alice.key, b"answer"), alice, b"answer"
-    )
-    assert answer == Arrival(bob.key, b"answer", "reply")
-    await close(alice, bob)
+    alice, bob = await stage.edge()
+    await stage.deliver(alice, "push", bob, b"question")
+    await stage.deliver(bob, "reply", alice, b"answer")
 
 
-async def check_both_may_dial_each_other(world: World) -> None:
+@_check
+async def check_both_may_dial_each_other(stage: _Stage) -> None:
     """Two edges in opposite directions are two connections."""
-    alice, bob = await edge(world)
+    alice, bob = await stage.edge()
     alice.admit(frozenset({bob.key}))
     bob.dial(alice.key, alice.address)
-    await push_until_taken(world, alice, bob, b"to bob")
-    await push_until_taken(world, bob, alice, b"to alice")
-    await answer_until_taken(world, bob, alice, b"an answer, not a push")
-    await close(alice, bob)
+    await stage.deliver(alice, "push", bob, b"to bob")
+    await stage.deliver(bob, "push", alice, b"to alice")
+    await stage.deliver(bob, "reply", alice, b"an answer, not a push")
 
 
-async def check_frames_arrive_byte_for_byte(world: World) -> None:
+@_check
+async def check_frames_arrive_byte_for_byte(stage: _Stage) -> None:
     """Also the empty one, and the largest allowed."""
-    alice, bob = await edge(world)
-    every_byte = bytes(range(256))
-    largest = (every_byte * (world.max_frame // 256 + 1))[: world.max_frame]
+    alice, bob = await stage.edge()
+    every_byte, size = bytes(range(256)), stage.world.max_frame
+    largest = (every_byte * (size // 256 + 1))[:size]
     for frame in (b"", b"\0", every_byte, largest):
-        await push_until_taken(world, alice, bob, frame)
-        await answer_until_taken(world, bob, alice, frame)
-    await close(alice, bob)
+        await stage.deliver(alice, "push", bob, frame)
+        await stage.deliver(bob, "reply", alice, frame)
 
 
-async def check_an_unadmitted_sender_gets_nothing_in(world: World) -> None:
+@_check
+async def check_an_unadmitted_sender_gets_nothing_in(stage: _Stage) -> None:
     """It is refused and counted while an admitted one gets through; admitted later, it gets in."""
-    alice, mallory, bob = [await world.start(name) for name in ("alice", "mallory", "bob")]
+    alice, mallory, bob = [await stage.start(name) for name in ("alice", "mallory", "bob")]
     bob.admit(frozenset({alice.key}))
     for sender in (alice, mallory):
         sender.dial(bob.key, bob.address)
@@ -92,37 +216,36 @@ async def check_an_unadmitted_sender_gets_nothing_in(world: World) -> None:
         mallory.push(bob.key, b"let me in")
         return bob.losses.refused.get(mallory.key, 0) > 0
 
-    await until(world, refused)
-    await push_until_taken(world, alice, bob, b"admitted")
-    assert all(arrival.peer == alice.key for arrival in await rest(world, bob))
+    await stage.until(refused)
+    seen = await stage.deliver(alice, "push", bob, b"admitted")
+    assert all(arrival.peer == alice.key for arrival in [*seen, *await stage.drain(bob)])
     bob.admit(frozenset({alice.key, mallory.key}))
-    taken = await push_until_taken(world, mallory, bob, b"welcome")
-    assert taken.peer == mallory.key
-    await close(alice, mallory, bob)
+    await stage.deliver(mallory, "push", bob, b"welcome")
 
 
-async def check_revoked_admission_takes_effect_on_a_live_connection(world: World) -> None:
+@_check
+async def check_revoked_admission_takes_effect_on_a_live_connection(stage: _Stage) -> None:
     """And so does its return."""
-    alice, bob = await edge(world)
-    await push_until_taken(world, alice, bob, b"before")
+    alice, bob = await stage.edge()
+    await stage.deliver(alice, "push", bob, b"before")
     bob.admit(frozenset())
-    await rest(world, bob)
+    await stage.drain(bob)
     earlier = bob.losses.refused.get(alice.key, 0)
 
     def refused() -> bool:
         alice.push(bob.key, b"after")
         return bob.receive_now() is not None or bob.losses.refused.get(alice.key, 0) > earlier
 
-    await until(world, refused)
-    assert await rest(world, bob) == []
+    await stage.until(refused)
+    assert await stage.drain(bob) == []
     bob.admit(frozenset({alice.key}))
-    await push_until_taken(world, alice, bob, b"again")
-    await close(alice, bob)
+    await stage.deliver(alice, "push", bob, b"again")
 
 
-async def check_sending_to_nobody_neither_waits_nor_raises(world: World) -> None:
+@_check
+async def check_sending_to_nobody_neither_waits_nor_raises(stage: _Stage) -> None:
     """Not dialled, dialled but absent, hung up on, and a reply to one who never pushed."""
-    alice, bob, carol = [await world.start(name) for name in ("alice", "bob", "carol")]
+    alice, bob, carol = [await stage.start(name) for name in ("alice", "bob", "carol")]
     bob.admit(None)
     alice.push(bob.key, b"never dialled")
     alice.reply(bob.key, b"never heard of")
@@ -131,129 +254,128 @@ async def check_sending_to_nobody_neither_waits_nor_raises(world: World) -> None
     for _ in range(1000):
         alice.push(carol.key, b"nobody home")
     alice.dial(bob.key, bob.address)
-    await push_until_taken(world, alice, bob, b"somebody home")
+    await stage.deliver(alice, "push", bob, b"somebody home")
     alice.hang_up(bob.key)
     alice.hang_up(bob.key)
-    await rest(world, bob)
+    await stage.drain(bob)
     alice.push(bob.key, b"hung up")
-    assert await rest(world, bob) == []
-    await close(alice, bob)
+    assert await stage.drain(bob) == []
 
 
-async def check_a_restarted_receiver_is_reached_again(world: World) -> None:
+@_check
+async def check_a_restarted_receiver_is_reached_again(stage: _Stage) -> None:
     """Same key, same address, and nothing done by the sender."""
-    alice, bob = await edge(world)
-    await push_until_taken(world, alice, bob, b"first life")
+    alice, bob = await stage.edge()
+    await stage.deliver(alice, "push", bob, b"first life")
     address = bob.address
     await bob.close()
     alice.push(bob.key, b"between two lives")
-    bob = await world.start("bob", address)
+    bob = await stage.start("bob", address)
     bob.admit(frozenset({alice.key}))
-    await push_until_taken(world, alice, bob, b"second life")
-    await answer_until_taken(world, bob, alice, b"still me")
-    await close(alice, bob)
+    await stage.deliver(alice, "push", bob, b"second life")
+    await stage.deliver(bob, "reply", alice, b"still me")
 
 
-async def check_a_restarted_sender_gets_replies_again(world: World) -> None:
+@_check
+async def check_a_restarted_sender_gets_replies_again(stage: _Stage) -> None:
     """Replies go to the connection that spoke last."""
-    alice, bob = await edge(world)
-    await push_until_taken(world, alice, bob, b"first life")
+    alice, bob = await stage.edge()
+    await stage.deliver(alice, "push", bob, b"first life")
     await alice.close()
     bob.reply(alice.key, b"to a dead one")
-    alice = await world.start("alice")
+    alice = await stage.start("alice")
     alice.dial(bob.key, bob.address)
-    await push_until_taken(world, alice, bob, b"second life")
-    await answer_until_taken(world, bob, alice, b"to the living")
-    await close(alice, bob)
+    await stage.deliver(alice, "push", bob, b"second life")
+    await stage.deliver(bob, "reply", alice, b"to the living")
 
 
-async def check_a_receiver_with_another_key_at_the_address_gets_nothing(world: World) -> None:
+@_check
+async def check_a_receiver_with_another_key_at_the_address_gets_nothing(stage: _Stage) -> None:
     """Whoever takes over an address cannot read what is meant for its former owner."""
-    alice, bob = await edge(world)
-    await push_until_taken(world, alice, bob, b"for bob")
+    alice, bob = await stage.edge()
+    await stage.deliver(alice, "push", bob, b"for bob")
     bob_key, address = bob.key, bob.address
     await bob.close()
-    mallory, carol = await world.start("mallory", address), await world.start("carol")
+    mallory, carol = await stage.start("mallory", address), await stage.start("carol")
     mallory.admit(None)
     carol.dial(mallory.key, mallory.address)
     seen: list[Arrival] = []
     for number in range(20):
         alice.push(bob_key, b"for bob, not for mallory")
-        send = partial(carol.push, mallory.key, bytes([number]))
-        await send_until_taken(world, send, mallory, bytes([number]), seen)
-    assert all(arrival.peer == carol.key for arrival in [*seen, *await rest(world, mallory)])
-    await close(alice, mallory, carol)
+        seen += await stage.deliver(carol, "push", mallory, bytes([number]))
+    assert all(arrival.peer == carol.key for arrival in [*seen, *await stage.drain(mallory)])
 
 
-async def check_a_changed_address_is_dialled_instead(world: World) -> None:
+@_check
+async def check_a_changed_address_is_dialled_instead(stage: _Stage) -> None:
     """A receiver that moved is reached at its new address."""
-    alice, bob = await edge(world)
-    await push_until_taken(world, alice, bob, b"here")
+    alice, bob = await stage.edge()
+    await stage.deliver(alice, "push", bob, b"here")
     old = bob.address
     await bob.close()
-    squatter = await world.start("carol", old)
-    bob = await world.start("bob")
+    await stage.start("carol", old)
+    bob = await stage.start("bob")
     bob.admit(None)
     assert bob.address != old
     alice.dial(bob.key, bob.address)
     alice.dial(bob.key, bob.address)
-    await push_until_taken(world, alice, bob, b"there")
-    await close(alice, bob, squatter)
+    await stage.deliver(alice, "push", bob, b"there")
 
 
-async def check_oversized_frames_are_lost_without_harm(world: World) -> None:
+@_check
+async def check_oversized_frames_are_lost_without_harm(stage: _Stage) -> None:
     """What is sent after them still arrives, in both directions."""
-    alice, bob = await edge(world)
-    await push_until_taken(world, alice, bob, b"small")
-    too_large = bytes(world.max_frame + 1)
+    alice, bob = await stage.edge()
+    await stage.deliver(alice, "push", bob, b"small")
+    largest = stage.world.max_frame
+    too_large = bytes(largest + 1)
 
     def counted() -> bool:
         alice.push(bob.key, too_large)
         bob.reply(alice.key, too_large)
         return alice.losses.oversized > 0 and bob.losses.oversized > 0
 
-    await until(world, counted)
-    await push_until_taken(world, alice, bob, b"small again")
-    await answer_until_taken(world, bob, alice, b"small too")
-    received = [*await rest(world, bob), *await rest(world, alice)]
-    assert all(len(arrival.frame) <= world.max_frame for arrival in received)
-    await close(alice, bob)
+    await stage.until(counted)
+    received = await stage.deliver(alice, "push", bob, b"small again")
+    received += await stage.deliver(bob, "reply", alice, b"small too")
+    received += [*await stage.drain(bob), *await stage.drain(alice)]
+    assert all(len(arrival.frame) <= largest for arrival in received)
 
 
-async def check_links_tell_how_connections_are_doing(world: World) -> None:
+@_check
+async def check_links_tell_how_connections_are_doing(stage: _Stage) -> None:
     """Connected, refused, taken over by a stranger, and nobody there."""
-    alice, bob = await edge(world)
-    await until(world, lambda: alice.links[bob.key].state == "connected")
+    alice, bob = await stage.edge()
+    await stage.until(lambda: alice.links[bob.key].state == "connected")
     bob_key, address = bob.key, bob.address
     await bob.close()
-    await until(world, lambda: alice.links[bob_key].state == "connecting")
-    bob = await world.start("bob", address)
-    await until(world, lambda: alice.links[bob_key].state == "refused")
+    await stage.until(lambda: alice.links[bob_key].state == "connecting")
+    bob = await stage.start("bob", address)
+    await stage.until(lambda: alice.links[bob_key].state == "refused")
     await bob.close()
-    mallory = await world.start("mallory", address)
-    await until(world, lambda: alice.links[bob_key].state == "stranger")
+    await stage.start("mallory", address)
+    await stage.until(lambda: alice.links[bob_key].state == "stranger")
     alice.hang_up(bob_key)
     assert alice.links == {}
-    await close(alice, mallory)
 
 
-async def check_a_waiting_receive_wakes_up(world: World) -> None:
+@_check
+async def check_a_waiting_receive_wakes_up(stage: _Stage) -> None:
     """For a push, for a reply, and while the waiting peer itself goes on sending."""
-    alice, bob = await edge(world)
-    await push_until_taken(world, alice, bob, b"hello")
-    await rest(world, bob)
+    alice, bob = await stage.edge()
+    await stage.deliver(alice, "push", bob, b"hello")
+    await stage.drain(bob)
     for round_trip in range(50):
-        question, answer = b"question %d" % round_trip, b"answer %d" % round_trip
-        await wake(world, alice, bob, "push", question)
-        await wake(world, bob, alice, "reply", answer)
-    await close(alice, bob)
+        await stage.wake(alice, "push", bob, b"question %d" % round_trip)
+        await stage.wake(bob, "reply", alice, b"answer %d" % round_trip)
 
 
-async def check_a_closed_transport_is_quiet(world: World) -> None:
+@_check
+async def check_a_closed_transport_is_quiet(stage: _Stage) -> None:
     """It takes calls without harm, may be closed twice, and ends a waiting `receive`."""
-    alice, bob = await edge(world)
-    await push_until_taken(world, alice, bob, b"hello")
-    await rest(world, alice)
+    alice, bob = await stage.edge()
+    await stage.deliver(alice, "push", bob, b"hello")
+    await stage.drain(alice)
     waiting = asyncio.ensure_future(alice.receive())
     await asyncio.sleep(0)
     await alice.close()
@@ -266,24 +388,3 @@ async def check_a_closed_transport_is_quiet(world: World) -> None:
     alice.hang_up(bob.key)
     assert alice.receive_now() is None
     assert alice.links == {}
-    await close(bob)
-
-
-CHECKS: tuple[Check, ...] = (
-    check_a_frame_reaches_the_one_addressed_and_says_who_sent,
-    check_a_reply_comes_back_over_the_connection_of_the_push,
-    check_both_may_dial_each_other,
-    check_frames_arrive_byte_for_byte,
-    check_an_unadmitted_sender_gets_nothing_in,
-    check_revoked_admission_takes_effect_on_a_live_connection,
-    check_sending_to_nobody_neither_waits_nor_raises,
-    check_a_restarted_receiver_is_reached_again,
-    check_a_restarted_sender_gets_replies_again,
-    check_a_receiver_with_another_key_at_the_address_gets_nothing,
-    check_a_changed_address_is_dialled_instead,
-    check_oversized_frames_are_lost_without_harm,
-    check_links_tell_how_connections_are_doing,
-    check_a_waiting_receive_wakes_up,
-    check_a_closed_transport_is_quiet,
-)
-"""Every check, for test runners that want one test each."""

@@ -1,23 +1,56 @@
-"""Moving frames between peers: one promise, kept by a fake network, the real one, and a broken one.
+"""Transport of frames between peers: the interface, the registry, fault injection and ZeroMQ.
 
-`oneway.transport.zeromq` is imported by who needs it: nothing here loads ZeroMQ.
+A transport of one's own is a subclass of `Transport` and one call, from anywhere:
+
+    oneway.transport.TRANSPORTS.register(listen, "carrier-pigeon")
+
+where `listen` is a `Listen`; `transport = "carrier-pigeon"` in peer.toml chooses it, or
+`Peer(folder, transport=listen)`. `oneway.testing.check_transport` tells whether it keeps the
+promise. Nothing here loads ZeroMQ until a peer listens with it.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from oneway.protocol.state import Key
 from oneway.transport.address import Address, parse_address
-from oneway.transport.base import Arrival, Key, Link, LinkState, Transport, Via
-from oneway.transport.faulty import Faults, Faulty
-from oneway.transport.limits import Limits
-from oneway.transport.losses import Losses
+from oneway.transport.base import (
+    TRANSPORTS,
+    Arrival,
+    ConnectionLimits,
+    Link,
+    LinkState,
+    Listen,
+    Losses,
+    Transport,
+    Via,
+)
+from oneway.transport.faults import Faults, Faulty
+
+
+def listen_zeromq(
+    secret_key: bytes, address: str, *, limits: ConnectionLimits, clock: Callable[[], float]
+) -> Transport:
+    """The default transport: encrypted TCP by ZeroMQ, imported when first used."""
+    from oneway.transport.zeromq import ZeroMQ
+
+    return ZeroMQ(secret_key, address, limits=limits, clock=clock)
+
+
+TRANSPORTS.register(listen_zeromq, "zeromq")
 
 __all__ = [
+    "TRANSPORTS",
     "Address",
     "Arrival",
+    "ConnectionLimits",
     "Faults",
     "Faulty",
     "Key",
-    "Limits",
     "Link",
     "LinkState",
+    "Listen",
     "Losses",
     "Transport",
     "Via",

@@ -1,67 +1,80 @@
-"""Addresses as people write them: `host:port`, with an IPv6 number in square brackets."""
+"""Network addresses: `host:port`, with an IPv6 address in square brackets."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
-from oneway.errors import TransportError
+from oneway.errors import ConfigError
+from oneway.sentences import shown
 
 Kind: TypeAlias = Literal["ipv4", "ipv6", "name"]
+
+_EXAMPLE = "for example 192.168.1.20:7701, [2001:db8::7]:7701 or peer.example.org:7701"
 
 # Letters, digits and hyphens are all a host name may have; underscores exist in containers.
 _LABEL = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?")
 
 
-@dataclass(frozen=True)
-class Address:
-    """Where a peer listens.
+class Address(NamedTuple):
+    """Where a peer listens or is dialled; an IPv6 host has no brackets.
 
-    >>> parse_address("[::1]:7001")
-    Address(host='::1', port=7001, kind='ipv6')
-    >>> str(parse_address("[::1]:7001")), str(parse_address("localhost:7001"))
-    ('[::1]:7001', 'localhost:7001')
+    >>> host, port = parse_address("[::1]:7701")
+    >>> host, port, str(Address(host, port))
+    ('::1', 7701, '[::1]:7701')
     """
 
     host: str
     port: int
-    kind: Kind
+
+    @property
+    def kind(self) -> Kind | None:
+        """What kind of host it is."""
+        return host_kind(self.host)
 
     def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if self.kind == "ipv6" else f"{self.host}:{self.port}"
+        return join_address(self.host, self.port)
 
 
 def parse_address(text: str, lowest_port: int = 1) -> Address:
     """Read `host:port`.
 
     Args:
-        text: The address, say `192.0.2.7:7001`, `[2001:db8::7]:7001` or `peer.example.org:7001`.
+        text: The address.
         lowest_port: 0 where a free port may be asked for, which is when listening.
 
     Raises:
-        TransportError: It is not an address.
+        ConfigError: It is not an address; says what is wrong and shows a correct one.
     """
-    host, colon, digits = text.rpartition(":")
-    if not colon or not (digits.isascii() and digits.isdigit()):
-        raise TransportError(
-            f"address {text!r} has no port; write host:port, as in 192.0.2.7:7001 or [::1]:7001"
+    host, colon, port = text.rpartition(":")
+    bracketed = host.startswith("[")
+    if not colon or not host or (bracketed and not host.endswith("]")):
+        raise ConfigError(f"the address {shown(text)} is not host:port; {_EXAMPLE}")
+    if not bracketed and ":" in host:
+        raise ConfigError(
+            f"the address {shown(text)} has more than one colon; an IPv6 address stands in "
+            f"brackets, {_EXAMPLE}"
         )
-    if len(digits) > 5 or not lowest_port <= int(digits) <= 65535:
-        raise TransportError(
-            f"address {text!r} has port {digits[:20]}, but ports are {lowest_port} to 65535; "
-            "write the port the peer listens on"
+    number = int(port) if port.isascii() and port.isdigit() and len(port) <= 5 else None
+    if number is None or not lowest_port <= number <= 65535:
+        raise ConfigError(
+            f"the port {shown(port if number is None else number)} is not a number from "
+            f"{lowest_port} to 65535; {_EXAMPLE}"
         )
-    bracketed = host.startswith("[") and host.endswith("]")
     bare = host[1:-1] if bracketed else host
-    kind = host_kind(bare)
-    if kind is not None and bracketed == (kind == "ipv6"):
-        return Address(bare, int(digits), kind)
-    raise TransportError(
-        f"address {text!r} names no host that can be reached; write a host name, an IPv4 number, "
-        "or an IPv6 number in square brackets, then a colon and the port"
-    )
+    if bracketed != (":" in bare):
+        raise ConfigError(f"only IPv6 addresses stand in brackets, not {shown(bare)}; {_EXAMPLE}")
+    if host_kind(bare) is None:
+        raise ConfigError(
+            f"the host {shown(bare)} is neither a host name nor an IP address; {_EXAMPLE}"
+        )
+    return Address(bare, number)
+
+
+def join_address(host: str, port: int) -> str:
+    """Return `host:port`, or `[host]:port` for IPv6."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def host_kind(host: str) -> Kind | None:

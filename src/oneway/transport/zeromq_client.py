@@ -1,4 +1,4 @@
-"""The sending end: one DEALER for one receiver, which accepts no other key at the other end."""
+"""Client side of ZeroMQ: one DEALER per receiver, which accepts no other key at the other end."""
 
 from __future__ import annotations
 
@@ -6,27 +6,22 @@ import asyncio
 import contextlib
 import itertools
 import struct
-from collections.abc import Callable
 
 import zmq
 
+from oneway.protocol.state import Key
 from oneway.transport.address import parse_address
-from oneway.transport.base import Arrival, Key, Link, LinkState
-from oneway.transport.limits import Limits
-from oneway.transport.losses import LossCounter
-from oneway.transport.sockets import (
+from oneway.transport.base import Arrival, Link, LinkState
+from oneway.transport.zeromq_sockets import (
     DIALLING_THREAD,
     DONT_WAIT,
-    Context,
-    Identity,
+    Environment,
     Socket,
-    Watched,
-    encrypted_socket,
+    WatchedSocket,
     milliseconds,
-    skip_rest,
 )
 
-_FATES = (
+_MONITORED = (
     zmq.EVENT_CONNECTED
     | zmq.EVENT_CLOSED
     | zmq.EVENT_DISCONNECTED
@@ -35,7 +30,7 @@ _FATES = (
 )
 
 
-class Dialled:
+class Connection:
     """A connection to one receiver that is made again whenever it is lost.
 
     ZeroMQ reconnects by itself after a lost connection, but gives up for good after a refusal or a
@@ -45,45 +40,30 @@ class Dialled:
     Attributes:
         address: What was dialled.
         link: How the connection is doing.
-        listed: Whether the transport has it on its list of what to read from.
+        queued: Whether the transport has it in its queue of what to read from.
     """
 
-    def __init__(
-        self,
-        context: Context,
-        identity: Identity,
-        receiver: Key,
-        address: str,
-        limits: Limits,
-        loop: asyncio.AbstractEventLoop,
-        clock: Callable[[], float],
-        losses: LossCounter,
-        on_readable: Callable[[Dialled], None],
-    ) -> None:
+    def __init__(self, env: Environment, receiver: Key, address: str) -> None:
         self.address = address
-        self.link = Link("connecting", clock())
-        self.listed = False
-        self._context = context
-        self._identity = identity
+        self.link = Link("connecting", env.clock())
+        self.queued = False
+        self._env = env
         self._receiver = receiver
         self._place = parse_address(address)
         self._endpoint = f"tcp://{self._place}"
-        self._limits = limits
-        self._loop = loop
-        self._clock = clock
-        self._losses = losses
-        self._on_readable = on_readable
         self._attempts = itertools.count()
         self._open()
 
-    def push(self, frame: bytes) -> None:
-        """Send; lost if the connection is down or its queue is full."""
+    def push(self, frame: bytes) -> bool:
+        """Send; False if the connection is down or its queue is full."""
+        sent = True
         try:
             self._watched.socket.send(frame, DONT_WAIT)
         except zmq.Again:
-            self._losses.unsent += 1
-        if not self.listed:
+            sent = False
+        if not self.queued:
             self._watched.look()
+        return sent
 
     def take(self) -> Arrival | None:
         """Read one reply; None if it was malformed.
@@ -92,15 +72,8 @@ class Dialled:
             zmq.Again: There is none.
         """
         socket = self._watched.socket
-        part = socket.recv(DONT_WAIT, copy=False)
-        if part.more:
-            skip_rest(socket)
-            self._losses.malformed += 1
-            return None
-        if len(part) > self._limits.max_frame:
-            self._losses.oversized += 1
-            return None
-        return Arrival(self._receiver, part.bytes, "reply")
+        frame = self._env.whole_frame(socket, socket.recv(DONT_WAIT, copy=False))
+        return None if frame is None else Arrival(self._receiver, frame, "reply")
 
     def close(self) -> None:
         """Hang up; what is queued is lost."""
@@ -110,21 +83,21 @@ class Dialled:
         self._watched.close()
 
     def _open(self) -> None:
-        dealer = encrypted_socket(self._context, zmq.DEALER, self._identity, self._limits)
+        dealer = self._env.socket(zmq.DEALER)
         dealer.set(zmq.CURVE_SERVERKEY, self._receiver)
         # Frames are queued only while the connection is up, and are gone when it breaks: they hold
         # running totals, and those of before the break would only delay the newest. ZMQ_CONFLATE
         # (keep the last frame) would fit too, but one connection carries several kinds of message.
         dealer.set(zmq.IMMEDIATE, 1)
-        dealer.set(zmq.RECONNECT_IVL, milliseconds(self._limits.reconnect))
-        dealer.set(zmq.RECONNECT_IVL_MAX, milliseconds(self._limits.reconnect_max))
+        dealer.set(zmq.RECONNECT_IVL, milliseconds(self._env.limits.reconnect))
+        dealer.set(zmq.RECONNECT_IVL_MAX, milliseconds(self._env.limits.reconnect_max))
         dealer.set(zmq.AFFINITY, DIALLING_THREAD)
         # A name may stand for either family, and ZeroMQ tries only one address: take turns.
         odd_attempt = next(self._attempts) % 2 == 1
         kind = self._place.kind
         dealer.set(zmq.IPV6, int(kind == "ipv6" or (kind == "name" and odd_attempt)))
-        self._monitor = Watched(self._monitor_of(dealer), self._loop, self._follow)
-        self._watched = Watched(dealer, self._loop, lambda: self._on_readable(self))
+        self._monitor = WatchedSocket(self._monitor_of(dealer), self._env.loop, self._follow)
+        self._watched = WatchedSocket(dealer, self._env.loop, lambda: self._env.on_readable(self))
         self._answered = False
         self._timer: asyncio.TimerHandle | None = None
         self._start_timer()
@@ -132,8 +105,8 @@ class Dialled:
 
     def _monitor_of(self, dealer: Socket) -> Socket:
         address = f"inproc://monitor-{id(self)}-{id(dealer)}"
-        dealer.monitor(address, _FATES)
-        monitor = self._context.socket(zmq.PAIR)
+        dealer.monitor(address, _MONITORED)
+        monitor = self._env.context.socket(zmq.PAIR)
         monitor.set(zmq.LINGER, 0)
         monitor.connect(address)
         return monitor
@@ -174,11 +147,11 @@ class Dialled:
 
     def _become(self, state: LinkState) -> None:
         if state != self.link.state:
-            self.link = Link(state, self._clock())
+            self.link = Link(state, self._env.clock())
 
     def _start_timer(self) -> None:
         if self._timer is None:
-            self._timer = self._loop.call_later(self._limits.redial, self._redial)
+            self._timer = self._env.loop.call_later(self._env.limits.redial, self._redial)
 
     def _stop_timer(self) -> None:
         if self._timer is not None:

@@ -1,8 +1,11 @@
-"""The receiving end: one ROUTER that everybody dials, behind a `Doorkeeper`."""
+"""Server side of ZeroMQ: one ROUTER that all senders dial, behind admission control by key.
+
+Admission is ZeroMQ's authentication protocol ZAP, https://rfc.zeromq.org/spec/27/: a question per
+connection, before anything else of it is read.
+"""
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import socket as sockets
 from collections.abc import Callable
@@ -10,24 +13,21 @@ from collections.abc import Callable
 import zmq
 
 from oneway.errors import TransportError
+from oneway.protocol.state import Key
 from oneway.transport.address import Address, parse_address
-from oneway.transport.base import Arrival, Key
-from oneway.transport.doorkeeper import Doorkeeper
-from oneway.transport.limits import Limits
-from oneway.transport.losses import LossCounter
-from oneway.transport.sockets import (
+from oneway.transport.base import Arrival
+from oneway.transport.zeromq_sockets import (
     DONT_WAIT,
     LISTENING_THREAD,
-    Context,
-    Identity,
+    Environment,
     Socket,
-    Watched,
-    encrypted_socket,
-    skip_rest,
+    WatchedSocket,
 )
 
 MAX_ROUTES = 4096
 """Ways back are remembered for this many senders: with anyone admitted, keys cost nothing."""
+
+_ZAP_ADDRESS = "inproc://zeromq.zap.01"
 
 _REASONS = {
     errno.EADDRINUSE: "the port is in use by another program; choose another",
@@ -37,33 +37,27 @@ _REASONS = {
 }
 
 
-class Listener:
+class Server:
     """Takes pushes in and sends replies back the way the sender's last push came.
 
     Attributes:
-        doorkeeper: Knows who is admitted.
         address: Where it listens, with the port that was really chosen.
-        listed: Whether the transport has it on its list of what to read from.
+        queued: Whether the transport has it in its queue of what to read from.
     """
 
-    def __init__(
-        self,
-        context: Context,
-        identity: Identity,
-        address: str,
-        limits: Limits,
-        loop: asyncio.AbstractEventLoop,
-        losses: LossCounter,
-        on_readable: Callable[[Listener], None],
-    ) -> None:
-        self.listed = False
-        self._limits = limits
-        self._losses = losses
+    def __init__(self, env: Environment, address: str, admits: Callable[[Key], bool]) -> None:
+        self.queued = False
+        self._env = env
+        self._admits = admits
         # The last way rather than the newest connection: it is always one that has just worked.
         self._routes: dict[Key, bytes] = {}
         place = _resolve(parse_address(address, lowest_port=0))
-        self.doorkeeper = Doorkeeper(context, loop, losses)
-        router = encrypted_socket(context, zmq.ROUTER, identity, limits)
+        # Before the first listening socket of its context: without it, ZeroMQ admits everybody.
+        zap = env.context.socket(zmq.REP)
+        zap.set(zmq.LINGER, 0)
+        zap.bind(_ZAP_ADDRESS)
+        self._zap = WatchedSocket(zap, env.loop, self._authenticate)
+        router = env.socket(zmq.ROUTER)
         router.set(zmq.CURVE_SERVER, 1)
         router.set(zmq.ZAP_DOMAIN, b"oneway")
         router.set(zmq.AFFINITY, LISTENING_THREAD)
@@ -72,7 +66,7 @@ class Listener:
         router.set(zmq.ROUTER_MANDATORY, 1)
         router.set(zmq.IPV6, int(place.kind == "ipv6"))
         self.address = _bind(router, place, address)
-        self._watched = Watched(router, loop, lambda: on_readable(self))
+        self._watched = WatchedSocket(router, env.loop, lambda: env.on_readable(self))
 
     def take(self) -> Arrival | None:
         """Read one message; None if it was refused or malformed.
@@ -83,46 +77,54 @@ class Listener:
         router = self._watched.socket
         route = router.recv(DONT_WAIT)
         part = router.recv(DONT_WAIT, copy=False)
-        # Admission is asked at the handshake too, but it may have been revoked since.
         peer = bytes.fromhex(str(part.get("User-Id")))
-        if part.more:
-            skip_rest(router)
-            self._losses.malformed += 1
-            return None
-        if not self.doorkeeper.admits(peer):
-            return None
-        if len(part) > self._limits.max_frame:
-            self._losses.oversized += 1
+        frame = self._env.whole_frame(router, part)
+        # Admission is asked at the handshake too, but it may have been revoked since.
+        if frame is None or not self._admits(peer):
             return None
         if self._routes.get(peer) != route:
             self._remember(peer, route)
-        return Arrival(peer, part.bytes, "push")
+        return Arrival(peer, frame, "push")
 
-    def reply(self, sender: Key, frame: bytes) -> None:
-        """Send back; lost if the sender has never come through or is gone, or its queue is full."""
+    def reply(self, sender: Key, frame: bytes) -> bool:
+        """Send back; False if the sender never pushed or is gone, or its queue is full."""
         route = self._routes.get(sender)
         if route is None:
-            self._losses.unsent += 1
-            return
+            return False
+        sent = True
         try:
             self._watched.socket.send_multipart((route, frame), DONT_WAIT)
         except zmq.ZMQError as error:
-            self._losses.unsent += 1
+            sent = False
             if error.errno == zmq.EHOSTUNREACH:
                 del self._routes[sender]
-        if not self.listed:
+        if not self.queued:
             self._watched.look()
+        return sent
 
     def close(self) -> None:
         """Stop listening."""
         self._watched.close()
-        self.doorkeeper.close()
+        self._zap.close()
 
     def _remember(self, sender: Key, route: bytes) -> None:
         self._routes.pop(sender, None)
         self._routes[sender] = route
         if len(self._routes) > MAX_ROUTES:
             del self._routes[next(iter(self._routes))]
+
+    def _authenticate(self) -> None:
+        """Answer ZeroMQ's questions; an admitted connection gets its key as its user id."""
+        socket = self._zap.socket
+        while True:
+            try:
+                version, request_id, *_, key = socket.recv_multipart(DONT_WAIT)
+            except zmq.Again:
+                return
+            # In hexadecimal, since a user id ends at its first zero byte.
+            user_id = key.hex().encode() if self._admits(key) else b""
+            status = (b"200", b"admitted") if user_id else (b"400", b"not admitted")
+            socket.send_multipart([version, request_id, *status, user_id, b""], DONT_WAIT)
 
 
 def _resolve(address: Address) -> Address:
@@ -136,8 +138,8 @@ def _resolve(address: Address) -> Address:
             f"cannot listen on {address}: no host is known by that name; choose an address of this "
             'machine with listen = "host:port" in peer.toml'
         ) from None
-    family, _, _, _, place = min(found, key=lambda entry: entry[0] != sockets.AF_INET)
-    return Address(str(place[0]), address.port, "ipv4" if family == sockets.AF_INET else "ipv6")
+    *_, place = min(found, key=lambda entry: entry[0] != sockets.AF_INET)
+    return Address(str(place[0]), address.port)
 
 
 def _bind(router: Socket, place: Address, asked: str) -> str:

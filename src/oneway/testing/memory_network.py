@@ -1,4 +1,4 @@
-"""A network inside one process: nothing moves until the test says so, and time does not exist.
+"""In-memory network: nothing moves until the test says so, and time does not exist.
 
 >>> network = MemoryNetwork()
 >>> alice, bob = network.endpoint(b"a" * 32), network.endpoint(b"b" * 32)
@@ -14,15 +14,14 @@ b'hello'
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
 from collections.abc import Mapping
 
 import msgspec
 
 from oneway.errors import TransportError
-from oneway.transport.base import Arrival, Key, Link, Via
-from oneway.transport.losses import LossCounter, Losses
+from oneway.protocol.state import Key
+from oneway.transport.base import Arrival, ConnectionLimits, Link, Transport, Via
 
 
 class Parcel(msgspec.Struct, frozen=True):
@@ -50,12 +49,12 @@ class MemoryNetwork:
 
     Attributes:
         in_flight: The parcels; read it, and change it as you like.
-        max_frame: Larger frames are lost.
+        limits: Larger frames than its `max_frame` are lost.
     """
 
     def __init__(self, max_frame: int = 2**20) -> None:
         self.in_flight: list[Parcel] = []
-        self.max_frame = max_frame
+        self.limits = ConnectionLimits(max_frame)
         self.listeners: dict[str, MemoryEndpoint] = {}
 
     def endpoint(self, key: Key, address: str | None = None) -> MemoryEndpoint:
@@ -91,7 +90,7 @@ class MemoryNetwork:
             self.deliver(0)
 
 
-class MemoryEndpoint:
+class MemoryEndpoint(Transport):
     """One peer's end of a `MemoryNetwork`; works with and without an event loop."""
 
     def __init__(self, network: MemoryNetwork, key: Key, address: str) -> None:
@@ -100,27 +99,12 @@ class MemoryEndpoint:
                 f"cannot listen on {address}: another endpoint of this network listens there; "
                 "close it first or choose another address"
             )
+        super().__init__(key, address, network.limits)
         network.listeners[address] = self
         self._network = network
-        self._key = key
-        self._address = address
-        self._closed = False
-        self._admitted: frozenset[Key] | None = frozenset()
         self._dialled: dict[Key, str] = {}
         self._routes: dict[Key, tuple[MemoryEndpoint, str]] = {}
         self._arrivals: deque[Arrival] = deque()
-        self._waiter: asyncio.Future[None] | None = None
-        self._losses = LossCounter()
-
-    @property
-    def key(self) -> Key:
-        """My own public key."""
-        return self._key
-
-    @property
-    def address(self) -> str:
-        """Where I listen."""
-        return self._address
 
     def dial(self, receiver: Key, address: str) -> None:
         """Connect to a receiver."""
@@ -131,38 +115,32 @@ class MemoryEndpoint:
         """Close the connection; replies that are in flight on it are lost."""
         self._dialled.pop(receiver, None)
 
-    def admit(self, senders: frozenset[Key] | None) -> None:
-        """Take pushes from these and nobody else; parcels in flight included."""
-        self._admitted = senders
+    @property
+    def links(self) -> Mapping[Key, Link]:
+        """Every receiver I dialled, as it would be found if the network were quiet."""
+        return {key: self._link(key, address) for key, address in self._dialled.items()}
 
-    def push(self, receiver: Key, frame: bytes) -> None:
+    def send_push(self, receiver: Key, frame: bytes) -> bool:
         """Put a frame in flight."""
         address = self._dialled.get(receiver)
         if address is None:
-            self._losses.unsent += 1
-        elif len(frame) > self._network.max_frame:
-            self._losses.oversized += 1
-        else:
-            parcel = Parcel(self._key, receiver, frame, "push", self, address)
-            self._network.in_flight.append(parcel)
+            return False
+        self._network.in_flight.append(Parcel(self.key, receiver, frame, "push", self, address))
+        return True
 
-    def reply(self, sender: Key, frame: bytes) -> None:
+    def send_reply(self, sender: Key, frame: bytes) -> bool:
         """Put a frame in flight, back to where the sender's last push came from."""
         route = self._routes.get(sender)
         if route is None:
-            self._losses.unsent += 1
-        elif len(frame) > self._network.max_frame:
-            self._losses.oversized += 1
-        else:
-            self._network.in_flight.append(Parcel(self._key, sender, frame, "reply", *route))
+            return False
+        self._network.in_flight.append(Parcel(self.key, sender, frame, "reply", *route))
+        return True
 
     def take_push(self, parcel: Parcel) -> None:
         """Queue a push, if its sender is admitted."""
-        if self._admitted is not None and parcel.sender not in self._admitted:
-            self._losses.refuse(parcel.sender)
-            return
-        self._routes[parcel.sender] = (parcel.dialler, parcel.address)
-        self._queue(Arrival(parcel.sender, parcel.frame, "push"))
+        if self.admits(parcel.sender):
+            self._routes[parcel.sender] = (parcel.dialler, parcel.address)
+            self._queue(Arrival(parcel.sender, parcel.frame, "push"))
 
     def take_reply(self, parcel: Parcel) -> None:
         """Queue a reply, if the connection it came over is still up."""
@@ -173,46 +151,18 @@ class MemoryEndpoint:
         """Return the next arrival, or None if there is none."""
         return self._arrivals.popleft() if self._arrivals else None
 
-    async def receive(self) -> Arrival:
-        """Wait for the next arrival.
-
-        Raises:
-            TransportError: The endpoint is closed.
-        """
-        while not self._arrivals:
-            if self._closed:
-                raise TransportError(f"{self._address} is closed; receive before closing it")
-            self._waiter = asyncio.get_running_loop().create_future()
-            try:
-                await self._waiter
-            finally:
-                self._waiter = None
-        return self._arrivals.popleft()
-
     async def close(self) -> None:
         """Stop listening and hang up."""
         self.crash()
 
     def crash(self) -> None:
         """Do what `close` does, at once: for tests without an event loop."""
-        if self._closed:
-            return
-        self._closed = True
-        del self._network.listeners[self._address]
-        self._dialled.clear()
-        self._routes.clear()
-        self._arrivals.clear()
-        self._wake()
-
-    @property
-    def links(self) -> Mapping[Key, Link]:
-        """Every receiver I dialled, as it would be found if the network were quiet."""
-        return {key: self._link(key, address) for key, address in self._dialled.items()}
-
-    @property
-    def losses(self) -> Losses:
-        """What was lost here since the start."""
-        return self._losses.read()
+        if not self._closed:
+            self._closed = True
+            del self._network.listeners[self.address]
+            for forgotten in (self._dialled, self._routes, self._arrivals):
+                forgotten.clear()
+            self.wake()
 
     def _link(self, receiver: Key, address: str) -> Link:
         listener = self._network.listeners.get(address)
@@ -220,13 +170,9 @@ class MemoryEndpoint:
             return Link("connecting", since=0.0)
         if listener.key != receiver:
             return Link("stranger", since=0.0)
-        admitted = listener._admitted is None or self._key in listener._admitted
+        admitted = listener._admitted is None or self.key in listener._admitted
         return Link("connected" if admitted else "refused", since=0.0)
 
     def _queue(self, arrival: Arrival) -> None:
         self._arrivals.append(arrival)
-        self._wake()
-
-    def _wake(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
+        self.wake()
