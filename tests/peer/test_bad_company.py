@@ -13,22 +13,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oneway.peer import node as node_module
-from oneway.peer.foreigners import FOREIGN_SECONDS
-from oneway.peer.guard import LOG_SECONDS, QUARANTINE_SECONDS, Guard
+from oneway.peer.conduct import ANSWER_SECONDS, LOG_SECONDS, QUARANTINE_SECONDS, ConductLog
 from oneway.peer.home.config import PeerConfig, Receiver
 from oneway.peer.home.limits import Limits
 from oneway.peer.identity.card import Card
 from oneway.peer.node import Node
 from oneway.peer.store.snapshot import Snapshot
+from oneway.peer.telemetry import Activity, status_of
 from oneway.protocol.audit import discrepancy, expected_holding
 from oneway.protocol.fixed_point import ONE, mass_of, zeros
 from oneway.protocol.messages import Ack, Closed, Data, Gone, Hello, Push, Stale, State
 from oneway.protocol.state import OutPhase, PeerState
 from oneway.protocol.tags import NO_TAG
 from oneway.task.task import Feature, Task
-from oneway.testing.memory import MemoryNetwork
+from oneway.testing import MemoryNetwork
 from oneway.transport.base import Arrival
-from oneway.transport.wire import Foreign, decode, encode
+from oneway.transport.wire import VERSION, Foreign, Versions, decode, encode
 
 TASK = Task("logistic", "y", (Feature("u"), Feature("v")), ("no", "yes"), intercept=False)
 SAMPLE = {"u": 1.0, "v": -2.0}
@@ -138,7 +138,7 @@ def next_total(town, mass=0.0, numerator=(0.0, 0.0), **changes):
 # Another task.
 
 OTHER = Task(
-    "logistic", "y", (Feature("u"), Feature("v")), ("no", "yes"), intercept=False, learning_rate=0.1
+    "logistic", "y", (Feature("u"), Feature("v")), ("no", "yes"), intercept=False, learning_rate=0.7
 )
 
 
@@ -152,12 +152,8 @@ def test_a_peer_with_another_task_is_refused_and_both_sides_learn_which_field_di
             town.send(name, node.overdue())
         town.deliver()
     assert (town.state("alice"), town.state("bob")) == before
-    assert conduct(town, "alice", "bob").task_difference == (
-        "learning_rate is 0.3 here and 0.1 there"
-    )
-    assert conduct(town, "bob", "alice").task_difference == (
-        "learning_rate is 0.1 here and 0.3 there"
-    )
+    assert "learning_rate is 0.1 here and 0.7 there" in conduct(town, "alice", "bob").mismatch
+    assert "learning_rate is 0.7 here and 0.1 there" in conduct(town, "bob", "alice").mismatch
     for name, other in (("alice", "bob"), ("bob", "alice")):
         assert conduct(town, name, other).rejected["another task"] > 0
         assert conduct(town, name, other).strikes == 0
@@ -176,9 +172,9 @@ def test_a_model_of_another_task_is_never_mixed_in_even_if_its_size_fits():
 def test_the_difference_is_forgotten_once_the_tasks_agree():
     town = two()
     town.nodes["bob"].take(push_from("alice", Foreign(json.dumps(OTHER.fields()).encode()), OTHER))
-    assert conduct(town, "bob", "alice").task_difference
+    assert conduct(town, "bob", "alice").mismatch
     town.learn("alice")
-    assert not conduct(town, "bob", "alice").task_difference
+    assert not conduct(town, "bob", "alice").mismatch
 
 
 def test_a_peer_with_another_task_is_told_so_now_and_then_and_not_at_every_word():
@@ -191,7 +187,7 @@ def test_a_peer_with_another_task_is_told_so_now_and_then_and_not_at_every_word(
         bob.take(push_from("mallory", Hello(1, 0, 1), OTHER))
         words = [decode(frame.content)[1] for frame in bob.overdue()]
         told += sum(isinstance(word, Foreign) for word in words)
-    assert told == 1000 * 0.05 / FOREIGN_SECONDS
+    assert told == 1000 * 0.05 / ANSWER_SECONDS
 
 
 anything = st.recursive(
@@ -211,7 +207,7 @@ anything = st.recursive(
 def test_whatever_a_foreigner_says_about_its_task_is_shown_in_one_short_line(said):
     bob = two().nodes["bob"]
     bob.take(push_from("mallory", Foreign(said), OTHER))
-    shown = bob.guard.about(key_of("mallory")).task_difference
+    shown = bob.guard.about(key_of("mallory")).mismatch
     assert shown.isprintable()
     assert len(shown) < 4000
 
@@ -219,7 +215,85 @@ def test_whatever_a_foreigner_says_about_its_task_is_shown_in_one_short_line(sai
 def test_a_task_that_is_nested_without_end_is_no_task():
     bob = two().nodes["bob"]
     bob.take(push_from("mallory", Foreign(b"[" * 100_000), OTHER))
-    assert "not a task" in bob.guard.about(key_of("mallory")).task_difference
+    assert "not a task" in bob.guard.about(key_of("mallory")).mismatch
+
+
+# Another release.
+
+
+def newer_frame(name, via="push"):
+    """What a release sends that speaks version 2 only, about which nothing else is known here."""
+    body = ["whatever", {"version": [2]}]
+    return Arrival(key_of(name), msgspec.msgpack.encode([2, TASK.fingerprint, body]), via)
+
+
+def problems(town, name):
+    """What a peer's status says is wrong, by the other peer's name."""
+    status = status_of(
+        town.nodes[name],
+        town.ends[name],
+        Activity(),
+    )
+    return {edge.name: edge.problem for edge in (*status.receivers, *status.senders)}
+
+
+def test_a_newer_release_is_answered_and_never_punished_however_much_it_sends():
+    town = two()
+    bob, before = town.nodes["bob"], town.state("bob")
+    bob.overdue()
+    answers = []
+    for _ in range(1000):
+        town.time += 0.05
+        bob.take(newer_frame("alice"))
+        words = [(frame.peer, frame.via, decode(frame.content)[1]) for frame in bob.overdue()]
+        answers += [word for word in words if isinstance(word[2], Versions)]
+    expected = (key_of("alice"), "reply", Versions((VERSION,)))
+    assert answers == [expected] * int(1000 * 0.05 / ANSWER_SECONDS)
+    record = conduct(town, "bob", "alice")
+    assert record.rejected == {"another version": 1000}
+    assert record.strikes == 0
+    assert not bob.guard.is_quarantined(key_of("alice"))
+    assert town.state("bob") is before
+    [problem] = problems(town, "bob").values()
+    assert "version 2" in problem
+    assert "release" in problem
+
+
+def test_who_is_told_that_its_version_is_unknown_says_so_and_does_not_answer_the_answer():
+    town = two()
+    alice = town.nodes["alice"]
+    alice.overdue()
+    told = Arrival(key_of("bob"), encode(Versions((2, 3)), TASK.fingerprint), "reply")
+    alice.take(told)
+    assert not alice.has_words
+    assert conduct(town, "alice", "bob").strikes == 0
+    assert "version 2, 3" in problems(town, "alice")["bob"]
+    assert not any(problems(town, "bob").values())
+
+
+def test_a_release_is_forgotten_once_it_speaks_our_version():
+    town = two()
+    town.nodes["bob"].take(newer_frame("alice"))
+    assert conduct(town, "bob", "alice").mismatch
+    town.learn("alice")
+    assert not conduct(town, "bob", "alice").mismatch
+
+
+def test_both_ends_of_a_connection_can_be_told():
+    town = two()
+    for via, back in (("push", "reply"), ("reply", "push")):
+        town.nodes["bob"].overdue()
+        town.nodes["bob"].take(newer_frame(f"carol by {via}", via))
+        told = [frame.via for frame in town.nodes["bob"].overdue() if frame.peer != key_of("alice")]
+        assert told == [back]
+
+
+@pytest.mark.parametrize("spoken", [(), (2**63,), tuple(range(2, 18))])
+def test_whatever_versions_are_claimed_the_sentence_is_short(spoken):
+    town = two()
+    town.nodes["bob"].take(push_from("alice", Versions(spoken)))
+    assert len(conduct(town, "bob", "alice").mismatch) < 250
+    assert conduct(town, "bob", "alice").mismatch.isprintable()
 
 
 # What cannot be decoded, and quarantine.
@@ -308,7 +382,7 @@ def test_thousands_of_random_and_mutated_frames_crash_nothing_and_break_no_books
     for name, node in town.nodes.items():
         state = town.state(name)
         assert np.array_equal(state.holding, expected_holding(state))
-        assert node.predict(SAMPLE) in ("no", "yes")
+        assert node.learner.predict(node.estimate, SAMPLE) in ("no", "yes")
     undecodable = conduct(town, "bob", "mallory").rejected["undecodable"]
     assert undecodable > 300
 
@@ -547,7 +621,7 @@ def test_what_is_logged_is_one_short_printable_line(caplog):
 
 def test_records_are_kept_by_peer():
     now = 0.0
-    guard = Guard(2, lambda: now, lambda key: key.decode())
+    guard = ConductLog(2, lambda: now, lambda key: key.decode())
     guard.strike(b"one", "kind", "sentence")
     guard.count(b"two", "repeated")
     assert guard.about(b"one").strikes == 1

@@ -3,7 +3,7 @@ from __future__ import annotations
 from ipaddress import IPv6Address
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oneway.errors import CardError, ConfigError
@@ -28,6 +28,7 @@ names = st.builds(
 
 
 @given(st.binary(min_size=32, max_size=32), hosts, st.integers(1, 65535), names)
+@settings(deadline=None)
 def test_a_card_survives_its_text_form(key, host, port, name):
     card = Card(key, host, port, name)
     text = str(card)
@@ -111,6 +112,7 @@ def complaint_about(text: str) -> str:
 
 
 @given(st.one_of(st.text(), st.text().map(lambda text: f"oneway:{TEXT}@{text}?name=a")))
+@settings(deadline=None)
 def test_no_text_breaks_the_parser_and_no_control_character_reaches_the_terminal(text):
     assert complaint_about(text).isprintable()
 

@@ -6,6 +6,7 @@ import stat
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,7 +22,7 @@ COUNT = 20
 PROGRAM = """\
 import sys
 from pathlib import Path
-from oneway.cli.peer_trust import admit_one
+from oneway.peer.trust import admit_one
 from oneway.peer.home.home import Home
 
 home, first = Home(Path(sys.argv[1])), int(sys.argv[2])
@@ -52,23 +53,26 @@ def test_what_two_threads_change_at_once_is_all_kept(home: Home):
 
 
 def test_what_two_processes_change_at_once_is_all_kept(home: Home):
-    others = [
-        subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, str(home.folder), str(first), str(COUNT)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-        )
-        for first in (1, 1 + COUNT)
-    ]
-    for other in others:
-        assert other.stdout is not None
-        assert other.stdout.readline() == b"ready\n"
-    for other in others:
-        assert other.stdin is not None
-        other.stdin.close()
-    for other in others:
-        with other:
-            assert other.wait(timeout=60) == 0
+    with ExitStack() as stack:
+        # At the end of the block their input is closed, which ends them whatever has happened.
+        others = [
+            stack.enter_context(
+                subprocess.Popen(
+                    [sys.executable, "-c", PROGRAM, str(home.folder), str(first), str(COUNT)],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                )
+            )
+            for first in (1, 1 + COUNT)
+        ]
+        for other in others:
+            assert other.stdout is not None
+            assert other.stdout.readline() == b"ready\n"
+        for other in others:
+            assert other.stdin is not None
+            other.stdin.close()
+        for other in others:
+            assert other.wait(timeout=120) == 0
     assert len(home.config().senders) == 2 * COUNT
 
 

@@ -2,18 +2,21 @@ from __future__ import annotations
 
 import os
 import stat
+import tempfile
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oneway.errors import CardError, ConfigError
 from oneway.peer.home.config import PeerConfig, Receiver, Sender
 from oneway.peer.home.config_file import config_toml, parse_config, read_config, write_config
-from oneway.peer.home.limits import Faults, Limits
+from oneway.peer.home.limits import Limits
 from oneway.peer.identity.card import Card
 from oneway.peer.identity.keys import key_text
+from oneway.transport import Faults
 
 OWN = bytes([9]) * 32
 BOB = Card(bytes([1]) * 32, "127.0.0.1", 7702, "bob")
@@ -62,6 +65,7 @@ def configs(draw: st.DrawFn) -> PeerConfig:
 
 
 @given(configs())
+@settings(deadline=None)
 def test_a_written_configuration_reads_back_equal(config):
     text = config_toml(config)
     assert parse_config(text) == config
@@ -113,32 +117,26 @@ def test_nothing_secret_and_every_setting_is_in_the_file():
 
 
 BAD_FILES = {
-    "a syntax error": ("name = ", r"not valid TOML: .*line 1"),
-    "no name": ('listen = "host:1"', "has no name; add it: what others see"),
-    "no address": ('name = "a"', "has no listen; add it: where this peer listens"),
-    "a misspelt key": (f"{TOP}recievers = []", "no key 'recievers', did you mean 'receivers'"),
-    "a misspelt limit": (
-        f"{TOP}[limits]\nwindows = 1",
-        r"\[limits\] has no key 'windows', did you",
-    ),
-    "a misspelt fault": (f"{TOP}[faults]\nlost = 1", r"\[faults\] has no key 'lost', did you mean"),
+    "a syntax error": ("name = ", r"line 1"),
+    "no name": ('listen = "host:1"', "has no name"),
+    "no address": ('name = "a"', "has no listen"),
+    "a misspelt key": (f"{TOP}recievers = []", "'recievers', did you mean 'receivers'"),
+    "a misspelt limit": (f"{TOP}[limits]\nwindows = 1", r"\[limits\].* 'windows', did you mean"),
+    "a misspelt fault": (f"{TOP}[faults]\nlost = 1", r"\[faults\].* 'lost', did you mean"),
     "a misspelt receiver": (
         f"{TOP}[[receivers]]\nkard = 1",
-        r"\[\[receivers\]\] has no key 'kard', did you mean 'card'",
+        r"\[\[receivers\]\].* 'kard', did you mean 'card'",
     ),
     "a misspelt sender": (
         f"{TOP}[[senders]]\nkeys = 1",
-        r"\[\[senders\]\] has no key 'keys', did you mean 'key'",
+        r"\[\[senders\]\].* 'keys', did you mean 'key'",
     ),
-    "limits that are no table": (f"{TOP}limits = 3", r"\[limits\] is 3; it must be a table"),
-    "receivers that are no list": (f"{TOP}[receivers]", r"begins with a line \[\[receivers\]\]"),
-    "a receiver that is no table": (f"{TOP}receivers = [1]", r"\[\[receivers\]\] is 1; it must be"),
-    "a bad card": (f"{TOP}[[receivers]]\ncard = 'x'", "'x' is not a card: .* a card looks like"),
-    "a card that is no text": (
-        f"{TOP}[[receivers]]\ncard = 1",
-        "card under .* is 1; it must be te",
-    ),
-    "a sender without a key": (f"{TOP}[[senders]]\nname = 'a'", "key under .* is None; it must be"),
+    "limits that are no table": (f"{TOP}limits = 3", r"\[limits\].* is 3; .* table"),
+    "receivers that are no list": (f"{TOP}[receivers]", r"\[\[receivers\]\]"),
+    "a receiver that is no table": (f"{TOP}receivers = [1]", r"\[\[receivers\]\].* is 1;"),
+    "a bad card": (f"{TOP}[[receivers]]\ncard = 'x'", "'x' is not a card: .* looks like"),
+    "a card that is no text": (f"{TOP}[[receivers]]\ncard = 1", "card under .* is 1;"),
+    "a sender without a key": (f"{TOP}[[senders]]\nname = 'a'", r"\[\[senders\]\].* has no key"),
     "a bad key": (f"{TOP}[[senders]]\nkey = 'a'", "the key 'a' is 1 long"),
     "a bad sender's name": (
         f"{TOP}[[senders]]\nkey = '{key_text(BOB.key)}'\nname = 'a b'",
@@ -150,38 +148,143 @@ BAD_FILES = {
     ),
     "a weight of zero": (
         f"{TOP}[[receivers]]\ncard = '{BOB}'\nweight = 0",
-        "the weight of bob is 0; it must be a number above 0",
+        r"weight under \[\[receivers\]\] .* is 0;",
+    ),
+    "the weight of the second": (
+        f"{TOP}[[receivers]]\ncard = '{BOB}'\n[[receivers]]\ncard = '{CAROL}'\nweight = 0",
+        r"weight under \[\[receivers\]\] no\. 2 .* is 0;",
     ),
     "a bad name": ('name = "a b"\nlisten = "host:1"', "the name 'a b' cannot be used"),
-    "an address without a port": ('name = "a"\nlisten = "host"', "listen is 'host': .* host:port"),
-    "an address that is no text": (
-        'name = "a"\nlisten = 7701',
-        "listen is 7701: .* text in quotes",
-    ),
-    "a bad advertised address": (
-        f"{TOP}advertise = '0.0.0.0:1'",
-        "advertise is .* nobody can dial",
-    ),
-    "keeping everything": (f"{TOP}keep = 1.0", "keep is 1.0; it must be a share between 0 and 1"),
-    "keeping nothing": (f"{TOP}keep = 0", "keep is 0; it must be a share between 0 and 1"),
-    "a truth value as text": (f"{TOP}anyone = 'no'", "anyone is 'no'; it must be true or false"),
-    "a window of zero": (f"{TOP}[limits]\nwindow = 0", 'window is 0; .* at least 1, or "auto"'),
-    "half a strike": (f"{TOP}[limits]\nmax_strikes = 0.5", "max_strikes is 0.5; .* whole number"),
-    "a negative clip": (f"{TOP}[limits]\nclip = -1", 'clip is -1; .* or "off" for no limit'),
-    "a clip of zero": (f"{TOP}[limits]\nclip = 0", 'clip is 0; .* above 0, or "off"'),
-    "tiny messages": (f"{TOP}[limits]\nmax_message_bytes = 9", "max_message_bytes is 9; .* 1024"),
-    "no pushes": (f"{TOP}[limits]\npushes_per_second = 0", "pushes_per_second is 0; .* above 0"),
-    "too much loss": (f"{TOP}[faults]\nloss = 20", "loss is 20; it must be a share from 0 to 1"),
-    "a negative delay": (f"{TOP}[faults]\ndelay = -1", "delay is -1; it must be seconds"),
-    "a cut that is no list": (f"{TOP}[faults]\ncut = 'bob'", "cut is 'bob'; .* list of names"),
+    "an address without a port": ('name = "a"\nlisten = "host"', "listen .* 'host': .* host:port"),
+    "an address that is no text": ('name = "a"\nlisten = 7701', "listen .* is 7701; .* quotes"),
+    "a bad advertised address": (f"{TOP}advertise = '0.0.0.0:1'", "advertise .* nobody can dial"),
+    "keeping everything": (f"{TOP}keep = 1.0", "keep .* is 1.0; .* above 0 and below 1"),
+    "keeping nothing": (f"{TOP}keep = 0", "keep .* is 0;"),
+    "keeping no number": (f"{TOP}keep = nan", "keep .* is nan;"),
+    "a truth value as text": (f"{TOP}anyone = 'no'", "anyone .* is 'no'; .* true or false"),
+    "a window of zero": (f"{TOP}[limits]\nwindow = 0", 'window .* is 0; .* 1 to 64 or "auto"'),
+    "a window of words": (f"{TOP}[limits]\nwindow = 'x'", "window .* is 'x';"),
+    "half a strike": (f"{TOP}[limits]\nmax_strikes = 0.5", "max_strikes .* is 0.5; .* at least 1"),
+    "a negative clip": (f"{TOP}[limits]\nclip = -1", 'clip .* is -1; .* "off"'),
+    "a clip of zero": (f"{TOP}[limits]\nclip = 0", 'clip .* is 0; .* above 0, or "off"'),
+    "a clip of words": (f"{TOP}[limits]\nclip = 'on'", "clip .* is 'on';"),
+    "tiny messages": (f"{TOP}[limits]\nmax_message_bytes = 9", "max_message_bytes .* is 9; .*1024"),
+    "no pushes": (f"{TOP}[limits]\npushes_per_second = 0", "pushes_per_second .* is 0; .* above 0"),
+    "no end": (f"{TOP}[limits]\npresume_dead_after = inf", "presume_dead_after .* is inf;"),
+    "too much loss": (f"{TOP}[faults]\nloss = 20", r"loss under \[faults\] .* is 20; .* 0 to 1"),
+    "a negative delay": (f"{TOP}[faults]\ndelay = -1", "delay .* is -1;"),
+    "a cut that is no list": (f"{TOP}[faults]\ncut = 'bob'", "cut .* is 'bob'; .* list"),
+    "a cut of no name": (f"{TOP}[faults]\ncut = [1]", "cut .* is a list of 1; .* quotes"),
+    "an unknown transport": (f"{TOP}transport = 'pigeon'", "transport .* is 'pigeon'"),
 }
 
 
-@pytest.mark.parametrize(("text", "message"), BAD_FILES.values(), ids=BAD_FILES.keys())
-def test_a_bad_file_gets_a_sentence_that_names_it(text, message):
-    with pytest.raises(ConfigError, match=message) as caught:
+@pytest.mark.parametrize(("text", "culprit"), BAD_FILES.values(), ids=BAD_FILES.keys())
+def test_a_bad_file_gets_a_sentence_that_names_it(text, culprit):
+    with pytest.raises(ConfigError, match=culprit) as caught:
         parse_config(text)
-    assert str(caught.value).startswith("peer.toml")
+    assert "peer.toml" in str(caught.value)
+
+
+# --- changes keep what people wrote ---
+
+HAND_WRITTEN = f"""\
+# Our first peer.
+listen = "127.0.0.1:7701"   # at home
+name = "alice"
+keep = 5e-1
+
+[limits]
+# Half of it.
+window = 0x3   # three
+
+# Met at the fair.
+[[receivers]]
+card = "{BOB}"  # by mail
+
+# Of the other town.
+[[receivers]]
+weight = 2
+card = "{CAROL}"
+
+# May send.
+[[senders]]
+key = "{key_text(BOB.key)}"
+# the end
+"""
+
+
+def changed(config: PeerConfig, path: Path, text: str = HAND_WRITTEN) -> str:
+    path.write_text(text)
+    write_config(config, path)
+    assert read_config(path) == config
+    return path.read_text()
+
+
+def test_a_change_of_one_key_keeps_comments_order_and_spelling(tmp_path):
+    config = replace(parse_config(HAND_WRITTEN), keep=0.25)
+    text = changed(config, tmp_path / "peer.toml")
+    assert text == HAND_WRITTEN.replace("5e-1", "0.25")
+
+
+def test_a_key_that_was_not_there_is_added_above_the_tables(tmp_path):
+    config = replace(parse_config(HAND_WRITTEN), anyone=True)
+    text = changed(config, tmp_path / "peer.toml")
+    assert text.replace("anyone = true\n", "") == HAND_WRITTEN
+
+
+def test_a_limit_is_changed_in_its_table_and_its_comment_stays(tmp_path):
+    before = parse_config(HAND_WRITTEN)
+    config = replace(before, limits=replace(before.limits, window=4, clip=0.0))
+    text = changed(config, tmp_path / "peer.toml")
+    assert "# Half of it.\nwindow = 4   # three" in text
+    assert 'clip = "off"' in text
+
+
+def test_a_receiver_goes_with_the_comment_above_it_and_the_others_keep_theirs(tmp_path):
+    config = parse_config(HAND_WRITTEN).without_receiver("bob")
+    text = changed(config, tmp_path / "peer.toml")
+    assert "fair" not in text
+    assert f'# Of the other town.\n[[receivers]]\nweight = 2\ncard = "{CAROL}"' in text
+    assert "# May send.\n[[senders]]" in text
+    assert text.endswith("# the end\n")
+
+
+def test_a_new_receiver_comes_after_the_others_and_takes_no_comment_along(tmp_path):
+    dave = Card(bytes([3]) * 32, "127.0.0.1", 7704, "dave")
+    config = parse_config(HAND_WRITTEN).with_receiver(dave, own_key=OWN)
+    text = changed(config, tmp_path / "peer.toml")
+    block = f'[[receivers]]\ncard = "{dave}"\nweight = 1.0\n'
+    assert text.replace(block, "").split() == HAND_WRITTEN.split()
+    assert "# May send.\n[[senders]]" in text
+
+
+def test_a_receiver_that_moved_is_changed_where_it_stands(tmp_path):
+    config = parse_config(HAND_WRITTEN).with_receiver(replace(BOB, port=9), 3.0, own_key=OWN)
+    text = changed(config, tmp_path / "peer.toml")
+    assert f'[[receivers]]\ncard = "{replace(BOB, port=9)}"  # by mail\nweight = 3.0\n' in text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{TOP}receivers = []\n",
+        f'{TOP}receivers = [{{card = "{BOB}"}}]\n',
+        f"{TOP}senders = [\n  # nobody\n]\nlimits.window = 3\nlimits.clip = 1",
+        f'{TOP}faults.cut = ["""\n[nowhere]\n"""]\n',
+        f'{TOP}limits = {{window = 3}} # [[receivers]]\n\n[[receivers]]\ncard = """{BOB}"""',
+    ],
+)
+def test_what_is_written_in_another_way_is_changed_too(tmp_path, text):
+    config = parse_config(text).with_receiver(CAROL, own_key=OWN).with_sender(BOB, own_key=OWN)
+    changed(replace(config, limits=Limits(window=5)), tmp_path / "peer.toml", text)
+
+
+@given(configs(), configs())
+@settings(deadline=None, max_examples=40)
+def test_any_file_can_be_changed_into_any_configuration(before, after):
+    with tempfile.TemporaryDirectory() as folder:
+        changed(after, Path(folder) / "peer.toml", config_toml(before))
 
 
 def test_a_file_is_replaced_whole_and_keeps_its_mode(tmp_path):
@@ -308,7 +411,7 @@ def test_a_name_belongs_to_one_key():
 
 @pytest.mark.parametrize("weight", [0, -1.0, float("nan"), float("inf"), True, "2"])
 def test_a_weight_must_be_positive(weight):
-    with pytest.raises(ConfigError, match=r"the weight of bob is .*; it must be a number above 0"):
+    with pytest.raises(ConfigError, match="the weight of bob is "):
         ALICE.with_receiver(BOB, weight, own_key=OWN)
 
 
@@ -338,5 +441,5 @@ def test_a_model_must_fit_into_a_message():
 
 
 def test_a_window_beyond_what_receivers_take_in_is_refused():
-    with pytest.raises(ConfigError, match=r"window is 5,000; it must be at most 64"):
+    with pytest.raises(ConfigError, match=r"window is 5000; .* 64"):
         Limits(window=5000)

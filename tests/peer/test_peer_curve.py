@@ -17,14 +17,14 @@ from hypothesis import strategies as st
 from oneway.errors import StoreError
 from oneway.peer.home.home import Home
 from oneway.peer.peer import Peer
-from oneway.peer.store import rows
+from oneway.peer.store import schema
 from oneway.peer.store.history import History, with_sample
 from oneway.peer.store.snapshot import Journal, Snapshot
-from oneway.peer.store.store import PeerStore, read_curve, read_snapshot
+from oneway.peer.store.store import Owner, PeerStore, read_curve, read_snapshot
 from oneway.protocol.state import PeerState
 from oneway.records.curve import MOST_GROUPS, Curve
 
-OWNER = {"key": b"k" * 32, "task": b"t" * 16, "dim": 2}
+OWNER = Owner(key=b"k" * 32, task=b"t" * 16, dim=2)
 TASK = """
 model = "logistic"
 label = "y"
@@ -146,12 +146,12 @@ def test_whatever_was_learned_between_commits_the_store_has_the_curve_of_the_las
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "peer.sqlite"
         snapshot = new_peer()
-        with closing(PeerStore.create(path, **OWNER, snapshot=snapshot)) as store:
+        with closing(PeerStore.create(path, OWNER, snapshot)) as store:
             for count in counts:
                 snapshot = learned(snapshot, losses_of(count))
                 store.commit(snapshot)
                 assert read_curve(path) == snapshot.history.curve()
-        with closing(PeerStore.open(path, **OWNER)) as store:
+        with closing(PeerStore.open(path, OWNER)) as store:
             assert store.load().history.curve() == snapshot.history.curve()
             assert agrees(store.load(), read_curve(path))
 
@@ -167,13 +167,13 @@ def test_any_curve_can_follow_any_other(one, other):
         histories.append(learned(first, losses))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "peer.sqlite"
-        with closing(PeerStore.create(path, **OWNER, snapshot=histories[0])) as store:
+        with closing(PeerStore.create(path, OWNER, histories[0])) as store:
             store.commit(histories[1])
         assert read_curve(path) == histories[1].history.curve()
 
 
 def num_rows_written(before: Snapshot, after: Snapshot) -> int:
-    changes = rows.changes(before, after)
+    changes = schema.changes(before, after)
     return sum(len(values) for statement, values in changes if "curve" in statement)
 
 
@@ -188,7 +188,7 @@ def test_a_commit_writes_only_the_groups_that_changed():
 
 def test_a_commit_that_fails_leaves_the_curve_of_the_one_before(path):
     first = learned(new_peer(), losses_of(1_000))
-    with closing(PeerStore.create(path, **OWNER, snapshot=first)) as store:
+    with closing(PeerStore.create(path, OWNER, first)) as store:
         merged = learned(first, losses_of(500))
         # The rows are deleted and written, and then there is no room for the transaction.
         store._connection.execute(
@@ -206,7 +206,7 @@ def test_a_commit_that_fails_leaves_the_curve_of_the_one_before(path):
 
 def test_the_curve_is_read_while_commits_go_on_without_reading_the_model(path):
     snapshot = new_peer()
-    with closing(PeerStore.create(path, **OWNER, snapshot=snapshot)) as store:
+    with closing(PeerStore.create(path, OWNER, snapshot)) as store:
         store._connection.execute("UPDATE amount SET units = zeroblob(3)")
         for count in range(1, 4):
             snapshot = learned(snapshot, [0.5])
@@ -235,13 +235,13 @@ def test_without_a_store_there_is_no_curve(path):
 )
 def test_rows_that_are_no_curve_are_damage(path, damage):
     snapshot = learned(new_peer(), losses_of(9))
-    PeerStore.create(path, **OWNER, snapshot=snapshot).close()
+    PeerStore.create(path, OWNER, snapshot).close()
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute(damage)
     with pytest.raises(StoreError, match=r"is damaged \(.*left untouched"):
         read_curve(path)
     with pytest.raises(StoreError, match="is damaged"):
-        PeerStore.open(path, **OWNER)
+        PeerStore.open(path, OWNER)
 
 
 # Stores of releases that kept no curve.
@@ -254,11 +254,11 @@ def without_the_table(path: Path) -> None:
 
 def test_a_store_that_never_kept_a_curve_opens_and_begins_one(path):
     old = replace(learned(new_peer(), losses_of(20)), history=History())
-    PeerStore.create(path, **OWNER, snapshot=old).close()
+    PeerStore.create(path, OWNER, old).close()
     without_the_table(path)
     assert read_curve(path) == Curve(before=20)
     assert read_snapshot(path).journal == old.journal
-    with closing(PeerStore.open(path, **OWNER)) as store:
+    with closing(PeerStore.open(path, OWNER)) as store:
         store.commit(learned(store.load(), [0.25]))
         assert read_curve(path).loss_sums == (0.25,)
         assert all_rows(path) == [(20, 1, 0.25, 1, 1.7e9 + 20)]
@@ -267,10 +267,10 @@ def test_a_store_that_never_kept_a_curve_opens_and_begins_one(path):
 
 def test_a_curve_with_a_gap_begins_anew_and_its_old_groups_are_gone(path):
     first = learned(new_peer(), losses_of(5))
-    with closing(PeerStore.create(path, **OWNER, snapshot=first)) as store:
+    with closing(PeerStore.create(path, OWNER, first)) as store:
         # As a release does that knows nothing of curves.
         store.commit(replace(first, journal=Journal(samples=8)))
-    with closing(PeerStore.open(path, **OWNER)) as store:
+    with closing(PeerStore.open(path, OWNER)) as store:
         saved = store.load()
         assert saved.history.samples == 5
         again = replace(saved, history=saved.history.up_to(saved.journal.samples))
@@ -326,8 +326,8 @@ def test_samples_that_another_release_learned_from_are_a_gap_that_the_peer_notic
     with closing(Peer(home.folder)) as peer:
         teach(peer, 5)
     task, key = home.task(), home.keys().public
-    owner = {"key": key, "task": task.fingerprint, "dim": task.dim}
-    with closing(PeerStore.open(home.store_path, **owner)) as store:
+    owner = Owner(key, task.fingerprint, task.dim)
+    with closing(PeerStore.open(home.store_path, owner)) as store:
         store.commit(replace(store.load(), journal=Journal(samples=8)))
     with closing(Peer(home.folder)) as peer:
         assert peer.curve() == Curve(before=8)

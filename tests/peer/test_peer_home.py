@@ -12,8 +12,9 @@ import pytest
 from oneway.errors import ConfigError, KeyFileError, TaskError
 from oneway.peer.home.free_address import free_address
 from oneway.peer.home.home import Home
-from oneway.peer.identity import keys
+from oneway.peer.identity.keys import load, save
 from oneway.task.task import Task
+from oneway.transport import keys
 
 TASK = """\
 # ours
@@ -114,13 +115,13 @@ def test_of_two_that_make_a_peer_at_once_the_second_harms_nothing(tmp_path, task
     theirs = keys.generate()
 
     def other_was_faster() -> keys.KeyPair:
-        keys.save(theirs, folder / "key.secret")
+        save(theirs, folder / "key.secret")
         return keys.KeyPair(b"", bytes(32))
 
     monkeypatch.setattr("oneway.peer.home.home.generate", other_was_faster)
     with pytest.raises(KeyFileError, match="never overwritten"):
         Home.create(folder, "alice", task, "127.0.0.1:7990")
-    assert keys.load(folder / "key.secret") == theirs
+    assert load(folder / "key.secret") == theirs
 
 
 def test_a_folder_that_cannot_be_made_gets_a_sentence(tmp_path, task):
@@ -193,6 +194,26 @@ def test_a_killed_peer_does_not_keep_the_lock(tmp_path, task):
         assert home.running_process() is None
         with home.lock():
             assert home.running_process() == os.getpid()
+
+
+def test_a_lock_that_is_a_link_or_cannot_be_written_gets_a_sentence(tmp_path, task, monkeypatch):
+    home = Home.create(tmp_path / "alice", "alice", task)
+    (tmp_path / "other").write_text("precious")
+    home.lock_path.symlink_to(tmp_path / "other")
+    with pytest.raises(ConfigError, match=r"peer\.lock"), home.lock():
+        pass
+    assert (tmp_path / "other").read_text() == "precious"
+    home.lock_path.unlink()
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_text", full)
+        with pytest.raises(ConfigError, match=r"peer\.lock: No space left on device"), home.lock():
+            pass
+    with home.lock():
+        pass
 
 
 def test_a_damaged_lock_file_names_nobody(tmp_path, task):

@@ -8,8 +8,10 @@ import pytest
 
 import oneway as ow
 from oneway.errors import DataError, OnewayError
+from oneway.methods import METHODS
 from oneway.peer.home.free_address import free_address
 from oneway.peer.home.home import Home
+from oneway.peer.offline import predict_on_disk
 from oneway.peer.store.store import read_snapshot
 
 TASK = """
@@ -69,3 +71,17 @@ def test_a_peer_that_does_not_run_says_so(folder):
     with pytest.raises(OnewayError, match="the peer is not running"):
         peer.status()
     peer.close()
+
+
+@pytest.mark.parametrize(
+    "method", [name for name in METHODS if METHODS[name].exchange != "average"]
+)
+def test_the_model_on_the_disk_predicts_like_the_peer_whatever_its_method_sends(folder, method):
+    home = Home.open(folder)
+    home.task_path.write_text(f'method = "{method}"\n{TASK}')
+    peer = ow.Peer(folder)
+    for _ in range(5):
+        peer.learn_one({"rain": 1.0}, "yes")
+    said = peer.predict_one({"rain": 2.0}), peer.predict_proba_one({"rain": 2.0})
+    peer.close()
+    assert predict_on_disk(home, {"rain": "2.0"}) == said

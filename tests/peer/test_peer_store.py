@@ -20,17 +20,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from oneway.errors import StoreError
-from oneway.peer.samples.row import Position
-from oneway.peer.store import rows
+from oneway.peer.store import schema
 from oneway.peer.store.history import History, with_sample
 from oneway.peer.store.snapshot import Contact, Journal, Snapshot
-from oneway.peer.store.store import PeerStore, read_curve, read_snapshot
+from oneway.peer.store.store import Owner, PeerStore, read_curve, read_snapshot
 from oneway.protocol.audit import expected_holding
 from oneway.protocol.messages import Ack, State
+from oneway.protocol.outgoing import answer, remind, report, say
 from oneway.protocol.rules import Rules
-from oneway.protocol.speech import answer, remind, report, say
 from oneway.protocol.state import InEdge, PeerState, Settled
 from oneway.protocol.tags import NO_TAG, digest_of
 from oneway.protocol.transitions import (
@@ -45,6 +45,7 @@ from oneway.protocol.transitions import (
     restart,
     trust,
 )
+from oneway.tables.rows import Position
 
 KEY, OTHER_KEY = b"k" * 32, b"o" * 32
 TASK, OTHER_TASK = b"t" * 16, b"u" * 16
@@ -102,11 +103,11 @@ def after_a_sample(snapshot: Snapshot, loss: float = 0.25) -> Snapshot:
 
 
 def create(path: Path, snapshot: Snapshot, dim: int = DIM) -> PeerStore:
-    return PeerStore.create(path, key=KEY, task=TASK, dim=dim, snapshot=snapshot)
+    return PeerStore.create(path, Owner(KEY, TASK, dim), snapshot)
 
 
 def reopen(path: Path, dim: int = DIM) -> PeerStore:
-    return PeerStore.open(path, key=KEY, task=TASK, dim=dim)
+    return PeerStore.open(path, Owner(KEY, TASK, dim))
 
 
 def stored(path: Path, dim: int = DIM) -> Snapshot:
@@ -310,7 +311,7 @@ def statements(before: Snapshot, after: Snapshot) -> list[tuple[str, int]]:
     """What is done to which table, to how many rows."""
     words = [
         (statement.split(), len(parameters))
-        for statement, parameters in rows.changes(before, after)
+        for statement, parameters in schema.changes(before, after)
     ]
     return [(f"{statement[0]} {statement[2]}", count) for statement, count in words]
 
@@ -424,14 +425,14 @@ from pathlib import Path
 import numpy as np
 from oneway.errors import StoreError
 from oneway.peer.store.history import with_sample
-from oneway.peer.store.store import PeerStore, read_snapshot
+from oneway.peer.store.store import Owner, PeerStore, read_snapshot
 from oneway.protocol.messages import Ack
 from oneway.protocol.rules import Rules
 from oneway.protocol.tags import NO_TAG, digest_of
 from oneway.protocol.transitions import descend, push, receive_reply
 rules = Rules(b"s" * 32)
 path, dim = Path(sys.argv[1]), int(sys.argv[2])
-store = PeerStore.open(path, key=b"k" * 32, task=b"t" * 16, dim=dim)
+store = PeerStore.open(path, Owner(b"k" * 32, b"t" * 16, dim))
 snapshot = store.load()
 
 def go_on():
@@ -647,7 +648,7 @@ def test_a_missing_store_is_said_to_be_missing(path):
 def refused(path: Path, match: str, key: bytes = KEY, task: bytes = TASK, dim: int = DIM) -> None:
     before = contents(path.parent)
     with pytest.raises(StoreError, match=match) as caught:
-        PeerStore.open(path, key=key, task=task, dim=dim)
+        PeerStore.open(path, Owner(key, task, dim))
     assert "left untouched" in str(caught.value)
     assert contents(path.parent) == before
 
@@ -748,7 +749,7 @@ def test_a_store_left_by_a_killed_process_is_refused_without_touching_it_or_its_
         shutil.copy(f"{path}-wal", f"{left}-wal")
     before = contents(path.parent)
     with pytest.raises(StoreError, match="belongs to another task"):
-        PeerStore.open(left, key=KEY, task=OTHER_TASK, dim=DIM)
+        PeerStore.open(left, Owner(KEY, OTHER_TASK, DIM))
     after = contents(path.parent)
     assert {name: after[name] for name in before} == before
     assert stored(left).journal.samples == 1
@@ -764,3 +765,64 @@ def test_a_store_that_another_program_has_locked_says_so(path):
                 store.commit(second)
         store.commit(second)
     assert facts(stored(path)) == facts(second)
+
+
+# What a method keeps to itself.
+
+MEMORY = {
+    "squares": np.array([[1.0, -0.0, np.inf], [np.nan, 5e-324, -2.5]]),
+    "count": np.array(7.0),
+    "none yet": np.empty((0, 3)),
+}
+
+
+def remembered(path: Path) -> dict[str, tuple[tuple[int, ...], bytes]]:
+    memory = read_snapshot(path).memory
+    return {name: (array.shape, array.tobytes()) for name, array in memory.items()}
+
+
+def as_stored(memory: Mapping[str, NDArray[np.float64]]) -> dict[str, object]:
+    return {name: (array.shape, array.tobytes()) for name, array in memory.items()}
+
+
+def test_the_private_state_of_a_method_comes_back_bit_by_bit_with_its_shape(path):
+    first = replace(peer_with_edges(), memory=MEMORY)
+    with closing(create(path, first)) as store:
+        assert remembered(path) == as_stored(MEMORY)
+        changed = {"squares": MEMORY["squares"][:, ::-1], "new": np.ones(4)}
+        store.commit(replace(first, memory=changed))
+    assert remembered(path) == as_stored(changed)
+
+
+def test_only_the_arrays_of_a_method_that_are_new_objects_are_written():
+    first = replace(peer_with_edges(), memory=MEMORY)
+    second = replace(first, memory=MEMORY | {"count": np.array(8.0)})
+    assert statements(first, second) == [("INSERT memory", 1)]
+    assert statements(first, replace(first, memory=dict(MEMORY))) == []
+
+
+def test_a_store_that_knew_of_no_private_state_gets_room_for_it(path):
+    first = peer_with_edges()
+    create(path, first).close()
+    change(path, "DROP TABLE memory")
+    assert read_snapshot(path).memory == {}
+    with closing(reopen(path)) as store:
+        store.commit(replace(store.load(), memory=MEMORY))
+    assert remembered(path) == as_stored(MEMORY)
+
+
+def test_private_state_of_another_shape_than_its_numbers_is_damage(path):
+    create(path, replace(peer_with_edges(), memory=MEMORY)).close()
+    change(path, "UPDATE memory SET numbers = zeroblob(8) WHERE name = 'squares'")
+    refused(path, "is damaged")
+
+
+def test_a_column_that_an_older_release_did_not_have_gets_its_default(path):
+    first = with_an_edge_in(after_a_push(peer_with_edges()))
+    create(path, first).close()
+    change(path, "ALTER TABLE in_edge DROP COLUMN closed")
+    assert facts(read_snapshot(path)) == facts(first)
+    with closing(reopen(path)) as store:
+        assert facts(store.load()) == facts(first)
+        store.commit(after_a_push(store.load()))
+    assert [edge.closed for edge in stored(path).state.in_.values()] == [False]

@@ -28,7 +28,7 @@ from oneway.protocol.tags import NO_TAG, digest_of, sign
 from oneway.protocol.transitions import restart
 from oneway.records import Batch
 from oneway.task.task import Feature, Task
-from oneway.testing.memory import MemoryNetwork
+from oneway.testing.memory_network import MemoryNetwork
 from oneway.transport.wire import Foreign, decode
 
 FEATURES = (Feature("u", 3.0, 2.0), Feature("v", -70.0, 11.0), Feature("w"))
@@ -115,7 +115,7 @@ class Recorded:
         x = {f.name: float(self.rng.normal(f.center, f.scale)) for f in FEATURES}
         y = self.rng.choice(self.task.classes) if self.task.classes else self.rng.normal(0, 5)
         y = str(y) if self.task.classes else float(y)
-        scaled, label = self.task.vector(x), self.task.label_value(y)
+        scaled, label = self.task.encoder.vector(x), self.task.encoder.label_value(y)
         batch = Batch(scaled[None], np.array([label]))
         self.samples.append((x, y, scaled, label))
         self.gradients.append(self.task.build_model().gradient(node.estimate, batch))

@@ -1,27 +1,80 @@
-"""Peers in lockstep compute what the simulator computes: one mathematics under both."""
+"""Peers in lockstep compute what the simulator computes: one core under both drivers."""
 
 from __future__ import annotations
 
-import math
+from dataclasses import dataclass, replace
 from itertools import count
 
 import numpy as np
 import pytest
 
 import oneway as ow
+from oneway.errors import TaskError
+from oneway.methods import METHODS, STEP_RULES, Gradients, Method, State
+from oneway.models import MODELS
 from oneway.peer.home.config import PeerConfig, Receiver, Sender
 from oneway.peer.home.limits import Limits
 from oneway.peer.identity.card import Card
+from oneway.peer.learner import Learner
 from oneway.peer.node import Node
 from oneway.peer.store.snapshot import Snapshot
-from oneway.protocol.audit import discrepancy
+from oneway.peer.store.store import Owner, PeerStore
+from oneway.protocol.audit import discrepancy, expected_holding
 from oneway.protocol.fixed_point import ONE
 from oneway.protocol.state import PeerState
+from oneway.records import Segment
 from oneway.task.task import Feature, Task
-from oneway.testing.memory import MemoryNetwork
+from oneway.testing.memory_network import MemoryNetwork
 
-NUM_NODES, NUM_FEATURES, NUM_ROUNDS = 12, 4, 150
+NUM_NODES, NUM_FEATURES, NUM_ROUNDS = 12, 4, 100
 NAMES = [f"x{index}" for index in range(NUM_FEATURES)]
+
+
+@dataclass(frozen=True)
+class Parcels(Method):
+    """Gradients travel in a parcel; half of it is laid down at every stop, the rest goes on."""
+
+    name = "parcels"
+    payload = (
+        Segment("numerator", "split"),
+        Segment("mass", "split", is_vector=False),
+        Segment("parcel", "forwarded"),
+        Segment("count", "forwarded", is_vector=False),
+    )
+
+    def local_step(self, state: State, gradients: Gradients, rng: np.random.Generator) -> State:
+        segments = dict(state.segments)
+        parcel = segments["parcel"] + gradients.values
+        rate = self.rate(gradients.index)
+        segments["numerator"] = segments["numerator"] - rate * 0.5 * parcel
+        segments["parcel"] = 0.5 * parcel
+        segments["count"] = 0.5 * (segments["count"] + 1.0)
+        return replace(state, segments=segments)
+
+
+@dataclass(frozen=True)
+class Averages(Method):
+    """Receivers average the models that arrive with their own."""
+
+    name = "averages"
+    payload = (Segment("model", "copied"),)
+
+
+class Uphill(ow.models.LogisticRegression):
+    """Starts somewhere else than at zeros."""
+
+    name = "uphill"
+
+    def init(self, num_features: int, rng: np.random.Generator) -> np.ndarray:
+        return np.linspace(-2.0, 3.0, self.dim(num_features))
+
+
+@pytest.fixture(autouse=True)
+def extensions(monkeypatch) -> None:
+    """A method with a forwarded and one with a copied segment, and a model with a start."""
+    monkeypatch.setitem(METHODS._entries, "parcels", Parcels)
+    monkeypatch.setitem(METHODS._entries, "averages", Averages)
+    monkeypatch.setitem(MODELS._entries, "uphill", Uphill)
 
 
 class Lockstep:
@@ -31,31 +84,38 @@ class Lockstep:
         self.time = 0.0
         self.task = task
         self.network = MemoryNetwork()
+        mixing = task.build_method().shares(graph)
+        self.shares = np.eye(graph.num_nodes) if mixing is None else mixing.toarray()
         self.keys = [bytes([index]) * 32 for index in range(graph.num_nodes)]
         self.ends = [self.network.endpoint(key) for key in self.keys]
-        self.nodes = [self.node(graph, index) for index in range(graph.num_nodes)]
+        self.nodes = [self.node(index) for index in range(graph.num_nodes)]
         for index, end in enumerate(self.ends):
             end.admit(None)
-            for receiver in graph.receivers_of(index):
+            for receiver in self.others(self.shares[index], index):
                 end.dial(self.keys[receiver], self.ends[receiver].address)
 
-    def node(self, graph: ow.TrustGraph, index: int) -> Node:
-        shares = graph.mixing().toarray()[index]
+    def others(self, shares: np.ndarray, own: int) -> list[int]:
+        return [int(other) for other in np.flatnonzero(shares) if other != own]
+
+    def node(self, index: int, snapshot: Snapshot | None = None) -> Node:
+        shares = self.shares[index]
         cards = [Card(key, "127.0.0.1", 7700, f"n{j}") for j, key in enumerate(self.keys)]
+        receivers = self.others(shares, index)
         config = PeerConfig(
             f"n{index}",
             "127.0.0.1:7700",
-            keep=float(shares[index]),
-            receivers=tuple(Receiver(cards[j], shares[j]) for j in graph.receivers_of(index)),
-            senders=tuple(Sender(self.keys[j]) for j in graph.senders_of(index)),
+            keep=float(shares[index]) if receivers else 0.5,
+            receivers=tuple(Receiver(cards[j], float(shares[j])) for j in receivers),
+            senders=tuple(Sender(self.keys[j]) for j in self.others(self.shares[:, index], index)),
             limits=Limits(clip=0.0, pushes_per_second=1e6),
         )
         epochs = count(1)
+        width = Learner(self.task).layout.width
         return Node(
             self.task,
             secret=bytes([index + 1]) * 32,
             config=config,
-            snapshot=Snapshot(PeerState.new(self.task.dim, ledger=index + 1, boot=1)),
+            snapshot=snapshot or Snapshot(PeerState.new(width, ledger=index + 1, boot=1)),
             clock=lambda: self.time,
             wall_clock=lambda: 1.7e9 + self.time,
             new_epoch=lambda: next(epochs),
@@ -94,41 +154,108 @@ def samples(seed: int) -> tuple[np.ndarray, np.ndarray]:
     return features, np.where(features @ truth + noise > 0, 1.0, -1.0)
 
 
-@pytest.mark.parametrize(
-    ("model", "step", "simulated", "cap_step"),
-    [
-        ("logistic", "paper", ow.models.LogisticRegression(), False),
-        ("logistic", "mass", ow.models.LogisticRegression(), math.inf),
-        ("hinge", "capped", ow.models.Hinge(), True),  # no curvature: the cap is by mass alone
-    ],
-)
-@pytest.mark.parametrize("seed", [1, 2])
-def test_peers_in_lockstep_reproduce_the_simulators_push_sum(
-    model, step, simulated, cap_step, seed
-):
-    graph = ow.TrustGraph.random(num_nodes=NUM_NODES, max_receivers=4, seed=seed)
-    features, labels = samples(seed)
-    task = Task(
+def task_with(**learning: object) -> Task:
+    model = learning.pop("model", "logistic")
+    return Task(
         model=model,
         label="y",
-        classes=("-1", "1"),
+        classes=("-1", "1") if MODELS[model].labels != "number" else (),
         features=tuple(Feature(name) for name in NAMES),
         learning_rate=0.1,
-        step=step,
+        **learning,
     )
+
+
+def check_same(task: Task, seed: int, simulated: Method | None = None) -> None:
+    """Real nodes over the memory transport, and the reference engine, end with the same numbers."""
+    graph = ow.TrustGraph.random(num_nodes=NUM_NODES, max_receivers=4, seed=seed)
+    features, labels = samples(seed)
     lockstep = Lockstep(graph, task)
     lockstep.exchange()  # edges open before the first round
     losses = [lockstep.round(*row) for row in zip(features, labels, strict=True)]
 
+    method = simulated or task.build_method()
     run = ow.simulate(
-        ow.OnlinePushSum(0.1, cap_step=cap_step),
-        simulated,
+        method,
+        task.build_model(),
         ow.Stream.from_arrays(features, labels),
         graph,
         engine="reference",
     )
-    held = np.array([node.snapshot.state.holding for node in lockstep.nodes]) / ONE
-    np.testing.assert_allclose(held[:, -1], run.masses, rtol=0, atol=1e-9)
-    np.testing.assert_allclose(held[:, :-1], run.numerators, rtol=0, atol=1e-9)
+    estimates = np.array([node.estimate for node in lockstep.nodes])
     np.testing.assert_allclose(losses, run.losses, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(estimates, run.estimates, rtol=0, atol=1e-9)
+    if method.has_mass:
+        held = np.array([node.snapshot.state.holding for node in lockstep.nodes]) / ONE
+        np.testing.assert_allclose(held[:, -1], run.masses, rtol=0, atol=1e-9)
+        np.testing.assert_allclose(held[:, : NUM_FEATURES + 1], run.numerators, rtol=0, atol=1e-9)
+    for node in lockstep.nodes:
+        state = node.snapshot.state
+        np.testing.assert_array_equal(state.holding, expected_holding(state))
     assert not discrepancy(node.snapshot.state for node in lockstep.nodes).any()
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("name", [*METHODS, "parcels", "averages"])
+def test_peers_in_lockstep_reproduce_the_simulator_whatever_the_method(name, seed):
+    task = task_with(method=name, step="paper")
+    if METHODS[name].exchange == "average":
+        with pytest.raises(TaskError, match=f"method {name}"):
+            Learner(task)
+        return
+    check_same(task, seed)
+
+
+@pytest.mark.parametrize("step", STEP_RULES)
+def test_peers_in_lockstep_reproduce_the_simulator_whatever_the_step_rule(step):
+    check_same(task_with(step=step), seed=3)
+
+
+@pytest.mark.parametrize("model", ["logistic", "hinge", "ridge", "uphill"])
+def test_peers_in_lockstep_reproduce_the_simulator_whatever_the_model(model):
+    check_same(task_with(model=model, step="curvature"), seed=4)
+
+
+def test_peers_in_lockstep_keep_the_memory_of_transforms():
+    learning = {"transforms": ("clip", "momentum"), "options": {"momentum": {"beta": 0.7}}}
+    check_same(task_with(schedule="inverse-sqrt", **learning), seed=5)
+
+
+@pytest.mark.parametrize(
+    ("name", "another"),
+    [
+        ("ops", ow.NaiveGossip(0.1)),
+        ("parcels", ow.OnlinePushSum(0.1)),
+        ("averages", ow.NaiveGossip(0.1)),
+        ("averages", ow.Isolated(0.1)),
+    ],
+)
+def test_the_comparison_fails_for_another_method(name, another):
+    with pytest.raises(AssertionError, match="Not equal to tolerance"):
+        check_same(task_with(method=name, step="paper"), seed=1, simulated=another)
+
+
+@pytest.mark.parametrize("name", ["ops", "parcels", "averages", "local"])
+def test_what_a_peer_holds_survives_a_restart_whatever_the_method(name, tmp_path):
+    """Segments that are in no books, and what a method keeps to itself, are read back."""
+    task = task_with(method=name, transforms=("momentum",))
+    graph = ow.TrustGraph.random(num_nodes=4, max_receivers=2, seed=1)
+    features, labels = samples(1)
+    lockstep = Lockstep(graph, task)
+    lockstep.exchange()
+    for row in zip(features[:20, :4], labels[:20, :4], strict=True):
+        lockstep.round(*row)
+    for index, node in enumerate(lockstep.nodes):
+        owner = Owner(lockstep.keys[index], task.fingerprint, node.snapshot.state.dim)
+        path = tmp_path / f"{index}.db"
+        PeerStore.create(path, owner, node.snapshot).close()
+        store = PeerStore.open(path, owner)
+        saved = store.load()
+        store.close()
+        assert saved.state.layout.rows == node.snapshot.state.layout.rows
+        np.testing.assert_array_equal(saved.state.holding, node.snapshot.state.holding)
+        assert saved.memory.keys() == node.snapshot.memory.keys()
+        for key, array in saved.memory.items():
+            np.testing.assert_array_equal(array, node.snapshot.memory[key])
+        again = lockstep.node(index, saved)
+        np.testing.assert_array_equal(again.estimate, node.estimate)

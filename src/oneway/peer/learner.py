@@ -1,82 +1,169 @@
-"""One sample at a time: predict, suffer the loss, take the step that the task prescribes."""
+"""Online learner: predicts, suffers the loss and takes the step of the task's method, one row.
+
+A peer is a simulated network with one row: what it holds becomes a `State` of the method, the
+method's own functions work on it, and what they changed goes back into the books in whole units.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from oneway.errors import ConfigError, DataError
-from oneway.models import LogisticRegression, SoftmaxRegression
+from oneway.methods import Gradients, State
+from oneway.models import HasCurvature, HasProbabilities
+from oneway.peer.store.snapshot import Snapshot
+from oneway.protocol.fixed_point import ONE, Fixed, zeros
+from oneway.protocol.incoming import averaged
+from oneway.protocol.layout import Layout
+from oneway.protocol.rules import Rules
 from oneway.protocol.state import PeerState
-from oneway.protocol.steps import STEP_RULES
 from oneway.protocol.transitions import descend
-from oneway.records import Batch, Vector
+from oneway.records import Batch, Floats, Matrix, Vector
 from oneway.task.task import Task
+
+_NOTHING: tuple[Fixed, State] = (zeros(0), State({}, {}))
 
 
 @dataclass(frozen=True, eq=False)
 class Lesson:
-    """What came of a sample: the state after it, its loss before it, and whether it was foreseen.
+    """What came of a sample: state and memory after it, its loss before it, whether it was right.
 
     `correct` is None where being right has no meaning.
     """
 
     state: PeerState
+    memory: Mapping[str, Matrix]
     loss: float
     correct: bool | None
 
 
 class Learner:
-    """Predicts and learns by a task; holds no parameters."""
+    """Predicts and learns by a task; holds no parameters.
 
-    def __init__(self, task: Task) -> None:
+    Args:
+        task: What all peers learn.
+        rng: For methods that draw random numbers.
+
+    Attributes:
+        layout: Where the method's segments lie in what peers hold and hand over.
+        start: The model to begin with: all peers of a task have the same.
+        exchanges: Whether the method sends anything.
+
+    Raises:
+        TaskError: The task's method needs a server.
+    """
+
+    def __init__(self, task: Task, rng: np.random.Generator | None = None) -> None:
         self._task = task
+        self._rng = np.random.default_rng() if rng is None else rng
         self._model = task.build_model()
-        self._step = STEP_RULES[task.step]
+        self._method = task.build_method()
+        task.require_without_server()
+        self.layout = Layout.of(self._method.payload, task.dim)
+        self.start: Vector = self._model.init(
+            len(task.features), np.random.default_rng(list(task.fingerprint))
+        )
+        self.exchanges = bool(self._method.payload)
+        self._last: tuple[tuple[object, ...], tuple[Fixed, State]] = ((None,) * 3, _NOTHING)
+        # Looked up once: asking a model for a capability takes longer than using it.
+        self._bounds: Callable[[Floats], Vector | None] | None = None
+        if self._method.rule.needs_curvature and isinstance(self._model, HasCurvature):
+            self._bounds = self._model.curvature_bounds
+
+    def first_memory(self) -> Mapping[str, Matrix]:
+        """The method's memory before the first sample."""
+        return self._method.start(self.start[None, :]).memory
+
+    def estimate(self, state: PeerState, memory: Mapping[str, Matrix], rules: Rules) -> Vector:
+        """The model that a peer's state stands for; its mass must be positive."""
+        estimate: Vector = self._method.estimate(self._row(state, memory, rules)[1])[0]
+        return estimate
+
+    def stored_estimate(self, snapshot: Snapshot, radius: float = math.inf) -> Vector | None:
+        """The model that is stored; None without a positive mass, or outside the radius."""
+        state = replace(snapshot.state, layout=self.layout)
+        if not state.is_sound(radius, 0.0):
+            return None
+        return self.estimate(state, snapshot.memory or self.first_memory(), Rules(secret=b""))
+
+    def numerator(self, snapshot: Snapshot) -> Vector:
+        """Z of what is stored: the model times the mass; zeros without a model."""
+        estimate = self.stored_estimate(snapshot)
+        return np.zeros_like(self.start) if estimate is None else snapshot.state.mass * estimate
 
     def learn(
         self,
         state: PeerState,
+        memory: Mapping[str, Matrix],
         params: Vector,
         x: Mapping[str, object],
         y: object,
         samples_seen: int,
+        rules: Rules,
     ) -> Lesson:
-        """Learn from one sample.
-
-        Args:
-            state: Before the sample.
-            params: The estimate to predict with.
-            x: Features by name.
-            y: The raw label.
-            samples_seen: How many samples came before, for the schedule.
+        """Learn from one sample, given everything as it was before; `params` is the estimate.
 
         Raises:
             DataError: The sample lacks a feature, has one that is no number, a label that the task
                 does not know, or is so large that its step cannot be represented.
         """
-        features, label = self._task.vector(x), self._task.label_value(y)
+        features, label = self._task.encoder.vector(x), self._task.encoder.label_value(y)
         batch = Batch(features[None, :], np.array([label]))
+        held, row = self._row(state, memory, rules)
         with np.errstate(over="ignore", invalid="ignore"):  # told below, as an error
             loss = float(self._model.losses(params, batch)[0])
             right = self._model.correct(params, batch)
-            curvatures = self._model.curvature_bounds(batch.features)
-            curvature = None if curvatures is None else float(curvatures[0])
-            rate = self._step(self._task.rate(samples_seen), state.mass, curvature)
-            step = rate * self._model.gradient(params, batch)
+            curvatures = None
+            if self._bounds is not None:
+                curvatures = self._bounds(batch.features)
+            gradients = self._model.gradients(params[None, :], batch)
+            learned = Gradients(gradients, samples_seen, curvatures)
+            after = self._method.local_step(row, learned, self._rng)
         if not math.isfinite(loss):
             raise DataError(f"the loss of the sample is {loss}; its features are far too large")
         try:
-            state = descend(state, step) if rate else state
+            state = self._booked(state, held, row, after)
         except OverflowError:
             raise DataError(
                 "the step for the sample is too large to be represented; its features are far too "
                 "large"
             ) from None
-        return Lesson(state, loss, None if right is None else bool(right[0]))
+        return Lesson(state, after.memory, loss, None if right is None else bool(right[0]))
+
+    def adopt_average(self, state: PeerState, rules: Rules) -> PeerState:
+        """Take the average over the senders for one's own value, to pass it on without a sample."""
+        held, row = self._row(state, {}, rules)
+        return self._booked(state, held, row, row)
+
+    def _row(
+        self, state: PeerState, memory: Mapping[str, Matrix], rules: Rules
+    ) -> tuple[Fixed, State]:
+        """What is held, copies averaged: in units, and as the one row of a network."""
+        asked = (state, memory, rules)
+        if all(one is other for one, other in zip(asked, self._last[0], strict=True)):
+            return self._last[1]  # predicted with just now, and learned from next
+        held = averaged(state, rules)
+        segments = {
+            name: (held[place] / ONE)[None, :] for name, place in self.layout.places.items()
+        }
+        if self._method.has_mass:
+            segments["mass"] = np.array([[held[-1] / ONE]])
+        self._last = (asked, (held, State(segments, memory)))
+        return self._last[1]
+
+    def _booked(self, state: PeerState, held: Fixed, before: State, after: State) -> PeerState:
+        """The state with what a step changed in the segments."""
+        parts = [before.segments[name][0] - after.segments[name][0] for name in self.layout.places]
+        if not parts:
+            return state
+        step = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        if held is not state.holding:  # copied segments were averaged first
+            step = step + (state.holding[:-1] - held[:-1]) / ONE
+        return descend(state, step)
 
     def predict(self, params: Vector, x: Mapping[str, object]) -> str | float:
         """The label expected for a sample: one of the task's classes, or a number.
@@ -84,8 +171,8 @@ class Learner:
         Raises:
             DataError: The sample lacks a feature or has one that is no number.
         """
-        value = float(self._model.predict(params, self._task.vector(x)[None, :])[0])
-        return self._task.label_name(value) if self._task.classifies else value
+        value = float(self._model.predict(params, self._task.encoder.vector(x)[None, :])[0])
+        return self._task.encoder.label_name(value) if self._task.classifies else value
 
     def probabilities(self, params: Vector, x: Mapping[str, object]) -> dict[str, float]:
         """How probable each class is.
@@ -94,18 +181,11 @@ class Learner:
             DataError: As `predict`.
             ConfigError: The task's model does not say how probable a class is.
         """
-        features = self._task.vector(x)[None, :]
-        if isinstance(self._model, LogisticRegression):
-            score = float(self._model.scores(params, features)[0])
-            second = 0.5 * (1.0 + math.tanh(0.5 * score))
-            shares = [1.0 - second, second]
-        elif isinstance(self._model, SoftmaxRegression):
-            scores = self._model.scores(params, features)[0]
-            powers = np.exp(scores - scores.max())
-            shares = (powers / powers.sum()).tolist()
-        else:
+        features = self._task.encoder.vector(x)[None, :]
+        if not isinstance(self._model, HasProbabilities):
             raise ConfigError(
                 f"a {self._task.model} model does not say how probable a class is; ask it for the "
                 "label, or use a logistic or softmax model"
             )
+        shares = self._model.probabilities(params, features)[0].tolist()
         return dict(zip(self._task.classes, shares, strict=True))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 import secrets
 import threading
 import time
@@ -16,20 +15,19 @@ from types import TracebackType
 from oneway.errors import OnewayError
 from oneway.peer.home.home import Home
 from oneway.peer.identity.keys import signing_secret
+from oneway.peer.learner import Learner
 from oneway.peer.node import Node
-from oneway.peer.runtime import Runtime
-from oneway.peer.samples.row import BadRow, Position, Row
+from oneway.peer.runtime import Runtime, save
 from oneway.peer.store.snapshot import Snapshot
-from oneway.peer.store.store import PeerStore
+from oneway.peer.store.store import Owner, PeerStore
 from oneway.protocol.stamps import RANDOM_BITS, first_stamp
 from oneway.protocol.state import PeerState
 from oneway.protocol.transitions import restart
 from oneway.records.curve import Curve
 from oneway.records.status import Status
+from oneway.tables.rows import BadRow, Position, Row
 from oneway.task.task import Task
-from oneway.transport.faulty import Faults, Faulty
-from oneway.transport.limits import Limits
-from oneway.transport.zeromq import ZeroMQ
+from oneway.transport import TRANSPORTS, ConnectionLimits, Listen
 
 START_SECONDS = 30.0
 
@@ -49,8 +47,13 @@ class Peer:
         task: What all peers learn.
     """
 
-    def __init__(self, folder: str | Path) -> None:
+    def __init__(self, folder: str | Path, *, transport: Listen | None = None) -> None:
         """Open a peer that `oneway peer init` made.
+
+        Args:
+            folder: Where it lives.
+            transport: What to reach others with, instead of the registered one that peer.toml
+                names.
 
         Raises:
             ConfigError: There is no peer in the folder, it runs already, or its files are wrong.
@@ -58,13 +61,15 @@ class Peer:
             StoreError: The store is damaged or belongs to another peer or task.
         """
         self.home = Home.open(Path(folder))
+        self._listen = transport
         self._open = ExitStack()
         try:
             self._open.enter_context(self.home.lock())
             self._keys = self.home.keys()
             self.task: Task = self.home.task()
             config = self.home.config()
-            config.limits.check_dim(self.task.dim)
+            self._layout = Learner(self.task).layout
+            config.limits.check_dim(self._layout.width)
             self._store = self._open_store()
             self._open.callback(self._store.close)
             self.node = Node(
@@ -76,7 +81,7 @@ class Peer:
                 wall_clock=time.time,
                 new_epoch=lambda: 1 + secrets.randbelow(1 << 61),
             )
-            self._open.callback(self._save)
+            self._open.callback(save, self.node, self._store)
         except BaseException:
             self._open.close()
             raise
@@ -95,7 +100,7 @@ class Peer:
         Raises:
             DataError: The sample lacks a feature or has one that is no number.
         """
-        return self.node.predict(x)
+        return self.node.learner.predict(self.node.estimate, x)
 
     def predict_proba_one(self, x: Mapping[str, object]) -> dict[str, float]:
         """How probable each class is.
@@ -104,7 +109,7 @@ class Peer:
             DataError: As `predict_one`.
             ConfigError: The task's model does not say how probable a class is.
         """
-        return self.node.probabilities(x)
+        return self.node.learner.probabilities(self.node.estimate, x)
 
     def learn_one(self, x: Mapping[str, object], y: object) -> float:
         """Learn from a sample at once, and push soon; return the loss suffered before.
@@ -157,10 +162,9 @@ class Peer:
             StoreError: The state cannot be made durable.
         """
         config = self.node.config
-        limits = Limits(max_frame=config.limits.frame_for(self.task.dim))
-        real = ZeroMQ.listen(self._keys.secret, config.listen, limits=limits, clock=time.monotonic)
-        # It passes everything on unless peer.toml has [faults], which a lab may add at any time.
-        transport = Faulty(real, Faults(), random.Random(), asyncio.get_running_loop().call_later)
+        limits = ConnectionLimits(max_frame=config.limits.frame_for(self._layout.width))
+        listen = self._listen or TRANSPORTS[config.transport]
+        transport = listen(self._keys.secret, config.listen, limits=limits, clock=time.monotonic)
         self._runtime = Runtime(
             self.home, self.node, self._store, transport, samples=samples, strict=strict, api=api
         )
@@ -219,26 +223,19 @@ class Peer:
 
     def _open_store(self) -> PeerStore:
         """The durable state, in a new life."""
-        path, key, task = self.home.store_path, self._keys.public, self.task
+        path = self.home.store_path
+        owner = Owner(self._keys.public, self.task.fingerprint, self._layout.width)
         boot = first_stamp(time.time_ns(), secrets.randbits(RANDOM_BITS))
         if not path.exists():
             ledger = 1 + secrets.randbelow(1 << 61)
-            first = Snapshot(PeerState.new(task.dim, ledger, boot))
-            return PeerStore.create(
-                path, key=key, task=task.fingerprint, dim=task.dim, snapshot=first
-            )
-        store = PeerStore.open(path, key=key, task=task.fingerprint, dim=task.dim)
+            state = PeerState.new(self._layout.width, ledger, boot, self._layout)
+            return PeerStore.create(path, owner, Snapshot(state))
+        store = PeerStore.open(path, owner)
         saved = store.load()
         # Durable before the first word: this life must never be mistaken for another.
         history = saved.history.up_to(saved.journal.samples)
         store.commit(replace(saved, state=restart(saved.state, boot), history=history))
         return store
-
-    def _save(self) -> None:
-        batch = self.node.begin()
-        if batch is not None and not self.node.is_durable(batch):
-            self._store.commit(batch.snapshot)
-            self.node.committed(batch)
 
     def _raise_failure(self) -> None:
         if self._failure is not None:

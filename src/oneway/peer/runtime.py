@@ -16,12 +16,12 @@ from oneway.errors import ConfigError, DataError, StoreError
 from oneway.peer.home.config import PeerConfig
 from oneway.peer.home.home import Home
 from oneway.peer.node import Frame, Node
-from oneway.peer.samples.row import BadRow, Row
-from oneway.peer.status import write_status
 from oneway.peer.store.store import PeerStore
-from oneway.peer.telemetry import Traffic, status_of
+from oneway.peer.telemetry import Activity, status_of
 from oneway.records.status import Status
-from oneway.transport.faulty import Faulty
+from oneway.tables.rows import BadRow, Row
+from oneway.transport.base import Transport
+from oneway.transport.faults import with_faults
 
 TICK_SECONDS = 0.05
 STATUS_SECONDS = 1.0
@@ -46,30 +46,19 @@ class Runtime:
         home: Home,
         node: Node,
         store: PeerStore,
-        transport: Faulty,
+        transport: Transport,
         *,
         samples: AsyncGenerator[Row | BadRow, None] | None = None,
         strict: bool = False,
         api: str = "",
     ) -> None:
-        """Put the parts together; `run` starts them.
-
-        Args:
-            home: For the configuration, which is watched, and the status.
-            node: What the peer knows.
-            store: What the peer will still know after a crash.
-            transport: How it reaches the others; closed in the end.
-            samples: What to learn from.
-            strict: Whether a sample that cannot be used stops the peer.
-            api: Where the local API is, for the status.
-        """
+        """Put the parts together; `run` starts them, and closes the transport; see `Peer.run`."""
         self._home = home
         self._node = node
         self._store = store
         self._transport = transport
         self._samples = samples
         self._strict = strict
-        self._api = api
         self._work = asyncio.Event()
         self._stir = asyncio.Event()
         self._stop = asyncio.Event()
@@ -77,12 +66,9 @@ class Runtime:
         self._loop = asyncio.get_running_loop()
         # Not what it is now: it may have changed since `node` was told.
         self._seen_config: object = None
-        self._commits = 0
-        self._commit_seconds = 0.0
-        self._traffic = Traffic()
+        self._activity = Activity(api, finished=samples is None)
         self._writing: asyncio.Future[None] | None = None
         self._connected: set[bytes] = set()
-        self._finished = samples is None
 
     def wake(self) -> None:
         """Something happened that may have to be committed; from any thread."""
@@ -94,15 +80,7 @@ class Runtime:
 
     def status(self) -> Status:
         """One moment of this peer."""
-        return status_of(
-            self._node,
-            self._transport,
-            self._traffic,
-            commits=self._commits,
-            commit_seconds=self._commit_seconds,
-            finished=self._finished,
-            api=self._api,
-        )
+        return status_of(self._node, self._transport, self._activity)
 
     async def run(self, ready: Callable[[], None] = lambda: None) -> None:
         """Run until `stop`, or until a peer that leaves has handed over everything.
@@ -131,17 +109,15 @@ class Runtime:
             await self._transport.close()
             if self._writing is not None:
                 await asyncio.wait([self._writing])
-            batch = self._node.begin()
-            if batch is not None and not self._node.is_durable(batch):
-                self._store.commit(batch.snapshot)
-                self._node.committed(batch)
+            save(self._node, self._store)
             self._write_status()
 
     async def _receive(self) -> None:
         while True:
             arrival = await self._transport.receive()
             for _ in range(FRAMES_PER_TURN):
-                self._traffic.came_in(len(arrival.frame))
+                self._activity.frames_in += 1
+                self._activity.bytes_in += len(arrival.frame)
                 self._node.take(arrival)
                 following = self._transport.receive_now()
                 if following is None:
@@ -177,7 +153,7 @@ class Runtime:
                     continue
                 if self._node.disk_problem:
                     _log.warning("the state can be made durable again")
-                self._note_commit(time.perf_counter() - began)
+                self._activity.note_commit(time.perf_counter() - began)
             self._send(self._node.committed(batch))
             self._stir.set()
             async with self._durable:
@@ -196,7 +172,7 @@ class Runtime:
                 async with self._durable:
                     self._work.set()
                     await self._durable.wait()
-        self._finished = True
+        self._activity.finished = True
         _log.info("the stream has ended; the peer goes on exchanging models")
 
     def _learn_from(self, item: Row | BadRow) -> None:
@@ -286,11 +262,9 @@ class Runtime:
         self._node.follow(config)
         self._transport.admit(None if config.anyone else frozenset(s.key for s in config.senders))
         self._dial()
-        self._transport.faults = config.faults
-        names = {peer.key: peer.name for peer in config.senders}
-        names |= {peer.key: peer.name for peer in config.receivers}
-        for key, name in names.items():
-            self._transport.cut(key) if name in config.faults.cut else self._transport.heal(key)
+        keys = {sender.name: sender.key for sender in config.senders}
+        keys |= {receiver.name: receiver.key for receiver in config.receivers}
+        self._transport = with_faults(self._transport, config.faults, keys)
         self._work.set()
         self._stir.set()
 
@@ -298,7 +272,7 @@ class Runtime:
         snapshot = self._node.snapshot
         wanted = {receiver.key for receiver in self._node.config.receivers}
         wanted |= {edge.receiver for edge in snapshot.state.out.values()}
-        if self._node.now - self._node.started < REMIND_SECONDS:
+        if self._node.clock() - self._node.started < REMIND_SECONDS:
             wanted |= {end.receiver for end in snapshot.state.settled.values()}
         for key in self._transport.links.keys() - wanted:
             self._transport.hang_up(key)
@@ -307,7 +281,8 @@ class Runtime:
 
     def _send(self, frames: Iterable[Frame]) -> None:
         for frame in frames:
-            self._traffic.went_out(len(frame.content))
+            self._activity.frames_out += 1
+            self._activity.bytes_out += len(frame.content)
             if frame.via == "push":
                 self._transport.push(frame.peer, frame.content)
             else:
@@ -317,14 +292,21 @@ class Runtime:
         with suppress(RuntimeError):  # the loop was closed just now: there is nothing left to do
             self._loop.call_soon_threadsafe(what)
 
-    def _note_commit(self, seconds: float) -> None:
-        self._commits += 1
-        weight = 1 / min(self._commits, 100)
-        self._commit_seconds += weight * (seconds - self._commit_seconds)
-
     def _write_status(self) -> None:
         try:
-            write_status(self.status(), self._home.status_path)
+            self._home.write_status(self.status())
         except OSError as error:
             # A full disk is told by the commits; the next status will be written again.
             _log.debug("cannot write %s: %s", self._home.status_path, error)
+
+
+def save(node: Node, store: PeerStore) -> None:
+    """Make durable what is not yet; nothing is said of it.
+
+    Raises:
+        StoreError: It cannot be written.
+    """
+    batch = node.begin()
+    if batch is not None and not node.is_durable(batch):
+        store.commit(batch.snapshot)
+        node.committed(batch)

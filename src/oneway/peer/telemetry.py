@@ -1,10 +1,10 @@
-"""From what a peer knows to what it says about itself."""
+"""Telemetry: from what a running peer knows to its status."""
 
 from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from oneway.errors import ConfigError
 from oneway.peer.identity.keys import key_text
@@ -16,35 +16,25 @@ from oneway.transport.base import Link, Transport
 
 
 @dataclass
-class Traffic:
-    """What went over the wire in this life."""
+class Activity:
+    """What a running peer does around its node in this life; fields are those of a `Status`."""
 
+    api: str = ""
+    finished: bool = False
+    commits: int = 0
+    commit_seconds: float = 0.0
     frames_in: int = 0
     frames_out: int = 0
     bytes_in: int = 0
     bytes_out: int = 0
 
-    def came_in(self, size: int) -> None:
-        """Count a frame."""
-        self.frames_in += 1
-        self.bytes_in += size
-
-    def went_out(self, size: int) -> None:
-        """Count a frame."""
-        self.frames_out += 1
-        self.bytes_out += size
+    def note_commit(self, seconds: float) -> None:
+        """Count a commit, and how long it took: the mean is one of the last hundred or so."""
+        self.commits += 1
+        self.commit_seconds += (seconds - self.commit_seconds) / min(self.commits, 100)
 
 
-def status_of(
-    node: Node,
-    transport: Transport,
-    traffic: Traffic,
-    *,
-    commits: int,
-    commit_seconds: float,
-    finished: bool,
-    api: str,
-) -> Status:
+def status_of(node: Node, transport: Transport, activity: Activity) -> Status:
     """One moment of a running peer."""
     with node.lock:
         state, journal = node.snapshot.state, node.snapshot.journal
@@ -71,44 +61,37 @@ def status_of(
             leaving=state.leaving,
             drained=node.is_drained,
             paused=node.config.paused,
-            finished=finished,
-            commits=commits,
-            commit_seconds=commit_seconds,
             disk_problem=node.disk_problem,
             refused=sum(losses.refused.values()) + losses.refused_others,
             undecodable=losses.malformed + losses.oversized,
-            frames_in=traffic.frames_in,
-            frames_out=traffic.frames_out,
-            bytes_in=traffic.bytes_in,
-            bytes_out=traffic.bytes_out,
-            api=api,
             receivers=_receivers(node, transport),
             senders=_senders(node),
             brought_units=books.brought,
             sent_units={key_text(key): units for key, units in books.sent.items()},
             heard_units={key_text(key): units for key, units in books.heard.items()},
+            **asdict(activity),
         )
 
 
 def _receivers(node: Node, transport: Transport) -> list[ReceiverStatus]:
     weights = {receiver.key: receiver.weight for receiver in node.config.receivers}
-    edges: dict[Key, OutEdge] = {}
+    links, edges = transport.links, dict[Key, OutEdge]()
     for edge in node.snapshot.state.out.values():
         # Of several edges to one receiver, the live one tells.
         if edge.receiver not in edges or edge.phase in LIVE:
             edges[edge.receiver] = edge
     return [
-        _receiver(node, transport, key, edges.get(key), weights.get(key, 0.0))
+        _receiver(node, key, edges.get(key), weights.get(key, 0.0), links.get(key))
         for key in {**weights, **edges}
     ]
 
 
 def _receiver(
-    node: Node, transport: Transport, key: Key, edge: OutEdge | None, weight: float
+    node: Node, key: Key, edge: OutEdge | None, weight: float, link: Link | None
 ) -> ReceiverStatus:
     contact = node.snapshot.contacts.get(key)
-    link = transport.links.get(key, Link("connecting", node.started))
-    lag = node.lagging.get((key, edge.epoch)) if edge else None
+    link = link or Link("connecting", node.started)
+    lag = node.schedule.lagging.get((key, edge.epoch)) if edge else None
     return ReceiverStatus(
         name=node.name_of(key),
         key=key_text(key),
@@ -119,7 +102,7 @@ def _receiver(
         link_since=_wall_clock(node, link.since),
         seq=edge.seq if edge else 0,
         acked=edge.acked if edge else 0,
-        lag=node.now - lag[1] if lag else 0.0,
+        lag=node.clock() - lag[1] if lag else 0.0,
         last_answer=_wall_clock(node, node.answered.get(key)),
         problem=_problem(node, key),
         has_dead_edge=any(
@@ -158,8 +141,8 @@ def _sender(node: Node, key: Key, edge: InEdge | None, admitted: bool) -> Sender
 
 
 def _problem(node: Node, key: Key) -> str:
-    difference = node.guard.about(key).task_difference
-    return f"{node.name_of(key)}'s task differs: {difference}" if difference else ""
+    mismatch = node.guard.about(key).mismatch
+    return f"{node.name_of(key)}'s {mismatch}" if mismatch else ""
 
 
 def _card(node: Node, key: Key) -> str:
@@ -171,4 +154,4 @@ def _card(node: Node, key: Key) -> str:
 
 def _wall_clock(node: Node, moment: float | None) -> float:
     """A moment of the node's clock, as seconds since 1970; 0 if it never was."""
-    return 0.0 if moment is None else time.time() - (node.now - moment)
+    return 0.0 if moment is None else time.time() - (node.clock() - moment)

@@ -1,21 +1,31 @@
-"""The routes of the local API; every answer is JSON but the metrics."""
+"""Local HTTP API, for the application beside the peer: predict, learn, look.
+
+Every answer is JSON but the metrics. It needs the extra `serve`; a peer that does not serve runs
+without.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
 
+import msgspec
+from msgspec import Meta
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from oneway.errors import OnewayError
-from oneway.peer.api.local_peer import LocalPeer
-from oneway.peer.api.metrics import CONTENT_TYPE, prometheus
-from oneway.peer.api.requests import parse_body, parse_sample, parse_samples
-from oneway.web.answers import HEADERS, as_json
-from oneway.web.api import make_api, read_body
+from oneway.errors import DataError, OnewayError, WireError
+from oneway.files.typed_values import from_table
+from oneway.peer.api.prometheus import CONTENT_TYPE, prometheus
+from oneway.peer.peer import Peer
+from oneway.sentences import shown
+from oneway.web.access_control import check_bind
+from oneway.web.api import HEADERS, as_json, make_api, read_body
+from oneway.web.endpoint import DEFAULT_HOST
 
 _INDEX = {
     "POST /predict": 'what is expected for {"x": {feature: value, ...}}, or {"samples": [...]}',
@@ -26,12 +36,23 @@ _INDEX = {
     "GET /metrics": "the status for Prometheus",
 }
 
+_SHAPE = '{"x": {feature: value, ...}}, with "y": label to learn'
 _SAMPLES_AT_ONCE = 100
 """After so many samples the peer's other tasks get their turn."""
 
 
-def make_app(peer: LocalPeer, host: str, token: str) -> Starlette:
-    """Return the application; see `oneway.peer.api.api.build_app`."""
+def build_app(peer: Peer, host: str = DEFAULT_HOST, token: str = "") -> Starlette:
+    """Return the web application of a peer.
+
+    Args:
+        peer: Whom the requests are for.
+        host: The host it will be served on: requests for another host are refused.
+        token: What every request has to show, as `Authorization: Bearer TOKEN`; empty for none.
+
+    Raises:
+        ConfigError: If other machines could reach it and there is no token.
+    """
+    check_bind(host, token)
     routes = _Routes(peer)
     return make_api(
         [
@@ -51,7 +72,7 @@ def make_app(peer: LocalPeer, host: str, token: str) -> Starlette:
 class _Routes:
     """What is asked, put to the peer; its functions are quick and are called directly."""
 
-    def __init__(self, peer: LocalPeer) -> None:
+    def __init__(self, peer: Peer) -> None:
         self._peer = peer
 
     async def index(self, request: Request) -> Response:
@@ -67,7 +88,7 @@ class _Routes:
         return as_json(self._peer.task.fields())
 
     async def metrics(self, request: Request) -> Response:
-        text = prometheus(self._peer.status()).encode(errors="replace")
+        text = prometheus(self._peer.status())
         return Response(text, headers=HEADERS | {"Content-Type": CONTENT_TYPE})
 
     async def predict(self, request: Request) -> Response:
@@ -97,16 +118,62 @@ async def _for_each(
     needs_label: bool,
 ) -> Response:
     """Answer one sample, or several one by one: a bad one among them does not stop the others."""
-    body = parse_body(await read_body(request))
-    samples = parse_samples(body)
+    body = _parse_body(await read_body(request))
+    samples = _parse_samples(body)
     if samples is None:
-        return as_json(answer(*parse_sample(body, needs_label=needs_label)))
+        return as_json(answer(*_parse_sample(body, needs_label=needs_label)))
     results: list[dict[str, object]] = []
     for count, sample in enumerate(samples, start=1):
         try:
-            results.append(answer(*parse_sample(sample, needs_label=needs_label)))
+            results.append(answer(*_parse_sample(sample, needs_label=needs_label)))
         except OnewayError as error:
             results.append({"error": str(error)})
         if count % _SAMPLES_AT_ONCE == 0:
             await asyncio.sleep(0)
     return as_json({"results": results})
+
+
+@dataclass(frozen=True)
+class _Unlabelled:
+    x: Annotated[
+        dict[str, Any],
+        Meta(description=_SHAPE, extra={"rule": f"an object of features, as in {_SHAPE}"}),
+    ]
+
+
+@dataclass(frozen=True)
+class _Labelled(_Unlabelled):
+    y: Annotated[Any, Meta(description=_SHAPE)]
+
+
+@dataclass(frozen=True)
+class _Several:
+    samples: Annotated[list[Any], Meta(extra={"rule": f"a list of {_SHAPE}"})]
+
+
+def _parse_body(body: bytes) -> Mapping[str, object]:
+    """Return the JSON object that a body holds; every mistake is one sentence."""
+    try:
+        value = msgspec.json.decode(body)
+    except RecursionError:
+        raise WireError("the body is nested too deeply; a sample is flat") from None
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise WireError(f"the body is not JSON: {error}; send {_SHAPE}") from None
+    if not isinstance(value, dict):
+        raise DataError(f"the body is {shown(value)}; it must be an object, such as {_SHAPE}")
+    return value
+
+
+def _parse_samples(body: Mapping[str, object]) -> list[object] | None:
+    """Return the samples of a body that has several; None if it is one sample itself."""
+    return from_table(body, _Several, "the body", DataError).samples if "samples" in body else None
+
+
+def _parse_sample(sample: object, *, needs_label: bool) -> tuple[Mapping[str, object], object]:
+    """Return the features and the label of a sample; None for a label that is not needed."""
+    if needs_label:
+        labelled = from_table(sample, _Labelled, "the sample", DataError)
+        return labelled.x, labelled.y
+    if isinstance(sample, dict) and "y" in sample:
+        raise DataError("the sample has a label y, which a prediction does not use; remove it")
+    return from_table(sample, _Unlabelled, "the sample", DataError).x, None

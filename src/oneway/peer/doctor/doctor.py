@@ -7,16 +7,15 @@ from datetime import tzinfo
 
 from oneway.errors import ConfigError
 from oneway.peer.doctor.edges import QUIET_SECONDS, about_receivers, about_senders
-from oneway.peer.doctor.findings import Finding, note, ok, problem
+from oneway.peer.doctor.findings import Finding, SpokenTime, note, ok, problem
 from oneway.peer.doctor.machine import MachineFacts, examine
-from oneway.peer.doctor.spoken_time import SpokenTime
 from oneway.peer.home.config import PeerConfig
-from oneway.peer.identity.address import parse_address
-from oneway.peer.identity.keys import SIZE
 from oneway.protocol.rules import Rules
 from oneway.records.status import Status
 from oneway.task.task import Task
-from oneway.web.access import is_loopback
+from oneway.transport.address import parse_address
+from oneway.transport.keys import SIZE
+from oneway.web.access_control import is_loopback
 
 __all__ = ["Finding", "MachineFacts", "diagnose", "examine"]
 
@@ -33,6 +32,17 @@ MANY_SKIPPED = 0.1
 """A stream with a larger share of samples that cannot be used is not the one that was meant."""
 
 
+_PORT_PROBLEMS = {
+    "taken": "another program listens on {0.listen}, where {0.name} should: stop it, or choose "
+    "another port under listen in peer.toml, and hand out your new card",
+    "elsewhere": "{0.listen} is not an address of this machine: correct listen in peer.toml; "
+    "0.0.0.0 means every address of this machine",
+    "forbidden": "you may not listen on {0.listen}: choose a port from 1024 on under listen in "
+    "peer.toml, and hand out your new card",
+}
+"""Why a peer could not listen where it should; of what it is told, the address and the name."""
+
+
 def diagnose(
     status: Status | None,
     config: PeerConfig,
@@ -40,14 +50,9 @@ def diagnose(
     facts: MachineFacts,
     zone: tzinfo | None = None,
 ) -> list[Finding]:
-    """Return what is to be said about a peer, problems first.
+    """Return what is to be said about a peer, problems first, in a time zone (None: the machine's).
 
-    Args:
-        status: What the peer last said about itself, if ever.
-        config: What it is told.
-        task: What it learns.
-        facts: How its machine is, now.
-        zone: The time zone to speak in; None is this machine's.
+    The status is what it last said about itself, if ever.
     """
     time = SpokenTime(facts.now, zone)
     findings = [*_about_machine(config, task, facts, time)]
@@ -117,21 +122,8 @@ def _about_silence(
         return
     last = f"; it last did at {time.at(status.time)}" if status else ""
     yield problem(f"{config.name} is not running{last}: start it with `oneway peer run`")
-    if facts.port == "taken":
-        yield problem(
-            f"another program listens on {config.listen}, where {config.name} should: stop it, or "
-            "choose another port under listen in peer.toml, and hand out your new card"
-        )
-    elif facts.port == "elsewhere":
-        yield problem(
-            f"{config.listen} is not an address of this machine: correct listen in peer.toml; "
-            "0.0.0.0 means every address of this machine"
-        )
-    elif facts.port == "forbidden":
-        yield problem(
-            f"you may not listen on {config.listen}: choose a port from 1024 on under listen in "
-            "peer.toml, and hand out your new card"
-        )
+    if facts.port in _PORT_PROBLEMS:
+        yield problem(_PORT_PROBLEMS[facts.port].format(config))
 
 
 def _about_peer(
@@ -205,11 +197,6 @@ def _about_trust(config: PeerConfig) -> Iterator[Finding]:
             "you send to nobody, so nobody learns from you: `oneway peer trust CARD` with the card "
             "of somebody you would send your model to"
         )
-    yield from _about_reach(config)
-
-
-def _about_reach(config: PeerConfig) -> Iterator[Finding]:
-    """Say so if others are elsewhere, and cannot reach this peer."""
     afar = [peer.name for peer in config.receivers if not is_loopback(peer.card.host)]
     if afar and not config.advertise and is_loopback(parse_address(config.listen)[0]):
         yield note(
@@ -221,9 +208,10 @@ def _about_reach(config: PeerConfig) -> Iterator[Finding]:
 
 def _summed_up(findings: list[Finding]) -> list[Finding]:
     """Put the worst first, and say that all is well if it is."""
-    well = [finding for finding in findings if finding.severity == "ok"]
-    notes = [finding for finding in findings if finding.severity == "note"]
-    problems = [finding for finding in findings if finding.severity == "problem"]
+    problems, notes, well = (
+        [finding for finding in findings if finding.severity == severity]
+        for severity in ("problem", "note", "ok")
+    )
     if not problems:
         said = ", ".join(finding.sentence for finding in well)
         verdict = "apart from that, all is well" if notes else "all is well"

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from oneway.peer.doctor.findings import Finding, note, ok, problem
-from oneway.peer.doctor.spoken_time import SpokenTime, spoken_age
+from oneway.peer.doctor.findings import Finding, SpokenTime, note, ok, problem, spoken_age
 from oneway.peer.home.config import PeerConfig
 from oneway.records.status import REPEATED, ReceiverStatus, SenderStatus, Status
 
@@ -18,10 +17,8 @@ QUIET_SECONDS = 300.0
 
 MANY_CLIPPED = 0.1
 
-_BLAMELESS = (REPEATED, "quarantined", "another task")
+_BLAMELESS = (REPEATED, "quarantined", "another task", "another version")
 """Reasons why a message is not taken in that do not count against its sender."""
-
-_SAME_TASK = "agree on one task.toml, put it into both folders, and start both peers again"
 
 
 def about_receivers(status: Status, time: SpokenTime) -> Iterator[Finding]:
@@ -44,7 +41,7 @@ def about_receivers(status: Status, time: SpokenTime) -> Iterator[Finding]:
 def _about_receiver(receiver: ReceiverStatus, status: Status, time: SpokenTime) -> Finding | None:
     name, address = receiver.name, receiver.address
     if receiver.problem:
-        return problem(f"{receiver.problem}: {_SAME_TASK}")
+        return problem(receiver.problem)
     if receiver.link == "refused":
         return problem(
             f"{name} answers but does not admit you: ask {name} to run "
@@ -126,7 +123,7 @@ def _about_sender(
 ) -> Iterator[Finding]:
     name = sender.name
     if sender.problem:
-        yield problem(f"{sender.problem}: {_SAME_TASK}")
+        yield problem(sender.problem)
     if sender.quarantined:
         count = _count(sender.strikes, "rejected message", "rejected messages")
         yield problem(

@@ -1,4 +1,4 @@
-"""What one peer is told: its name, where it listens, whom it sends to and who may send to it.
+"""Peer configuration: name, addresses, whom the peer sends to and who may send to it.
 
 Trust is changed by making a new configuration out of the old one; `config_file` stores it.
 """
@@ -7,17 +7,19 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import Annotated, TypeVar
+
+from msgspec import Meta
 
 from oneway.errors import CardError, ConfigError
-from oneway.files.toml import checked_bool, checked_number
-from oneway.peer.home.limits import Faults, Limits
-from oneway.peer.identity.address import parse_address
+from oneway.files.typed_values import check_fields, checked, nearest_of
+from oneway.peer.home.limits import Limits
 from oneway.peer.identity.card import Card, check_name
-from oneway.peer.identity.keys import SIZE, key_text
-from oneway.records.weight import WEIGHT_RULE, is_weight
+from oneway.peer.identity.keys import check_key, key_text, parse_key
+from oneway.records.weight import Weight
 from oneway.sentences import listed, nearest, shown
-from oneway.transport.address import is_wildcard
+from oneway.transport import TRANSPORTS, Faults
+from oneway.transport.address import is_wildcard, parse_address
 
 _Peer = TypeVar("_Peer", "Receiver", "Sender")
 
@@ -34,17 +36,11 @@ class Receiver:
         ConfigError: If the weight is not a positive number.
     """
 
-    card: Card
-    weight: float = 1.0
+    card: Annotated[Card, Meta(extra={"parse": Card.parse})]
+    weight: Weight = 1.0
 
     def __post_init__(self) -> None:
-        weight = checked_number(
-            f"the weight of {self.card.name}",
-            self.weight,
-            WEIGHT_RULE,
-            is_weight,
-            ConfigError,
-        )
+        weight = checked(f"the weight of {self.name}", self.weight, Weight)
         object.__setattr__(self, "weight", weight)
 
     @property
@@ -71,14 +67,33 @@ class Sender:
         ConfigError: If the key or the name breaks its rule.
     """
 
-    key: bytes
+    key: Annotated[bytes, Meta(extra={"parse": parse_key})]
     name: str = ""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.key, bytes) or len(self.key) != SIZE:
-            raise ConfigError(f"a key has {SIZE} bytes, not {shown(self.key)}")
+        check_key(self.key)
         if self.name:
             check_name(self.name)
+
+
+def _check_address(address: str) -> str:
+    parse_address(address)
+    return address
+
+
+def _check_advertised(address: str) -> str:
+    if address and is_wildcard(parse_address(address)[0]):
+        raise ConfigError(
+            "it means every interface, which nobody can dial; it must be an address under which "
+            "others reach this machine"
+        )
+    return address
+
+
+def _check_transport(name: str) -> str:
+    if name not in TRANSPORTS:
+        raise ConfigError(nearest_of(name, TRANSPORTS))
+    return name
 
 
 @dataclass(frozen=True)
@@ -86,15 +101,8 @@ class PeerConfig:
     """All that one peer is told, besides its key and the task.
 
     Attributes:
-        name: What it calls itself.
-        listen: The address it listens on, `host:port`.
-        advertise: The address on its card, if others reach it under another one.
-        keep: The share of its mass that it keeps at a push.
         receivers: Whom it sends to.
         senders: Who may send to it.
-        anyone: Whether everybody may.
-        leaving: Whether it hands over all it has and stops.
-        paused: Whether it neither learns nor pushes for the time being; it still answers.
         limits: How far it trusts the network.
         faults: What goes wrong on purpose; for labs and tests only.
 
@@ -102,38 +110,56 @@ class PeerConfig:
         ConfigError: If one of them breaks its rule.
     """
 
-    name: str
-    listen: str
-    advertise: str = ""
-    keep: float = 0.5
+    name: Annotated[
+        str,
+        Meta(
+            description="what others see; names are for people, keys decide",
+            extra={"check": check_name},
+        ),
+    ]
+    listen: Annotated[
+        str, Meta(description="where this peer listens", extra={"check": _check_address})
+    ]
+    advertise: Annotated[
+        str,
+        Meta(
+            description='where others reach it, if not there; "" if there',
+            extra={"check": _check_advertised},
+        ),
+    ] = ""
+    transport: Annotated[
+        str,
+        Meta(
+            description="how messages travel; every peer needs the same",
+            extra={"check": _check_transport},
+        ),
+    ] = "zeromq"
+    keep: Annotated[
+        float, Meta(gt=0, lt=1, description="the share of its mass that it keeps at a push")
+    ] = 0.5
+    anyone: Annotated[
+        bool, Meta(description="whether everybody may send to it, not only the senders below")
+    ] = False
+    leaving: Annotated[bool, Meta(description="true: hand everything over and stop")] = False
+    paused: Annotated[
+        bool, Meta(description="true: neither learn nor push for the time being, but answer")
+    ] = False
+    limits: Limits = field(default_factory=Limits)
     receivers: tuple[Receiver, ...] = ()
     senders: tuple[Sender, ...] = ()
-    anyone: bool = False
-    leaving: bool = False
-    paused: bool = False
-    limits: Limits = field(default_factory=Limits)
     faults: Faults = field(default_factory=Faults)
 
     def __post_init__(self) -> None:
-        check_name(self.name)
-        _check_address("listen", self.listen)
-        if self.advertise:
-            _check_address("advertise", self.advertise)
-            if is_wildcard(parse_address(self.advertise)[0]):
-                raise ConfigError(
-                    f"advertise is {shown(self.advertise)}, which nobody can dial; it must be an "
-                    "address under which others reach this machine"
-                )
-        keep = checked_number(
-            "keep", self.keep, "a share between 0 and 1, 0.5 is good", _is_share, ConfigError
-        )
-        object.__setattr__(self, "keep", keep)
-        checked_bool("anyone", self.anyone, ConfigError)
-        checked_bool("leaving", self.leaving, ConfigError)
-        checked_bool("paused", self.paused, ConfigError)
+        check_fields(self)
         for what, known in (("receivers", self.receivers), ("senders", self.senders)):
             _refuse_twice(what, "key", [key_text(peer.key) for peer in known])
             _refuse_twice(what, "name", [peer.name for peer in known if peer.name])
+
+    @property
+    def shares(self) -> dict[bytes, float]:
+        """How much of what the peer holds a push hands to each receiver, by key."""
+        total = sum(peer.weight for peer in self.receivers)
+        return {peer.key: (1.0 - self.keep) * peer.weight / total for peer in self.receivers}
 
     def card(self, key: bytes) -> Card:
         """Return the card to hand to others; `key` is this peer's public key.
@@ -172,8 +198,7 @@ class PeerConfig:
         Raises:
             ConfigError: If there is no such receiver.
         """
-        gone = _find("receiver", name, self.receivers)
-        return replace(self, receivers=tuple(peer for peer in self.receivers if peer is not gone))
+        return replace(self, receivers=_without("receiver", name, self.receivers))
 
     def with_sender(self, card_or_key: Card | bytes, *, own_key: bytes) -> PeerConfig:
         """Return a configuration that lets this peer send; a known key gets the card's name.
@@ -195,8 +220,7 @@ class PeerConfig:
         Raises:
             ConfigError: If there is no such sender.
         """
-        gone = _find("sender", name, self.senders)
-        return replace(self, senders=tuple(peer for peer in self.senders if peer is not gone))
+        return replace(self, senders=_without("sender", name, self.senders))
 
     @property
     def _peers(self) -> list[Receiver | Sender]:
@@ -226,27 +250,15 @@ def _put(peers: tuple[_Peer, ...], new: _Peer) -> tuple[_Peer, ...]:
     return tuple(by_key.values())
 
 
-def _find(what: str, name: str, peers: tuple[_Peer, ...]) -> _Peer:
+def _without(what: str, name: str, peers: tuple[_Peer, ...]) -> tuple[_Peer, ...]:
+    """Return the peers without the one of this name or key."""
     found = {key_text(peer.key): peer for peer in peers}
     found |= {peer.name: peer for peer in peers if peer.name}
     if name not in found:
         names = [peer.name or key_text(peer.key) for peer in peers]
         known = f"; there are {listed(names)}" if names else f"; there is no {what} at all"
         raise ConfigError(f"there is no {what} {shown(name)}{nearest(name, names) or known}")
-    return found[name]
-
-
-def _is_share(value: float) -> bool:
-    return 0 < value < 1
-
-
-def _check_address(name: str, value: object) -> None:
-    try:
-        if not isinstance(value, str):
-            raise ConfigError("an address is text in quotes")
-        parse_address(value)
-    except ConfigError as error:
-        raise ConfigError(f"{name} is {shown(value)}: {error}") from None
+    return tuple(peer for peer in peers if peer is not found[name])
 
 
 def _refuse_twice(what: str, which: str, values: list[str]) -> None:

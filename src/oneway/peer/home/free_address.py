@@ -1,14 +1,22 @@
-"""Where a new peer on this machine may listen."""
+"""Port probing: whether an address can be listened on, and the first one that is free."""
 
 from __future__ import annotations
 
+import errno
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 from oneway.errors import ConfigError
 from oneway.peer.home.config_file import read_config
-from oneway.peer.identity.address import join_address
+from oneway.transport.address import join_address, parse_address
+
+Port: TypeAlias = Literal["free", "taken", "elsewhere", "forbidden"]
+"""Whether a peer can listen at its address.
+
+It can; somebody does already; the address is not one of this machine; this user may not.
+"""
 
 HOST = "127.0.0.1"
 FIRST_PORT = 7701
@@ -27,7 +35,7 @@ def free_address(folder: Path) -> str:
     taken = set(_addresses_beside(folder))
     for port in range(FIRST_PORT, FIRST_PORT + _PORTS_TO_TRY):
         address = join_address(HOST, port)
-        if address not in taken and _is_free(port):
+        if address not in taken and probe(address) == "free":
             return address
     raise ConfigError(
         f"no port from {FIRST_PORT} to {FIRST_PORT + _PORTS_TO_TRY - 1} is free; "
@@ -35,15 +43,20 @@ def free_address(folder: Path) -> str:
     )
 
 
-def _is_free(port: int) -> bool:
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        # As ZeroMQ does: connections that are still closing are no obstacle.
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((HOST, port))
-        except OSError:
-            return False
-    return True
+def probe(address: str) -> Port:
+    """Return whether an address can be listened on, by trying."""
+    host, port = parse_address(address)
+    try:
+        family, _, _, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, socket.SOCK_STREAM) as listener:
+            # As ZeroMQ does: connections that are still closing are no obstacle.
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(place)
+    except PermissionError:
+        return "forbidden"
+    except OSError as error:
+        return "taken" if error.errno == errno.EADDRINUSE else "elsewhere"
+    return "free"
 
 
 def _addresses_beside(folder: Path) -> Iterator[str]:

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
 from oneway.errors import ConfigError, TaskError
 from oneway.files.atomic import sync_folder, write_atomically
 from oneway.files.toml import read_text
@@ -14,8 +16,10 @@ from oneway.peer.home.config import PeerConfig
 from oneway.peer.home.config_file import read_config, write_config
 from oneway.peer.home.free_address import free_address
 from oneway.peer.home.process_lock import hold, holder, in_turn
-from oneway.peer.identity.keys import KeyPair, generate, load, save
+from oneway.peer.identity.keys import load, save
+from oneway.records.status import Status
 from oneway.task.task import Task
+from oneway.transport.keys import KeyPair, generate
 
 
 @dataclass(frozen=True)
@@ -76,7 +80,7 @@ class Home:
         """
         home = cls(folder)
         text = read_text(task_path, TaskError, "name the task.toml that the other peers have")
-        Task.parse(text, str(task_path))
+        Task.parse(text, str(task_path)).require_without_server()
         config = PeerConfig(name, listen or free_address(folder))
         try:
             own_task = home.task_path.exists() and home.task_path.samefile(task_path)
@@ -140,16 +144,8 @@ class Home:
             before = self.config()
             after = how(before)
             if after != before:
-                self.save_config(after)
+                write_config(after, self.config_path)
         return before, after
-
-    def save_config(self, config: PeerConfig) -> None:
-        """Write what this peer is told, whatever it was told before; see `change`.
-
-        Raises:
-            ConfigError: If it cannot be written.
-        """
-        write_config(config, self.config_path)
 
     def task(self) -> Task:
         """Read what all peers are told.
@@ -166,6 +162,19 @@ class Home:
             KeyFileError: If the key file is malformed, or open to others.
         """
         return load(self.key_path)
+
+    def status(self) -> Status | None:
+        """Read what the peer last said about itself; None if it never did, or it is unreadable."""
+        try:
+            return msgspec.json.decode(self.status_path.read_bytes(), type=Status)
+        except (OSError, msgspec.MsgspecError):
+            return None
+
+    def write_status(self, status: Status) -> None:
+        """Replace the status in one step, so that a reader never sees half of it."""
+        beside = self.status_path.with_suffix(".new")
+        beside.write_bytes(msgspec.json.format(msgspec.json.encode(status), indent=2))
+        beside.replace(self.status_path)
 
     @contextmanager
     def lock(self) -> Iterator[None]:

@@ -1,17 +1,18 @@
-"""What a peer puts up with from others, and what it pretends to suffer in a lab."""
+"""Resource limits of a peer: what it puts up with from others."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal, TypeAlias
+
+from msgspec import Meta
 
 from oneway.errors import ConfigError
-from oneway.files.toml import checked_number
-from oneway.peer.identity.card import check_name
-from oneway.protocol.absorbing import MOST_PUSHES
-from oneway.sentences import shown
-from oneway.transport import faulty
+from oneway.files.typed_values import check_fields
+from oneway.protocol.incoming import MOST_PUSHES
+from oneway.protocol.rules import Rules
+from oneway.task.task import Task
 
 _BYTES_PER_NUMBER = 8
 _NUMBERS_IN_WINDOW = 2**17
@@ -23,54 +24,82 @@ _BYTES_BESIDES = 2**16
 _LARGEST_WINDOW = 16
 
 
+def _parse_clip(value: object) -> object:
+    # Zero is how `Limits` says "off"; who writes it into a file means the opposite.
+    if value == 0:
+        raise ValueError
+    return 0.0 if value == "off" else value
+
+
+_Positive: TypeAlias = Annotated[float, Meta(gt=0)]
+
+
 @dataclass(frozen=True)
 class Limits:
     """How far this peer trusts the network.
 
     Attributes:
-        window: How many pushes to one receiver may be unacknowledged; "auto" is 16 for small
-            models and falls to 1 for large ones.
-        max_strikes: After so many rejected messages a sender is quarantined.
-        clip: How far a sender's model may lie from one's own, relative to 1 + the norm of one's
-            own; what goes beyond is dropped. 0 means no limit ("off" in the file).
-        max_message_bytes: Larger messages are refused.
-        pushes_per_second: How often this peer pushes at most; what it learns in between travels
-            with the next push.
-        presume_dead_after: Seconds of silence after which a receiver is given up and what it never
-            acknowledged is taken back.
+        window: "auto" is 16 for small models and falls to 1 for large ones.
+        clip: Relative to 1 + the norm of one's own model; what goes beyond is dropped. 0 means no
+            limit ("off" in the file).
+        pushes_per_second: What is learned in between travels with the next push.
+        presume_dead_after: What a dead receiver never acknowledged is taken back.
 
     Raises:
         ConfigError: If one of them breaks its rule.
     """
 
-    window: int | Literal["auto"] = "auto"
-    max_strikes: int = 10
-    clip: float = 0.5
-    max_message_bytes: int = 2**24
-    pushes_per_second: float = 1000.0
-    presume_dead_after: float = 86400.0
+    window: Annotated[
+        # No more than a receiver takes in at once.
+        Annotated[int, Meta(ge=1, le=MOST_PUSHES)] | Literal["auto"],
+        Meta(
+            description='pushes to one receiver that may be unacknowledged; "auto" goes by the '
+            "model's size"
+        ),
+    ] = "auto"
+    max_strikes: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=2**31 - 1,
+            description="rejected messages after which a sender is quarantined",
+        ),
+    ] = 10
+    clip: Annotated[
+        float,
+        Meta(
+            ge=0,
+            description="how far a sender's model may lie from one's own, relative to that; or "
+            '"off"',
+            extra={"parse": _parse_clip, "rule": 'a number above 0, or "off" for no limit'},
+        ),
+    ] = 0.5
+    max_message_bytes: Annotated[
+        int, Meta(ge=1024, le=2**31 - 1, description="larger messages are refused")
+    ] = 2**24
+    pushes_per_second: Annotated[_Positive, Meta(description="how often to push at most")] = 1000.0
+    presume_dead_after: Annotated[
+        _Positive, Meta(description="seconds of silence after which a receiver is given up")
+    ] = 86400.0
 
     def __post_init__(self) -> None:
-        if self.window != "auto":
-            _check_whole("window", self.window, 1, ', or "auto"')
-            if self.window > MOST_PUSHES:
-                raise ConfigError(
-                    f"window is {self.window:,}; it must be at most {MOST_PUSHES:,}, the number of "
-                    "pushes that a receiver takes in at once"
-                )
-        _check_whole("max_strikes", self.max_strikes, 1)
-        _check_whole("max_message_bytes", self.max_message_bytes, 1024)
-        rule = 'a number above 0, or "off" for no limit'
-        _set_number(self, "clip", self.clip, rule, lambda v: v >= 0)
-        for name in ("pushes_per_second", "presume_dead_after"):
-            value = getattr(self, name)
-            _set_number(self, name, value, "a number above 0", lambda v: v > 0)
+        check_fields(self)
 
     def window_for(self, dim: int) -> int:
         """Return the window of a model with so many parameters."""
         if self.window != "auto":
             return self.window
         return max(1, min(_LARGEST_WINDOW, _NUMBERS_IN_WINDOW // (dim + 1)))
+
+    def rules(self, task: Task, secret: bytes) -> Rules:
+        """Return the same for the protocol, with the task's part and the peer's own secret."""
+        return Rules(
+            secret=secret,
+            window=self.window_for(task.dim),
+            mass_cap=task.mass_cap,
+            radius=task.radius,
+            clip=self.clip or math.inf,
+        )
 
     def frame_for(self, dim: int) -> int:
         """Return how many bytes a message of others may have, given the size of the model.
@@ -93,40 +122,3 @@ class Limits:
                 f"max_message_bytes is {self.max_message_bytes:,}; raise it under [limits] in "
                 "peer.toml, at every peer"
             )
-
-
-@dataclass(frozen=True)
-class Faults(faulty.Faults):
-    """What goes wrong on purpose with the messages this peer sends; for labs and tests only.
-
-    Attributes:
-        cut: Names of peers that nothing is sent to, and nothing taken from.
-
-    Raises:
-        ConfigError: If one of them breaks its rule.
-    """
-
-    cut: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        for name in ("loss", "duplicate", "reorder"):
-            value = getattr(self, name)
-            _set_number(self, name, value, "a share from 0 to 1", lambda v: 0 <= v <= 1)
-        _set_number(self, "delay", self.delay, "seconds, at least 0", lambda v: v >= 0)
-        if not isinstance(self.cut, list | tuple):
-            raise ConfigError(f'cut is {shown(self.cut)}; it must be a list of names, as ["bob"]')
-        object.__setattr__(self, "cut", tuple(check_name(name) for name in self.cut))
-
-
-def _set_number(
-    owner: object, name: str, value: object, rule: str, holds: Callable[[float], bool]
-) -> None:
-    object.__setattr__(owner, name, checked_number(name, value, rule, holds, ConfigError))
-
-
-def _check_whole(name: str, value: object, least: int, besides: str = "") -> None:
-    if isinstance(value, int) and not isinstance(value, bool) and least <= value < 2**31:
-        return
-    raise ConfigError(
-        f"{name} is {shown(value)}; it must be a whole number of at least {least}{besides}"
-    )

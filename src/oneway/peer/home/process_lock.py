@@ -1,69 +1,46 @@
-"""One at a time: file locks that the kernel releases, however the process ends."""
+"""File locks, which the kernel releases however a process ends: one process runs a peer."""
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
+
+from filelock import BaseFileLock, FileLock, Timeout
 
 from oneway.errors import ConfigError
 
 
 @contextmanager
 def hold(path: Path, what: str) -> Iterator[None]:
-    """Hold the lock; the file says which process does.
-
-    The file stays when the lock is released: to remove it would let a third process lock a new
-    file while a second one still waits for the old.
+    """Hold the lock; the file, which stays, says which process does.
 
     Raises:
         ConfigError: If another process holds it, or the file cannot be opened.
     """
-    try:
-        number = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-    except OSError as error:
-        raise ConfigError(f"cannot open {path}: {error.strerror}") from error
-    try:
+    with _acquired(FileLock(path, timeout=0, mode=0o644), what):
         try:
-            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            process = _written(path)
-            by = f"process {process}" if process else "another process"
-            stop = f"stop it first: kill {process}" if process else "stop it first"
-            raise ConfigError(f"{what} is already running as {by}; {stop}") from None
-        os.truncate(number, 0)
-        os.pwrite(number, f"{os.getpid()}\n".encode(), 0)
+            path.write_text(f"{os.getpid()}\n")
+        except OSError as error:
+            raise ConfigError(f"cannot write {path}: {error.strerror}") from error
         try:
             yield
         finally:
-            os.truncate(number, 0)
-    finally:
-        os.close(number)
+            # What stays is the id of a process that does not hold the lock: nobody believes it.
+            with suppress(OSError):
+                path.write_text("")
 
 
 @contextmanager
 def in_turn(path: Path) -> Iterator[None]:
     """Wait until no other process or thread holds the lock, and hold it; the file stays.
 
-    Whoever holds it must not ask for it again: that would wait for ever.
-
     Raises:
         ConfigError: If the file cannot be opened, or the disk cannot lock files.
     """
-    try:
-        number = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-    except OSError as error:
-        raise ConfigError(f"cannot open {path}: {error.strerror}") from error
-    try:
-        try:
-            fcntl.flock(number, fcntl.LOCK_EX)
-        except OSError as error:
-            raise ConfigError(f"cannot lock {path}: {error.strerror}") from error
+    with _acquired(FileLock(path, mode=0o600, poll_interval=0.01), "a change"):
         yield
-    finally:
-        os.close(number)
 
 
 def holder(path: Path) -> int | None:
@@ -74,16 +51,25 @@ def holder(path: Path) -> int | None:
     if process is None or not _lives(process):
         return None
     try:
-        number = os.open(path, os.O_RDONLY)
+        with FileLock(path, timeout=0):
+            return None
+    except (Timeout, PermissionError):
+        return process
     except OSError:
         return None
+
+
+def _acquired(lock: BaseFileLock, what: str) -> AbstractContextManager[object]:
+    path = Path(lock.lock_file)
     try:
-        fcntl.flock(number, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return process
-    finally:
-        os.close(number)
-    return None
+        return lock.acquire()
+    except Timeout:
+        process = _written(path)
+        by = f"process {process}" if process else "another process"
+        stop = f"stop it first: kill {process}" if process else "stop it first"
+        raise ConfigError(f"{what} is already running as {by}; {stop}") from None
+    except OSError as error:
+        raise ConfigError(f"cannot lock {path}: {error.strerror}") from error
 
 
 def _written(path: Path) -> int | None:

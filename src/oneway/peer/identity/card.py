@@ -1,4 +1,4 @@
-"""The line by which a peer is introduced to others: `oneway:KEY@host:port?name=alice`."""
+"""Peer cards, by which peers are introduced to each other: `oneway:KEY@host:port?name=alice`."""
 
 from __future__ import annotations
 
@@ -7,15 +7,9 @@ from typing import NoReturn
 from urllib.parse import quote, unquote
 
 from oneway.errors import CardError, ConfigError
-from oneway.peer.identity.address import (
-    check_host,
-    check_port,
-    join_address,
-    parse_address,
-)
-from oneway.peer.identity.keys import SIZE, TEXT_LENGTH, key_text, parse_key
+from oneway.peer.identity.keys import TEXT_LENGTH, check_key, key_text, parse_key
 from oneway.sentences import shown
-from oneway.transport.address import is_wildcard
+from oneway.transport.address import is_wildcard, join_address, parse_address
 
 EXAMPLE = "oneway:zvajrjq4wqzsoqyilhjwabcefqrudj6jbiued7jpr37bxnomynkq@192.168.1.20:7701?name=alice"
 """A well-formed card, for messages."""
@@ -45,11 +39,9 @@ class Card:
     name: str
 
     def __post_init__(self) -> None:
-        if not isinstance(self.key, bytes) or len(self.key) != SIZE:
-            raise CardError(f"a key has {SIZE} bytes, not {shown(self.key)}")
         try:
-            check_host(self.host)
-            check_port(self.port)
+            check_key(self.key)
+            parse_address(self.address)
             check_name(self.name)
         except ConfigError as error:
             raise CardError(str(error)) from None
@@ -94,8 +86,7 @@ class Card:
         return join_address(self.host, self.port)
 
     def __str__(self) -> str:
-        address = join_address(self.host, self.port)
-        return f"{_SCHEME}{key_text(self.key)}@{address}?name={quote(self.name, safe='')}"
+        return f"{_SCHEME}{key_text(self.key)}@{self.address}?name={quote(self.name, safe='')}"
 
 
 def parse_card_or_key(text: str) -> Card | bytes:

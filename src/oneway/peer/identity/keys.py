@@ -1,22 +1,16 @@
-"""Who a peer is: a Curve25519 key pair, its text form, and the one file that holds the secret."""
+"""Key text and key file: a public key as people copy it, and the one file with the secret."""
 
 from __future__ import annotations
 
 import os
 import stat
 from base64 import b32decode, b32encode
-from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
 
-import zmq
-from zmq.utils import z85
-
-from oneway.errors import CardError, KeyFileError
+from oneway.errors import CardError, ConfigError, KeyFileError
 from oneway.sentences import shown
-
-SIZE = 32
-"""Bytes of a key."""
+from oneway.transport.keys import SIZE, KeyPair, public_of
 
 TEXT_LENGTH = 52
 """Characters of a key as text."""
@@ -26,25 +20,6 @@ _HEADER = (
 )
 _PREFIX = "secret:"
 _LARGEST_FILE = 4096
-
-
-@dataclass(frozen=True)
-class KeyPair:
-    """A public key, which names a peer, and the secret that proves it; 32 raw bytes each."""
-
-    public: bytes
-    secret: bytes = field(repr=False)
-
-
-def generate() -> KeyPair:
-    """Return a new key pair."""
-    public, secret = zmq.curve_keypair()
-    return KeyPair(z85.decode(public), z85.decode(secret))
-
-
-def public_of(secret: bytes) -> bytes:
-    """Return the public key that belongs to a secret one."""
-    return bytes(z85.decode(zmq.curve_public(z85.encode(secret))))
 
 
 def signing_secret(pair: KeyPair) -> bytes:
@@ -84,6 +59,17 @@ def parse_key(text: str) -> bytes:
     key = b32decode(f"{lower.upper()}====")
     if key_text(key) != lower:
         raise CardError(f"the key {shown(text)} ends wrongly; copy it again, whole")
+    return key
+
+
+def check_key(key: object) -> bytes:
+    """Return the raw bytes of a key.
+
+    Raises:
+        ConfigError: If they are not as many as a key has.
+    """
+    if not isinstance(key, bytes) or len(key) != SIZE:
+        raise ConfigError(f"a key has {SIZE} bytes, not {shown(key)}")
     return key
 
 

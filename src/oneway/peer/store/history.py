@@ -1,4 +1,4 @@
-"""How the loss of a peer went, as it is kept: one sample more costs little, however many came."""
+"""Downsampled loss history: one sample more costs little, however many came before."""
 
 from __future__ import annotations
 
@@ -53,9 +53,14 @@ class History:
         """How many samples there are in all groups."""
         return len(self.full) * self.width + self.last.samples
 
-    def groups_from(self, index: int) -> tuple[Group, ...]:
-        """The groups that have samples, oldest first, without the first few."""
-        return (*self.full[index:], self.last) if self.last.samples else ()
+    def groups_from(self, index: int) -> dict[int, Group]:
+        """The groups that have samples, oldest first, without the first few.
+
+        By how many samples came before each since the peer was made.
+        """
+        groups = (*self.full[index:], self.last) if self.last.samples else ()
+        first = self.before + index * self.width
+        return {first + number * self.width: group for number, group in enumerate(groups)}
 
     def up_to(self, samples: int) -> History:
         """This history if it tells of all samples until this one, or else one that begins there.
@@ -67,7 +72,7 @@ class History:
 
     def curve(self) -> Curve:
         """The same for others to read."""
-        groups = self.groups_from(0)
+        groups = self.groups_from(0).values()
         return Curve(
             width=self.width,
             samples=self.samples,
@@ -79,14 +84,7 @@ class History:
 
 
 def with_sample(history: History, loss: float, correct: bool, time: float) -> History:
-    """The history with one sample more.
-
-    Args:
-        history: Before the sample.
-        loss: Of the sample, suffered before it was learned from; finite.
-        correct: Whether it was foreseen; False where that has no meaning.
-        time: When it was learned from: seconds since 1970.
-    """
+    """The history with one sample more, of finite loss; `time` is in seconds since 1970."""
     sample = Group(1, loss, int(correct), time)
     last = history.last
     if last.samples < history.width:
@@ -99,12 +97,20 @@ def with_sample(history: History, loss: float, correct: bool, time: float) -> Hi
     return History(history.before, 2 * history.width, pairs, sample)
 
 
-def history_of(groups: Mapping[int, Group], samples: int) -> History:
-    """The history that has these groups.
+def num_shared(one: History, other: History) -> int:
+    """How many full groups, the first ones, two histories have in common."""
+    if (one.before, one.width) != (other.before, other.width):
+        return 0
+    count = min(len(one.full), len(other.full))
+    # Shared groups are the same objects, which tuples notice without a look into them.
+    same = one.full is other.full or one.full[:count] == other.full[:count]
+    return count if same else 0
 
-    Args:
-        groups: By the number of samples that came before each, oldest first.
-        samples: How many samples there were in all: without any group, the history begins there.
+
+def history_of(groups: Mapping[int, Group], samples: int) -> History:
+    """The history that has these groups, by the number of samples before each, oldest first.
+
+    Without any group, it begins after all `samples` that there were.
 
     Raises:
         ValueError: If no history has them.

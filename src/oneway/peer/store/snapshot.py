@@ -1,13 +1,14 @@
-"""What one commit makes durable: the protocol's state, and what goes with it sample by sample."""
+"""Snapshot, the unit of durability: the protocol's state, and what goes with it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from oneway.peer.samples.row import START, Position
-from oneway.peer.store.history import History
+from oneway.peer.store.history import History, with_sample
 from oneway.protocol.state import Key, PeerState
+from oneway.records import Vector
+from oneway.tables.rows import START, Position
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +47,37 @@ class Snapshot:
         journal: What was learned from.
         contacts: Where receivers are, by key.
         history: How the loss went; it ends with the last sample that the journal counts.
+        memory: The private state of the method, by name; an array that changes is a new object.
     """
 
     state: PeerState
     journal: Journal = Journal()
     contacts: Mapping[Key, Contact] = field(default_factory=dict)
     history: History = field(default_factory=History)
+    memory: Mapping[str, Vector] = field(default_factory=dict)
+
+    def with_sample(
+        self,
+        state: PeerState,
+        memory: Mapping[str, Vector],
+        loss: float,
+        correct: bool,
+        time: float,
+        position: Position | None = None,
+    ) -> Snapshot:
+        """What was learned from a sample, counted; without a position it is not of the stream."""
+        before = self.journal
+        journal = Journal(
+            before.samples + 1,
+            before.loss_sum + loss,
+            before.correct + correct,
+            before.skipped,
+            position or before.position,
+        )
+        history = with_sample(self.history, loss, correct, time)
+        return Snapshot(state, journal, self.contacts, history, memory)
+
+    def with_skipped(self, position: Position | None = None) -> Snapshot:
+        """Count a sample that could not be used."""
+        journal, place = self.journal, position or self.journal.position
+        return replace(self, journal=replace(journal, skipped=journal.skipped + 1, position=place))

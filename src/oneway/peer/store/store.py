@@ -16,7 +16,7 @@ import numpy as np
 from oneway.errors import StoreError
 from oneway.files.atomic import sync_folder
 from oneway.peer.identity.keys import key_text
-from oneway.peer.store import rows
+from oneway.peer.store import schema
 from oneway.peer.store.file import (
     APPLICATION_ID,
     VERSION,
@@ -58,17 +58,10 @@ class PeerStore:
         self._writing = threading.Lock()
 
     @classmethod
-    def create(
-        cls, path: Path, *, key: bytes, task: bytes, dim: int, snapshot: Snapshot
-    ) -> PeerStore:
+    def create(cls, path: Path, owner: Owner, snapshot: Snapshot) -> PeerStore:
         """Make a new store that holds a snapshot. It appears whole, or not at all.
 
-        Args:
-            path: Where; only its owner may read it.
-            key: The peer's public key.
-            task: The fingerprint of the task.
-            dim: The number of parameters.
-            snapshot: What to begin with.
+        Only the user who makes it may read it.
 
         Raises:
             StoreError: If there is something already, or the store cannot be written.
@@ -79,7 +72,7 @@ class PeerStore:
             draft.unlink(missing_ok=True)
             os.close(os.open(draft, os.O_CREAT | os.O_EXCL, 0o600))
             try:
-                _fill(draft, Owner(key, task, dim), snapshot)
+                _fill(draft, owner, snapshot)
                 draft.replace(path)
             finally:
                 draft.unlink(missing_ok=True)
@@ -89,19 +82,19 @@ class PeerStore:
             raise failure(path, error) from error
 
     @classmethod
-    def open(cls, path: Path, *, key: bytes, task: bytes, dim: int) -> PeerStore:
+    def open(cls, path: Path, owner: Owner) -> PeerStore:
         """Open the store of this peer. A file that is refused is not written to.
 
         Raises:
             StoreError: If it is missing, foreign, damaged, another peer's or another task's.
         """
-        owner, snapshot = _read(path, alone=True)
-        _check_owner(path, owner, Owner(key, task, dim))
+        found, snapshot = _read(path, alone=True)
+        _check_owner(path, found, owner)
         try:
             connection = connect_to_write(path)
             try:
-                for table in rows.LATER_TABLES:
-                    connection.execute(table)
+                for table in schema.TABLES:
+                    table.upgrade(connection)
             except BaseException:
                 connection.close()
                 raise
@@ -120,7 +113,7 @@ class PeerStore:
             StoreError: If it cannot be written; the last one stays, and a later one may succeed.
         """
         with self._writing:
-            changes = rows.changes(self._committed, snapshot)
+            changes = schema.changes(self._committed, snapshot)
             try:
                 with self._connection as connection:
                     connection.execute("BEGIN IMMEDIATE")
@@ -152,7 +145,7 @@ def read_curve(path: Path) -> Curve:
         StoreError: If there is no store, or it is foreign or damaged.
     """
     with _reading(path, alone=False) as connection:
-        return rows.read_history(connection).curve()
+        return schema.read_history(connection).curve()
 
 
 def _refuse_remains(path: Path) -> None:
@@ -180,10 +173,11 @@ def _fill(path: Path, owner: Owner, snapshot: Snapshot) -> None:
             connection.execute("BEGIN")
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {VERSION}")
-            for table in rows.SCHEMA:
-                connection.execute(table)
+            connection.execute("CREATE TABLE owner (key BLOB, task BLOB, dim)")
+            for table in schema.TABLES:
+                connection.execute(table.create)
             connection.execute("INSERT INTO owner VALUES (?, ?, ?)", owner)
-            for statement, parameters in rows.changes(rows.NOTHING, snapshot):
+            for statement, parameters in schema.changes(schema.NOTHING, snapshot):
                 connection.executemany(statement, parameters)
 
 
@@ -193,7 +187,7 @@ def _read(path: Path, *, alone: bool) -> tuple[Owner, Snapshot]:
             _check_pages(connection)
         [row] = connection.execute("SELECT key, task, dim FROM owner")
         owner = Owner(*row)
-        snapshot = rows.read(connection, owner.dim)
+        snapshot = schema.read(connection, owner.dim)
     if not np.array_equal(snapshot.state.holding, expected_holding(snapshot.state)):
         raise refusal(path, "is damaged (what it holds is not what its books say)")
     return owner, snapshot
@@ -227,11 +221,6 @@ def _check_pages(connection: sqlite3.Connection) -> None:
 
 
 def _check_owner(path: Path, found: Owner, wanted: Owner) -> None:
-    """Check that a store belongs to this peer and this task.
-
-    Raises:
-        StoreError: If it does not.
-    """
     if found.key != wanted.key:
         raise StoreError(
             f"{path} belongs to the peer {key_text(found.key)}, and this is {key_text(wanted.key)}"

@@ -1,4 +1,4 @@
-"""When to say what: what is new at once, what is unanswered again, what is settled now and then."""
+"""Send schedule: new words at once, unanswered ones again with backoff, the rest at heartbeats."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from oneway.protocol.messages import Push, Reply
+from oneway.protocol.messages import Push
+from oneway.protocol.outgoing import answer, remind, report, say
 from oneway.protocol.rules import Rules
-from oneway.protocol.speech import answer, remind, report, say
 from oneway.protocol.state import EdgeId, Key, OutEdge, OutPhase, PeerState
+from oneway.transport.wire import Body, Versions
 
 FIRST_RETRY = 0.25
 LONGEST_RETRY = 10.0
@@ -18,7 +19,7 @@ SLOWEST_LINK = 4e6
 HEARTBEAT = 30.0
 """Seconds after which even what is settled is said again, for peers restored from a backup."""
 
-Word: TypeAlias = tuple[Key, Literal["push", "reply"], Push | Reply]
+Word: TypeAlias = tuple[Key, Literal["push", "reply"], Body | Versions]
 """To whom, over whose connection, what."""
 
 
@@ -31,12 +32,17 @@ class _Said:
     wait: float
 
 
-class Talk:
-    """Decides what a peer says, always from a durable state; time is an argument."""
+class SendSchedule:
+    """Decides what a peer says, always from a durable state; time is an argument.
+
+    Attributes:
+        lagging: Edges with something in flight: up to where it is acknowledged, and since when.
+    """
 
     def __init__(self, rules: Rules, dim: int, now: float) -> None:
         self.rules = rules
         self._first_retry = FIRST_RETRY + 8 * dim / SLOWEST_LINK
+        self.lagging: dict[EdgeId, tuple[int, float]] = {}
         self._said: dict[EdgeId, _Said] = {}
         self._heartbeat = now
         self._farewell = -HEARTBEAT
@@ -49,8 +55,13 @@ class Talk:
             said = self._said.get(edge_id)
             if said is None or said.what != _what(edge):
                 yield self._say(durable, edge, now, self._first_retry)
+            if edge.in_flight == 0:
+                self.lagging.pop(edge_id, None)
+            elif self.lagging.get(edge_id, (None,))[0] != edge.acked:
+                self.lagging[edge_id] = (edge.acked, now)
         for gone in self._said.keys() - durable.out.keys():
             del self._said[gone]
+            self.lagging.pop(gone, None)
         for (sender, _), question in questions.items():
             for reply in answer(durable, sender, question):
                 yield sender, "reply", reply

@@ -1,17 +1,33 @@
-"""Who behaved how: rejections by peer and reason, strikes, and quarantine."""
+"""Conduct of other peers: rejections by reason, strikes and quarantine; tasks that do not fit.
+
+A peer with another task or another release is counted and answered, never blamed: both sides learn
+from each other's answer what differs, and their status says so in one sentence.
+"""
 
 from __future__ import annotations
 
+import json
 import logging
+import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from oneway.protocol.state import Key
+from oneway.sentences import listed
+from oneway.task.differences import differences
+from oneway.task.task import Task
+from oneway.transport.wire import VERSION, Foreign, Message, OtherVersion, Versions
 
 QUARANTINE_SECONDS = 600.0
 LOG_SECONDS = 10.0
 """About one peer, no more than one line in this time."""
+
+ANSWER_SECONDS = 10.0
+"""A peer that does not fit is answered this often; and what it says of itself is read so often."""
+
+_SAME_TASK = "agree on one task.toml, put it into both folders, and start both peers again"
+_SAME_RELEASE = "let both run the same release of oneway"
 
 _log = logging.getLogger("oneway.peer")
 
@@ -25,7 +41,7 @@ class Conduct:
         clipped: How often it would have moved us by more than the limit.
         strikes: Rejections that count against it.
         quarantined_until: Before this time nothing of it is even decoded.
-        task_difference: How its task differs from ours, as a sentence.
+        mismatch: How its task or release differs from ours, and the remedy; to follow its name.
         last_line: When something about it was last logged.
         unsaid: What was not logged since.
     """
@@ -34,13 +50,13 @@ class Conduct:
     clipped: int = 0
     strikes: int = 0
     quarantined_until: float = 0.0
-    task_difference: str = ""
+    mismatch: str = ""
     last_line: float = -LOG_SECONDS
     unsaid: int = 0
 
 
-class Guard:
-    """Keeps the records, and shuts out who has too many strikes."""
+class ConductLog:
+    """Counts strikes per peer, and quarantines a peer that has too many."""
 
     def __init__(
         self, max_strikes: int, clock: Callable[[], float], name_of: Callable[[Key], str]
@@ -90,18 +106,18 @@ class Guard:
         name = self._name_of(peer)
         self._say(conduct, f"clipped a push of {name}: it lay {excess:.3g} beyond the limit")
 
-    def differs(self, peer: Key, difference: str) -> None:
-        """Note that a peer has another task."""
+    def differs(self, peer: Key, mismatch: str) -> None:
+        """Note that a peer has another task or release."""
         conduct = self.about(peer)
-        if difference and difference != conduct.task_difference:
-            _log.warning("%s has another task: %s", self._name_of(peer), difference)
-            conduct.task_difference = difference
+        if mismatch != conduct.mismatch:
+            _log.warning("%s's %s", self._name_of(peer), mismatch)
+            conduct.mismatch = mismatch
 
     def agrees(self, peer: Key) -> None:
-        """Note that a peer's task is ours."""
+        """Note that a peer's task and release are ours."""
         conduct = self._conduct.get(peer)
         if conduct is not None:
-            conduct.task_difference = ""
+            conduct.mismatch = ""
 
     def _say(self, conduct: Conduct, sentence: str) -> None:
         conduct.unsaid += 1
@@ -109,3 +125,47 @@ class Guard:
             more = f" ({conduct.unsaid - 1} more like it)" if conduct.unsaid > 1 else ""
             _log.warning("%s%s", sentence, more)
             conduct.last_line, conduct.unsaid = self._clock(), 0
+
+
+class Mismatches:
+    """Answers peers that do not fit, seldom enough that none can keep this one busy."""
+
+    def __init__(self, task: Task, guard: ConductLog) -> None:
+        self._task = task
+        self._guard = guard
+        self._answered: dict[Key, float] = {}
+        self._read: dict[Key, float] = {}
+
+    def meet(self, peer: Key, message: Message, now: float) -> Foreign | Versions | None:
+        """Note a message of another task or version; return what to answer, if it is time."""
+        if isinstance(message, Versions | OtherVersion):
+            self._guard.count(peer, "another version")
+            spoken = message.spoken if isinstance(message, Versions) else (message.version,)
+            if VERSION not in spoken and _is_due(self._read, peer, now):
+                theirs = listed(map(str, spoken), limit=4) or "none"
+                self._guard.differs(
+                    peer,
+                    f"release differs: it speaks version {theirs} of the wire format and this peer "
+                    f"version {VERSION}: {_SAME_RELEASE}",
+                )
+            # A list of versions is an answer, and an answer is not answered.
+            is_due = isinstance(message, OtherVersion) and _is_due(self._answered, peer, now)
+            return Versions((VERSION,)) if is_due else None
+        self._guard.count(peer, "another task")
+        if isinstance(message, Foreign) and _is_due(self._read, peer, now):
+            try:
+                fields = json.loads(message.fields)
+            except (ValueError, RecursionError):
+                fields = None
+            if found := "; ".join(differences(self._task.fields(), fields)):
+                self._guard.differs(peer, f"task differs: {found}: {_SAME_TASK}")
+        is_due = _is_due(self._answered, peer, now)
+        return Foreign(json.dumps(self._task.fields()).encode()) if is_due else None
+
+
+def _is_due(last: dict[Key, float], peer: Key, now: float) -> bool:
+    """Whether it is time again; if so, it is noted as done."""
+    if now - last.get(peer, -math.inf) < ANSWER_SECONDS:
+        return False
+    last[peer] = now
+    return True

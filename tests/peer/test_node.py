@@ -16,9 +16,15 @@ from oneway.peer.identity.card import Card
 from oneway.peer.identity.keys import key_text
 from oneway.peer.learner import Learner
 from oneway.peer.node import IDLE_SECONDS, REOPEN_SECONDS, Node
+from oneway.peer.send_schedule import (
+    FIRST_RETRY,
+    HEARTBEAT,
+    LONGEST_RETRY,
+    SLOWEST_LINK,
+    SendSchedule,
+)
 from oneway.peer.store.snapshot import Snapshot
-from oneway.peer.talk import FIRST_RETRY, HEARTBEAT, LONGEST_RETRY, SLOWEST_LINK, Talk
-from oneway.peer.telemetry import Traffic, status_of
+from oneway.peer.telemetry import Activity, status_of
 from oneway.protocol.audit import discrepancy, expected_holding
 from oneway.protocol.fixed_point import ONE, mass_of
 from oneway.protocol.messages import Ack, Close, Closed, Data, Hello
@@ -26,7 +32,7 @@ from oneway.protocol.rules import Rules
 from oneway.protocol.state import OutPhase, PeerState
 from oneway.protocol.transitions import mint, restart, trust
 from oneway.task.task import Feature, Task
-from oneway.testing.memory import MemoryNetwork
+from oneway.testing.memory_network import MemoryNetwork
 from oneway.transport.base import Arrival
 from oneway.transport.wire import decode
 
@@ -217,8 +223,10 @@ def test_with_a_full_disk_nothing_is_pushed_or_answered_and_predictions_go_on():
         alice.learn(SAMPLE, "yes")
         alice.tick()
         assert mass_of(town.state("alice").holding) == before  # learned, but not pushed
-        assert alice.predict(SAMPLE) == "yes"
-        assert sum(alice.probabilities(SAMPLE).values()) == pytest.approx(1.0)
+        assert alice.learner.predict(alice.estimate, SAMPLE) == "yes"
+        assert sum(alice.learner.probabilities(alice.estimate, SAMPLE).values()) == pytest.approx(
+            1.0
+        )
     assert alice.disk_problem == "the disk is full"
 
     # It recovers by itself: what waited is answered, what was learned is pushed.
@@ -286,7 +294,7 @@ def test_a_large_model_is_given_the_time_it_takes_before_it_is_said_again():
     rules = Rules(secret=b"s" * 32)
     dim = 10_000_000
     state = trust(PeerState.new(1, 1, BOOT), key_of("bob"), 1)
-    talk = Talk(rules, dim, now=0.0)
+    talk = SendSchedule(rules, dim, now=0.0)
     assert len(list(talk.news(state, {}, 0.0))) == 1
     patience = FIRST_RETRY + 8 * dim / SLOWEST_LINK
     assert not list(talk.overdue(state, patience - 0.1))
@@ -502,14 +510,14 @@ def test_a_paused_peer_hands_nothing_over_and_still_takes_and_answers():
 def test_since_when_an_edge_waits_is_remembered_and_forgotten():
     town = quiet(alice=["bob"], bob=[])
     alice = town.nodes["alice"]
-    assert not alice.lagging
+    assert not alice.schedule.lagging
     town.time += 5.0
     alice.learn(SAMPLE, "yes")
     alice.committed(alice.begin())  # lost
-    [(acked, since)] = alice.lagging.values()
+    [(acked, since)] = alice.schedule.lagging.values()
     assert (acked, since) == (1, town.time)
     town.pass_time(10.0)
-    assert not alice.lagging
+    assert not alice.schedule.lagging
 
 
 def test_settled_edges_are_recalled_at_the_heartbeat():
@@ -527,15 +535,19 @@ def test_settled_edges_are_recalled_at_the_heartbeat():
 
 
 @pytest.mark.parametrize("model", ["logistic", "ridge", "hinge", "softmax"])
-@pytest.mark.parametrize("step", ["capped", "mass", "paper"])
+@pytest.mark.parametrize("step", ["curvature", "capped", "mass", "paper"])
 @pytest.mark.parametrize("size", [1e10, 1e150, 1e200, 1e308])
 def test_a_sample_of_any_size_is_learned_from_or_refused_with_a_sentence(model, step, size):
     classes = {"ridge": (), "softmax": ("a", "b", "c")}.get(model, ("a", "b"))
     task = Task(model, "y", (Feature("u"), Feature("v")), classes, step=step, learning_rate=20.0)
-    state = mint(PeerState.new(task.dim, 1, BOOT), np.linspace(-1.0, 1.0, task.dim))
+    state = mint(
+        PeerState.new(task.dim, 1, BOOT, Learner(task).layout), np.linspace(-1.0, 1.0, task.dim)
+    )
     label = 3.0 if model == "ridge" else classes[-1]
     try:
-        lesson = Learner(task).learn(state, state.estimate, {"u": size, "v": -size}, label, 0)
+        lesson = Learner(task).learn(
+            state, {}, state.estimate, {"u": size, "v": -size}, label, 0, Rules(secret=b"")
+        )
     except DataError as error:
         refusal = str(error)
         assert "far too large" in refusal
@@ -552,7 +564,7 @@ def test_an_estimate_that_is_not_sound_is_not_used_for_predictions():
     broken = replace(town.state("alice"), holding=np.array([2**60, 0, 5]))
     alice._set(broken)  # as while a restored peer has heard back from some of its edges only
     assert alice.estimate.tolist() == before.tolist()
-    assert alice.predict(SAMPLE) == "yes"
+    assert alice.learner.predict(alice.estimate, SAMPLE) == "yes"
 
 
 # What it says about itself.
@@ -562,11 +574,7 @@ def status(town, name):
     return status_of(
         town.nodes[name],
         town.ends[name],
-        Traffic(),
-        commits=0,
-        commit_seconds=0.0,
-        finished=False,
-        api="",
+        Activity(),
     )
 
 

@@ -1,1 +1,0 @@
-"""Where a peer's samples come from: files, growing files, pipes, standard input."""

@@ -1,0 +1,178 @@
+"""What the page learns from a peer's folder, whatever state the folder is in."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from oneway.errors import CardError, ConfigError, DataError, StoreError
+from oneway.peer.home.home import Home
+from oneway.peer.page_source import FolderSource, latest
+from oneway.peer.peer import Peer
+from oneway.task.task import Feature, Task
+from oneway.web.peer_page import PeerSource
+
+TASK = Task("logistic", "occupied", (Feature("light", center=200.0),), ("no", "yes"))
+
+
+def make(folder: Path, name: str) -> Home:
+    task = folder.parent / "task.toml"
+    task.write_text(TASK.to_toml())
+    return Home.create(folder, name, task)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return make(tmp_path / "alice", "alice")
+
+
+@pytest.fixture
+def bobs_card(tmp_path: Path) -> str:
+    bob = make(tmp_path / "bob", "bob")
+    return str(bob.config().card(bob.keys().public))
+
+
+def teach(home: Home, count: int) -> None:
+    with Peer(home.folder) as peer:
+        for number in range(count):
+            peer.learn_one({"light": 400 * (number % 2)}, "yes" if number % 2 else "no")
+
+
+def test_a_peer_that_never_ran_has_a_card_and_a_form(home: Home):
+    source: PeerSource = FolderSource(home)
+    look = source.look()
+    assert (look.name, look.process, look.status, look.problem) == ("alice", None, None, "")
+    assert look.card == str(home.config().card(home.keys().public))
+    assert look.task == TASK
+    assert look.curve.samples == 0
+    with pytest.raises(StoreError, match="alice has never run"):
+        source.predict({"light": "1"})
+
+
+def test_a_stopped_peer_is_seen_as_it_is_on_the_disk(home: Home):
+    teach(home, 40)
+    source = FolderSource(home)
+    look = source.look()
+    assert look.status is not None
+    assert (look.process, look.status.samples, look.curve.samples) == (None, 40, 40)
+    assert look.store_bytes > 0
+    found = source.predict({"light": "400"})
+    assert (found.label, found.is_live) == ("yes", False)
+    assert sum(found.probabilities.values()) == pytest.approx(1.0)
+    with pytest.raises(DataError, match="'light' is 'abc'"):
+        source.predict({"light": "abc"})
+
+
+def test_a_peer_that_runs_is_said_to(home: Home):
+    with Peer(home.folder):
+        assert FolderSource(home).look().is_running
+    assert not FolderSource(home).look().is_running
+
+
+def test_a_folder_that_disappears_is_told_and_what_was_seen_stays(home: Home):
+    teach(home, 10)
+    source = FolderSource(home)
+    source.look()
+    aside = home.folder.with_name("aside")
+    home.folder.rename(aside)
+    gone = source.look()
+    assert "there is no peer's folder" in gone.problem
+    assert gone.problem.endswith(".")
+    assert gone.status is not None
+    assert gone.curve.samples == 10
+    aside.rename(home.folder)
+    assert source.look().problem == ""
+
+
+@pytest.mark.parametrize("name", ["peer.toml", "task.toml", "peer.sqlite", "status.json"])
+def test_a_file_that_is_damaged_takes_nothing_else_with_it(home: Home, name: str):
+    teach(home, 10)
+    source = FolderSource(home)
+    before = source.look()
+    (home.folder / name).write_bytes(b"\xff not what it was")
+    look = source.look()
+    assert (name in look.problem) == (name != "status.json")
+    assert (look.status, look.task, look.card) == (before.status, before.task, before.card)
+    assert look.curve == before.curve
+
+
+def test_an_api_that_does_not_answer_leaves_the_folder_and_is_told(home: Home):
+    teach(home, 10)
+    status = home.status()
+    assert status is not None
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{probe.getsockname()[1]}"
+    source = FolderSource(home)
+    with home.lock():
+        home.write_status(msgspec.structs.replace(status, pid=os.getpid(), api=url))
+        for _ in range(2):
+            look = source.look()
+            assert look.is_running
+            assert f"the local API {url} does not answer" in look.note
+            assert look.curve.samples == 10
+        assert not source.predict({"light": "400"}).is_live
+    assert source.look().note == ""
+
+
+def test_trust_goes_through_peer_toml_and_back(home: Home, bobs_card: str):
+    source = FolderSource(home)
+    assert source.trust(bobs_card, 2.0).startswith("alice sends to bob with weight 2.")
+    [receiver] = source.look().receivers
+    assert (receiver.name, receiver.weight) == ("bob", 2.0)
+    assert source.distrust(receiver.key).startswith("alice sends no more to bob.")
+    assert source.look().receivers == ()
+    assert source.admit(bobs_card).startswith("alice admits bob.")
+    [sender] = source.look().senders
+    assert source.revoke(sender.key).startswith("alice takes in nothing more from bob.")
+    assert source.look().senders == ()
+
+
+def test_what_is_no_card_is_told_and_no_file_is_read_for_it(home: Home):
+    source = FolderSource(home)
+    for text in ("nonsense", "-", str(home.key_path)):
+        with pytest.raises(CardError, match="is not a card"):
+            source.trust(text, 1.0)
+        with pytest.raises(CardError):
+            source.admit(text)
+    with pytest.raises(CardError, match="your own card"):
+        source.admit(source.look().card)
+
+
+@pytest.mark.parametrize("weight", [0.0, -1.0, 1e9])
+def test_a_weight_that_breaks_its_rule_is_told(home: Home, bobs_card: str, weight: float):
+    with pytest.raises(ConfigError, match="the weight of bob"):
+        FolderSource(home).trust(bobs_card, weight)
+
+
+def test_a_peer_that_nobody_can_dial_has_no_card_and_says_why(home: Home):
+    text = home.config_path.read_text().replace("127.0.0.1:", "0.0.0.0:")
+    home.config_path.write_text(text)
+    look = FolderSource(home).look()
+    assert look.card == ""
+    assert "advertise" in look.card_problem
+
+
+def test_a_folder_that_is_removed_for_good_breaks_nothing(home: Home):
+    source = FolderSource(home)
+    shutil.rmtree(home.folder)
+    assert "there is no peer's folder" in source.look().problem
+    with pytest.raises(ConfigError):
+        source.distrust("x")
+
+
+def test_what_a_peer_answered_is_not_forgotten_for_what_it_wrote_before(home: Home):
+    teach(home, 10)
+    written = home.status()
+    assert written is not None
+    answered = msgspec.structs.replace(written, samples=12, time=written.time - 3600)
+    assert latest(written, answered) is answered
+    assert latest(msgspec.structs.replace(written, samples=13), answered) is not answered
+    assert latest(msgspec.structs.replace(written, pid=written.pid + 1), answered) is not answered
+    assert latest(written, None) is written
+    assert latest(None, answered) is None
