@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 import oneway as ow
+from oneway.lab.peer_process import Observation
 from oneway.lab.problem import Problem
-from oneway.lab.rest import Look
 from oneway.peer.identity.keys import key_text
-from oneway.records.status import ReceiverStatus, SenderStatus, Status
+from oneway.testing.records import make_receiver, make_sender, make_status
 
-MakeLook = Callable[..., Look]
+MakeObservation = Callable[..., Observation]
 
 
 @pytest.fixture(scope="session")
@@ -24,50 +24,19 @@ def problem() -> Problem:
     return Problem.deal(table, graph, samples=40, seed=2, learning_rate=0.2)
 
 
-def receiver(key: bytes, **facts: Any) -> ReceiverStatus:
-    shown = {"phase": "open", "seq": 7, "acked": 7, "weight": 1.0, "link": "connected"}
-    return ReceiverStatus(
-        name="bob",
-        key=key_text(key),
-        address="127.0.0.1:1",
-        link_since=0.0,
-        lag=0.0,
-        last_answer=0.0,
-        **shown | facts,
-    )
-
-
-def sender(key: bytes) -> SenderStatus:
-    return SenderStatus(
-        name="bob",
-        key=key_text(key),
-        admitted=True,
-        seq=3,
-        closed=False,
-        last_push=0.0,
-        rejected={},
-        clipped=0,
-        strikes=0,
-        quarantined=False,
-    )
-
-
 @pytest.fixture
-def make_look() -> MakeLook:
+def make_observation() -> MakeObservation:
     """A peer seen from outside; keywords change its status."""
 
     def make(
         key: bytes, state: str = "paused", edges: dict[bytes, dict[str, Any]] | None = None, **facts
-    ) -> Look:
-        types = {"str": "", "int": 0, "float": 0.0, "bool": False, "dict[str, int]": {}}
-        blank = {
-            name: types.get(str(Status.__annotations__[name])) for name in Status.__struct_fields__
-        }
-        blank |= {
-            "receivers": [receiver(other, **change) for other, change in (edges or {}).items()],
-            "senders": [sender(other) for other in edges or {}],
-        }
-        status = Status(**blank | facts)
-        return Look(f"peer{key[0]}", key, state, status, restarts=0)  # type: ignore[arg-type]
+    ) -> Observation:
+        edges = edges or {}
+        status = make_status(
+            receivers=[make_receiver(key=key_text(other), **edges[other]) for other in edges],
+            senders=[make_sender(key=key_text(other)) for other in edges],
+            **{"mass_units": 0, "brought_units": 0} | facts,
+        )
+        return Observation(f"peer{key[0]}", key, state, status, restarts=0)  # type: ignore[arg-type]
 
     return make

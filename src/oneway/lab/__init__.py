@@ -1,4 +1,1 @@
-"""Many real peers on this machine: start them, break them, audit them, compare with the simulator.
-
-Nothing is imported here: every peer of a lab starts through `oneway.lab.child`, and pays for it.
-"""
+"""Many real peers on this machine: started, broken, observed, audited and simulated."""

@@ -1,7 +1,7 @@
-"""When a network is quiet: is every unit of mass where it should be?
+"""Mass audit of a quiet network: equality of whole numbers, over the stores of all peers.
 
-Equality of whole numbers, over the stores of all peers. What is in flight counts only on edges to
-and from a peer that is down for good: between all others it must have arrived.
+What is in flight counts only on edges to and from a peer that is down for good: between all others
+it must have arrived.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from oneway.records import FRACTION_BITS
 
 @dataclass(frozen=True, eq=False)
 class Audit:
-    """What was found.
+    """What was found in a quiet network.
 
     Attributes:
         minted_units: The mass that was ever brought in.
@@ -46,8 +46,11 @@ class Audit:
         count, odd = divmod(self.minted_units, ONE)
         amount = f"{count} x 2^{FRACTION_BITS}{f' + {odd}' if odd else ''} = {self.minted_units:,}"
         mass, numerator = mass_of(self.discrepancy), self.discrepancy[:-1]
+        verdict = "exact"
+        if mass:
+            verdict = f"{mass:,} too many" if mass > 0 else f"{-mass:,} missing"
         wrong = int((numerator != 0).sum())
-        said = [f"mass {amount} units: {_verdict(mass)}"]
+        said = [f"mass {amount} units: {verdict}"]
         if self.stranded.any():
             waits = mass_of(self.stranded)
             said.append(
@@ -67,41 +70,27 @@ class Audit:
 
 
 def audit(snapshots: Mapping[Key, Snapshot], down: Collection[Key] = ()) -> Audit:
-    """Audit a network that has been drained.
-
-    Args:
-        snapshots: What every peer's store holds, by its public key.
-        down: The peers that do not run any more, for good.
-    """
+    """Audit a network that has been drained, by its stores; some peers may be down for good."""
     states = {key: snapshot.state for key, snapshot in snapshots.items()}
     first = next(iter(states.values()))
-    stranded = zeros(first.dim)
-    for part in _stranded(states, down):
-        stranded = stranded + part
+    stranded = sum(_stranded(states, down), zeros(first.dim))
     return Audit(
         minted_units=sum(mass_of(state.minted) for state in states.values()),
         held_units=sum(mass_of(state.holding) for state in states.values()),
         stranded=stranded,
         discrepancy=discrepancy(states.values()) + stranded,
-        unsettled=sum(
-            num_unsettled(state, down) for key, state in states.items() if key not in down
-        ),
+        unsettled=num_unsettled(snapshots, down),
     )
 
 
-def num_unsettled(state: PeerState, down: Collection[Key] = ()) -> int:
-    """How many edges of a running peer, to peers that run too, are not at rest."""
+def num_unsettled(snapshots: Mapping[Key, Snapshot], down: Collection[Key] = ()) -> int:
+    """How many edges between peers that run are not at rest."""
     return sum(
         edge.phase is not OutPhase.OPEN or edge.in_flight > 0
-        for edge in state.out.values()
-        if edge.receiver not in down
+        for key, snapshot in snapshots.items()
+        for edge in snapshot.state.out.values()
+        if key not in down and edge.receiver not in down
     )
-
-
-def _verdict(units: int) -> str:
-    if units == 0:
-        return "exact"
-    return f"{abs(units):,} too many" if units > 0 else f"{-units:,} missing"
 
 
 def _stranded(states: Mapping[Key, PeerState], down: Collection[Key]) -> Iterator[Fixed]:

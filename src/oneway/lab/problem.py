@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 
-from oneway.datasets.loader import TABLES, load
-from oneway.datasets.synthetic import synthetic
 from oneway.errors import ConfigError, DataError
+from oneway.models import MODELS
 from oneway.peer.identity.card import check_name
 from oneway.records import Ints
 from oneway.streams.stream import Stream
-from oneway.tables.labels import LabelValue
-from oneway.tables.labels import Task as LabelTask
+from oneway.tables.cells import label_text
 from oneway.tables.table import Table
-from oneway.task.task import Feature, ModelName, Task
+from oneway.task.assembly import chosen_graph, read_table
+from oneway.task.learning import Learning
+from oneway.task.settings import Settings
+from oneway.task.task import Feature, Task
 from oneway.topology import TrustGraph
 
-SYNTHETIC_FEATURES = 10
-_SYNTHETIC_TASKS: dict[str, Literal["binary", "number"]] = {
-    "logistic": "binary",
-    "hinge": "binary",
-    "ridge": "number",
-}
-_TASKS: dict[str, LabelTask] = {**_SYNTHETIC_TASKS, "softmax": "classes"}
+DEFAULT_NODES = 8
+DEFAULT_RECEIVERS = 3
+DEFAULT_SAMPLES = 500
+WATCHED_SAMPLES = 12_000
+"""With a page there is somebody to watch, for four minutes at the usual rate."""
+MOST_WATCHED = 240_000
+"""Of all peers together: they are dealt and written before the first peer starts."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,8 +56,7 @@ class Problem:
         samples: int,
         seed: int = 0,
         owner: str | None = None,
-        model: ModelName = "logistic",
-        learning_rate: float = 0.1,
+        **learning: Any,
     ) -> Problem:
         """Deal a table to the nodes of a graph.
 
@@ -67,8 +67,7 @@ class Problem:
             seed: Of the dealing.
             owner: A column of the table: the owners with the most samples are the peers, and get
                 theirs in the order of the table. Without, rows are dealt at random.
-            model: What is learned.
-            learning_rate: How far one sample moves the model.
+            learning: Model, method and their parameters, as a task has them.
 
         Raises:
             DataError: If there are too few rows or owners.
@@ -86,7 +85,7 @@ class Problem:
             table=table,
             stream=stream,
             graph=graph,
-            task=task_for(table, model, learning_rate),
+            task=task_for(table, **learning),
             names=_names(stream.node_names or graph.names, graph.num_nodes),
         )
 
@@ -96,55 +95,43 @@ class Problem:
         return rows[rows >= 0]
 
 
-def read_table(
-    data: str, *, label: str | None, model: ModelName, num_samples: int, seed: int
-) -> Table:
-    """Load a known data set or a file, or make samples up.
+def problem_of(settings: Settings, *, watched: bool) -> Problem:
+    """Load the data, make the graph, deal; `rounds` is the number of samples of each peer.
 
     Args:
-        data: As `oneway.streams.load` knows it, or "synthetic".
-        label: The column to predict, in a file.
-        model: What the labels must suit.
-        num_samples: How many samples to make up.
-        seed: Of those.
+        settings: As flags and TOML files give them; a lab has defaults of its own.
+        watched: Whether there is a page, and so a use for more samples.
 
     Raises:
-        DataError: If there is no such data, or it does not suit the model.
+        OnewayError: If a setting does not fit the data or another setting.
     """
-    if data == "synthetic":
-        if label is not None:
-            raise DataError(
-                f"label {label!r} is for files, and synthetic has its own; leave it out"
-            )
-        kind = _SYNTHETIC_TASKS.get(model)
-        if kind is None:
-            raise DataError(
-                f"model {model!r} needs a file whose label is a class, and synthetic has two "
-                "labels; use logistic, ridge or hinge"
-            )
-        return synthetic(num_samples, SYNTHETIC_FEATURES, seed, task=kind).table
-    if data in TABLES and model == "ridge":
-        return load(data, label=label)  # the numbers -1 and +1 are as good as any
-    return load(data, label=label, task=_TASKS[model])
+    nodes = settings.nodes or DEFAULT_NODES
+    receivers = settings.max_receivers or max(1, min(DEFAULT_RECEIVERS, nodes - 1))
+    graph = chosen_graph(replace(settings, max_receivers=receivers), nodes)
+    most = min(WATCHED_SAMPLES, max(1, MOST_WATCHED // graph.num_nodes))
+    samples = settings.rounds or (most if watched else DEFAULT_SAMPLES)
+    table = read_table(settings, samples=graph.num_nodes * samples)
+    learning = {field.name: getattr(settings, field.name) for field in fields(Learning)}
+    return Problem.deal(
+        table, graph, samples=samples, seed=settings.seed, owner=settings.owner, **learning
+    )
 
 
-def task_for(table: Table, model: ModelName, learning_rate: float) -> Task:
+def task_for(table: Table, **learning: Any) -> Task:
     """The task that a table is for: its features with their scaling, its label, its classes."""
-    label = table.origin.get("label")
-    taken = set(table.feature_names)
+    label, model = table.origin.get("label"), learning.pop("model", "logistic")
+    values = table.label_values if MODELS[model].labels != "number" else ()
     return Task(
-        model=model,
-        label=label if isinstance(label, str) and label not in taken else "label",
-        features=tuple(
+        model,
+        label if isinstance(label, str) and label not in table.feature_names else "label",
+        tuple(
             Feature(name, float(mean), float(scale))
             for name, mean, scale in zip(
                 table.feature_names, table.means, table.scales, strict=True
             )
         ),
-        classes=()
-        if model == "ridge"
-        else tuple(_class_name(value) for value in table.label_values),
-        learning_rate=learning_rate,
+        tuple(map(label_text, values)),
+        **learning,
     )
 
 
@@ -158,15 +145,12 @@ def _by_owner(table: Table, column: str, num_nodes: int, samples: int) -> Stream
             f"be {num_nodes} peers; choose at most {dealt.num_nodes}, or another column"
         )
     most = np.sort(np.argsort(-counts, kind="stable")[:num_nodes])
-    rows = np.full((min(samples, int(counts[most].max())), num_nodes), -1, dtype=dealt.rows.dtype)
-    for node, dealt_node in enumerate(most):
-        own = dealt.rows[:, dealt_node]
-        first = own[own >= 0][:samples]
-        rows[: len(first), node] = first
+    rows = dealt.rows[:, most]
+    gaps_last = np.argsort(rows < 0, axis=0, kind="stable")
+    rows = np.take_along_axis(rows, gaps_last, axis=0)[: min(samples, int(counts[most].max()))]
     names = dealt.node_names
-    return Stream(
-        features=table.features,
-        labels=table.labels,
+    return replace(
+        dealt,
         rows=rows,
         node_names=None if names is None else tuple(names[node] for node in most),
         origin={**dealt.origin, "owners": num_nodes, "head": len(rows), "side_by_side": True},
@@ -182,9 +166,3 @@ def _names(wanted: tuple[str, ...] | None, num_nodes: int) -> tuple[str, ...]:
         return tuple(check_name(name) for name in wanted)
     except ConfigError:
         return numbered
-
-
-def _class_name(value: LabelValue) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return value.strip() if isinstance(value, str) else repr(value)

@@ -1,4 +1,16 @@
-"""What a lab leaves behind: every peer, the audit, and how it compares."""
+"""What a lab leaves behind: every peer, the audit, the comparison, and runs like any simulation's.
+
+The real peers are a run too, so that the same pages and reports can show both. Round k is the k-th
+sample of every peer, whenever that was. Losses are those that the peers wrote down: sample by
+sample for the first thousand, then in groups, whose loss is spread evenly over their samples, so
+that sums are exact where a group ends, the last one included. Disagreement was measured now and
+then, and lies on straight lines in between; it begins with 0, as all peers start from the same
+model.
+
+Peers that joined later have another first sample than the others, and the simulations know nothing
+of them. So the losses are those of the founders, as in the comparison; masses and numerators in the
+end are of everybody, the founders first.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +20,26 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from oneway import store
 from oneway.errors import StoreError
 from oneway.lab.audit import Audit
-from oneway.lab.comparison import Comparison
+from oneway.lab.lab import Lab
+from oneway.lab.simulations import ALONE_METHOD, samples_of, simulate_all
+from oneway.methods import OnlinePushSum
+from oneway.metrics import average_loss, disagreement_of_holders
+from oneway.metrics.learning_curve import spread_correct, spread_losses
+from oneway.peer.learner import Learner
+from oneway.peer.store.snapshot import Journal, Snapshot
+from oneway.peer.store.store import read_curve
 from oneway.protocol.fixed_point import ONE, mass_of
-from oneway.records import RunRecord
-from oneway.store.layout import RESULT, RUNS
+from oneway.records import NetworkState, RunRecord
+from oneway.records.curve import Curve
+from oneway.store import RESULT, RUNS
+
+Points = Sequence[tuple[float, float]]
+"""Disagreement as it was measured: after how many samples on average, and how much."""
 
 
 @dataclass(frozen=True)
@@ -38,19 +63,17 @@ class Result:
     """A lab in the end.
 
     Attributes:
-        comparison: None if nothing was learned from.
         seconds: How long the peers learned.
         complete: False if the learning ended before the samples did.
         events: What was done to the peers.
         config: What determines the samples, the graph and the faults.
-        records: The real peers as a run, and the simulations on the samples they learned from, by
-            the name of their folder: peers, ops, dol-symm, dol-asymm, col and local.
+        records: By the name of their folder: "peers", the real ones as a run, and every method's
+            simulation on the samples they learned from.
         is_rewired: Whether the peers' trust is no longer that of the simulations.
     """
 
     peers: Sequence[PeerResult]
     audit: Audit
-    comparison: Comparison | None
     seconds: float
     complete: bool
     events: Sequence[str]
@@ -59,20 +82,33 @@ class Result:
     is_rewired: bool = False
 
     @property
+    def average_losses(self) -> dict[str, float] | None:
+        """Of the peers together, of the same simulated, and of each alone; None if one is missing.
+
+        Over all samples of the founders, each suffered before it was learned from.
+        """
+        method = self.config.get("task", {}).get("method", OnlinePushSum.name)
+        compared = {"together": "peers", "simulated": method, "alone": ALONE_METHOD}
+        if not self.records.keys() >= set(compared.values()):
+            return None
+        return {said: average_loss(self.records[name]) for said, name in compared.items()}
+
+    @property
     def sentences(self) -> list[str]:
         """The audit and the comparison."""
         said = list(self.audit.sentences)
-        losses = self.comparison
+        losses = self.average_losses
         if losses is not None:
-            more = losses.together / losses.simulated - 1.0 if losses.simulated else 0.0
+            together, simulated, alone = losses.values()
+            more = together / simulated - 1.0 if simulated else 0.0
             same = (
                 "with the trust and the peers of the start, same samples and order"
                 if self.is_rewired
                 else "same graph, samples and order"
             )
             said.append(
-                f"average loss {losses.together:.4f}; in the simulator, {same}, "
-                f"{losses.simulated:.4f} ({more:+.1%}); each alone {losses.alone:.4f}"
+                f"average loss {together:.4f}; in the simulator, {same}, {simulated:.4f} "
+                f"({more:+.1%}); each alone {alone:.4f}"
             )
         return said
 
@@ -93,7 +129,7 @@ class Result:
                 "unsettled_edges": audit.unsettled,
                 "verdict": audit.sentences,
             },
-            "average_loss": None if self.comparison is None else asdict(self.comparison),
+            "average_loss": self.average_losses,
             "peers": [asdict(peer) | {"mass": peer.mass} for peer in self.peers],
             "events": list(self.events),
             "config": dict(self.config),
@@ -113,3 +149,126 @@ class Result:
         for name, record in self.records.items():
             store.save(record, folder / RUNS / name)
         return path
+
+
+def result_of(
+    lab: Lab, conditions: Mapping[str, Any], points: Points, *, seconds: float, complete: bool
+) -> Result:
+    """Audit a lab that was drained and stopped, and simulate the samples that its peers learned.
+
+    Raises:
+        OnewayError: If there is nothing to audit, or a store is damaged.
+    """
+    problem, snapshots = lab.problem, lab.snapshots()
+    found = [snapshots.get(peer.key) for peer in lab.peers]
+    journals = [snapshot.journal if snapshot else Journal() for snapshot in found]
+    config = {
+        **conditions,
+        "task": problem.task.fields(),
+        "stream": problem.stream.description,
+        "graph": problem.graph.description,
+    }
+    stream = samples_of(problem, journals)
+    runs = {} if stream is None else simulate_all(problem, stream, lab.note)
+    records = {name: run.record for name, run in runs.items()}
+    if records:
+        founders = lab.peers[: problem.graph.num_nodes]
+        curves = [
+            read_curve(peer.home.store_path) if peer.key in snapshots else Curve()
+            for peer in founders
+        ]
+        about = {
+            **config,
+            "peers": [peer.name for peer in lab.peers],
+            "edges": np.stack(problem.graph.edges(), axis=1).tolist(),
+            "events": list(lab.events),
+        }
+        like = next(iter(records.values()))
+        peers = peers_record(
+            curves,
+            list(snapshots.values()),
+            Learner(problem.task),
+            points,
+            like,
+            config=about,
+            seconds=seconds,
+            complete=complete,
+        )
+        records = {"peers": peers, **records}
+    return Result(
+        peers=[
+            PeerResult(
+                name=peer.name,
+                samples=journal.samples,
+                average_loss=journal.loss_sum / journal.samples if journal.samples else None,
+                mass_units=mass_of(snapshot.state.holding) if snapshot else 0,
+                restarts=peer.restarts,
+            )
+            for peer, snapshot, journal in zip(lab.observe(), found, journals, strict=True)
+        ],
+        audit=lab.audit(),
+        seconds=seconds,
+        complete=complete,
+        events=list(lab.events),
+        config=config,
+        records=records,
+        is_rewired=lab.is_rewired,
+    )
+
+
+def peers_record(
+    curves: Sequence[Curve],
+    snapshots: Sequence[Snapshot],
+    learner: Learner,
+    points: Points,
+    like: RunRecord,
+    *,
+    config: Mapping[str, Any],
+    **facts: Any,
+) -> RunRecord:
+    """The run that the peers of a lab made.
+
+    Args:
+        curves: Of the founders, some of them not empty.
+        snapshots: Of all peers that have a store, the founders first.
+        learner: By which they learned.
+        points: What was measured of the disagreement.
+        like: A simulation of the same samples.
+        config: What determines the numbers.
+        facts: How many seconds they learned, and whether the run is complete.
+    """
+    num_rounds = max(curve.before + curve.samples for curve in curves)
+    loss_sums, counts = np.zeros(num_rounds), np.zeros(num_rounds, dtype=np.int64)
+    correct = np.zeros(num_rounds, dtype=np.int64)
+    for curve in curves:
+        own = slice(curve.before, curve.before + curve.samples)
+        loss_sums[own] += spread_losses(curve)
+        counts[own] += 1
+        correct[own] += spread_correct(curve)
+    state = NetworkState(
+        numerators=np.array([learner.numerator(snapshot) for snapshot in snapshots]),
+        masses=np.array([snapshot.state.mass for snapshot in snapshots]),
+    )
+    mean_samples = float(np.mean([curve.samples for curve in curves]))
+    last = disagreement_of_holders(state) or 0.0
+    measured = sorted({0.0: 0.0, **dict(points), mean_samples: last}.items())
+    return RunRecord(
+        algorithm=config["task"]["method"],
+        loss_sums=loss_sums,
+        sample_counts=counts,
+        correct_counts=None if like.correct_counts is None else correct,
+        disagreement=np.interp(np.arange(1, num_rounds + 1), *np.array(measured).T),
+        numerators=state.numerators,
+        masses=state.masses,
+        **facts,
+        config={
+            "kind": "lab",
+            "algorithm": config["task"]["method"],
+            **config,
+            "model": like.config["model"],
+            "stream": like.config["stream"],
+            "num_nodes": len(curves),
+            "num_rounds": num_rounds,
+        },
+        versions=dict(like.versions),
+    )

@@ -1,4 +1,4 @@
-"""Where to draw peers: close to those they talk to, apart from everybody, and always there."""
+"""Graph layout: peers are drawn close to those they talk to, apart from others, and never move."""
 
 from __future__ import annotations
 
@@ -11,36 +11,35 @@ import numpy as np
 from oneway.records import Matrix
 from oneway.topology import TrustGraph
 
-Place: TypeAlias = tuple[float, float]
+Position: TypeAlias = tuple[float, float]
 """x and y, each from 0 to 1."""
 
 LOW, HIGH = 0.06, 0.94
-"""Nobody is drawn nearer to the border: there is a name to be written, too."""
+"""No peer is drawn nearer to the border: there is a name to be written, too."""
 
 _FEW = 48
 """Of so many peers the slow layout is made, which is the better one."""
+_SEED = 0
 _PUSHES = 300
 _CANDIDATES = 600
 
 
-def places(graph: TrustGraph, names: Sequence[str], seed: int = 0) -> dict[str, Place]:
-    """Where to draw the nodes of a graph, by name; the same for the same graph and seed."""
+def node_positions(graph: TrustGraph, names: Sequence[str]) -> dict[str, Position]:
+    """Where to draw the nodes of a graph, by name; the same for the same graph."""
     network = graph.to_networkx().to_undirected()
     nodes = list(network.nodes)
-    start = networkx.spring_layout(network, seed=seed)
+    start = networkx.spring_layout(network, seed=_SEED)
     if 3 < len(nodes) <= _FEW:
         start = networkx.kamada_kawai_layout(network, pos=start, weight=None)
     points = np.array([start[node] for node in nodes])
-    apart = _apart(_into_box(points), least_distance(len(nodes)), seed)
-    return dict(zip(names, _as_places(apart), strict=True))
+    apart = _apart(_into_box(points), least_distance(len(nodes)))
+    return dict(zip(names, _as_positions(apart), strict=True))
 
 
-def place_for_newcomer(
-    known: Mapping[str, Place], friends: Collection[str], seed: int = 0
-) -> Place:
-    """A place near those a newcomer talks to, and on top of nobody; all others stay."""
+def position_for_newcomer(known: Mapping[str, Position], friends: Collection[str]) -> Position:
+    """A position near those a newcomer talks to, and on top of no other; all others stay."""
     others = np.array(list(known.values())).reshape(-1, 2)
-    rng = np.random.default_rng([seed, len(known)])
+    rng = np.random.default_rng([_SEED, len(known)])
     candidates = rng.uniform(LOW, HIGH, size=(_CANDIDATES, 2))
     if not len(others):
         return (0.5, 0.5)
@@ -50,7 +49,7 @@ def place_for_newcomer(
     # Room first, as far as there is any to be had; then nearness.
     enough = min(0.8 * least_distance(len(known) + 1), 0.9 * float(room.max()))
     best = int(np.argmin(np.where(room >= enough, away, np.inf)))
-    return _as_places(candidates[[best]])[0]
+    return _as_positions(candidates[[best]])[0]
 
 
 def least_distance(num_peers: int) -> float:
@@ -66,9 +65,9 @@ def _into_box(points: Matrix) -> Matrix:
     return scaled
 
 
-def _apart(points: Matrix, least: float, seed: int) -> Matrix:
+def _apart(points: Matrix, least: float) -> Matrix:
     """Push points apart that are too close, and back into the box, until all have room."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(_SEED)
     moved = points + rng.uniform(-1e-3, 1e-3, points.shape)  # none may lie on another
     for _ in range(_PUSHES):
         offsets = moved[:, None] - moved
@@ -83,5 +82,5 @@ def _apart(points: Matrix, least: float, seed: int) -> Matrix:
     return moved
 
 
-def _as_places(points: Matrix) -> list[Place]:
+def _as_positions(points: Matrix) -> list[Position]:
     return [(round(float(x), 4), round(float(y), 4)) for x, y in points]

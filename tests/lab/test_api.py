@@ -15,9 +15,9 @@ import msgspec
 import pytest
 
 import oneway as ow
-from oneway.errors import ConfigError
-from oneway.lab.api import NEWS_SECONDS, LabServer, open_desk
-from oneway.lab.desk import Desk
+from oneway.errors import ConfigError, LabOverError
+from oneway.lab.api import LabServer, serve_api
+from oneway.lab.command_queue import CommandQueue
 from oneway.lab.problem import Problem
 from oneway.lab.result import Result
 from oneway.lab.run import Conditions, run_lab
@@ -25,31 +25,13 @@ from oneway.records.network import (
     EdgeView,
     Finish,
     Kill,
-    MassView,
     NetworkFrame,
     PeerView,
     ReferenceCurve,
 )
+from oneway.testing.records import make_frame
 
-PATIENCE = 120.0
-
-
-def frame(number: int, phase: str = "learning") -> NetworkFrame:
-    return NetworkFrame(
-        number=number,
-        seconds=1.0,
-        phase=phase,
-        title="2 peers",
-        peers=[],
-        edges=[],
-        mass=MassView(held=0, in_flight=0, brought=0, is_exact=True),
-        disagreement=None,
-        messages_per_second=0.0,
-        bytes_per_second=0.0,
-        loss_rate=0.0,
-        num_events=0,
-        events=[],
-    )
+PATIENCE = 300.0
 
 
 def client_of(server: LabServer) -> httpx.Client:
@@ -60,7 +42,7 @@ def client_of(server: LabServer) -> httpx.Client:
 
 @pytest.fixture
 def server() -> Iterator[LabServer]:
-    with open_desk() as server:
+    with serve_api() as server:
         yield server
 
 
@@ -70,7 +52,7 @@ def client(server: LabServer) -> Iterator[httpx.Client]:
         yield client
 
 
-# Without any lab: what a desk and its API promise.
+# Without any lab: what a command queue and its API promise.
 
 
 def test_only_who_shows_the_token_is_answered(server: LabServer):
@@ -89,30 +71,31 @@ def test_before_the_first_frame_there_is_nothing_to_see(client: httpx.Client):
     assert client.get("/references").status_code == 204
 
 
-def test_who_knows_a_frame_waits_for_a_newer_one(server: LabServer, client: httpx.Client):
-    server.desk.publish(frame(1))
+def test_who_knows_a_frame_waits_for_a_newer_one(
+    server: LabServer, client: httpx.Client, monkeypatch
+):
+    # So long that only news can end the waiting.
+    monkeypatch.setattr("oneway.lab.api.NEWS_SECONDS", 2 * PATIENCE)
+    server.queue.publish(make_frame(number=1))
     assert client.get("/frame").json()["number"] == 1
     with ThreadPoolExecutor(1) as pool:
-        began = time.monotonic()
+        asked = asked_for_frames(server.queue)
         waiting = pool.submit(client.get, "/frame", params={"after": 1})
-        while not waiting.running():
-            time.sleep(0.01)
-        server.desk.publish(frame(2))
-        assert waiting.result().json()["number"] == 2
-        assert time.monotonic() - began < 1.9
+        assert asked.wait(PATIENCE)
+        server.queue.publish(make_frame(number=2))
+        assert waiting.result(PATIENCE).json()["number"] == 2
+    monkeypatch.setattr("oneway.lab.api.NEWS_SECONDS", 0.05)
     assert client.get("/frame", params={"after": 2}).status_code == 204
     answer = client.get("/frame", params={"after": "soon"})
-    assert (answer.status_code, answer.json()["error"]) == (
-        422,
-        "after is 'soon'; it must be the number of a frame, as 17",
-    )
+    assert answer.status_code == 422
+    assert "after is 'soon'" in answer.json()["error"]
 
 
 def test_references_are_there_once_they_are_computed(server: LabServer, client: httpx.Client):
     curve = ReferenceCurve(
         algorithm="ops", arrows=4, one_way=2, samples=[1, 2], average_loss=[0.5, 0.25]
     )
-    server.desk.publish_references([curve])
+    server.queue.publish_references([curve])
     found = msgspec.json.decode(client.get("/references").content, type=list[ReferenceCurve])
     assert found == [curve]
 
@@ -149,8 +132,8 @@ def test_a_command_is_answered_by_the_thread_that_owns_the_lab(server: LabServer
         deadline = time.monotonic() + PATIENCE
         while not all(one.done() for one in asked):
             assert time.monotonic() < deadline
-            server.desk.wait(0.05)
-            server.desk.serve(carry_out)
+            server.queue.wait(0.05)
+            server.queue.serve(carry_out)
         answers = {one.result().status_code: one.result().json() for one in asked}
     assert answers == {
         200: {"said": "ann was killed"},
@@ -159,11 +142,11 @@ def test_a_command_is_answered_by_the_thread_that_owns_the_lab(server: LabServer
     assert {thread for _, thread in done} == {threading.get_ident()}
 
 
-def test_a_desk_that_is_closed_answers_everybody(server: LabServer, client: httpx.Client):
-    left = server.desk.submit(Kill("ann"))
-    server.desk.publish(frame(7, "done"))
-    server.desk.close()
-    assert left.result(PATIENCE).outcome == "over"
+def test_a_queue_that_is_closed_answers_every_command(server: LabServer, client: httpx.Client):
+    left = server.queue.submit(Kill("ann"))
+    server.queue.publish(make_frame(number=7, phase="done"))
+    server.queue.close()
+    assert isinstance(left.exception(PATIENCE), LabOverError)
     answer = client.post("/commands", json={"do": "finish"})
     assert answer.status_code == 503
     assert "finishing or over" in answer.json()["error"]
@@ -171,37 +154,36 @@ def test_a_desk_that_is_closed_answers_everybody(server: LabServer, client: http
 
 
 def test_a_command_that_nobody_waits_for_any_more_is_not_carried_out():
-    desk = Desk()
-    desk.submit(Kill("ann")).cancel()
-    desk.serve(lambda _: pytest.fail("it was carried out"))
-    desk.submit(Finish())
-    desk.serve(lambda _: "the lab is finishing")
-    assert desk.finished_by_command
+    queue = CommandQueue()
+    queue.submit(Kill("ann")).cancel()
+    queue.serve(lambda _: pytest.fail("it was carried out"))
+    queue.submit(Finish())
+    queue.serve(lambda _: "the lab is finishing")
+    assert queue.finished_by_command
 
 
-def test_who_waits_for_a_frame_is_answered_when_the_lab_goes_away():
+def test_who_waits_for_a_frame_is_answered_when_the_lab_goes_away(monkeypatch):
+    monkeypatch.setattr("oneway.lab.api.NEWS_SECONDS", 2 * PATIENCE)
     with ThreadPoolExecutor(1) as pool:
-        with open_desk() as server:
+        with serve_api() as server:
             client = client_of(server)
-            server.desk.publish(frame(1))
-            asked = asked_for_frames(server.desk)
+            server.queue.publish(make_frame(number=1))
+            asked = asked_for_frames(server.queue)
             waiting = pool.submit(client.get, "/frame", params={"after": 1})
             assert asked.wait(PATIENCE)
-            began = time.monotonic()
         assert waiting.result(PATIENCE).status_code == 204
-        assert time.monotonic() - began < NEWS_SECONDS - 0.1
         client.close()
 
 
-def asked_for_frames(desk: Desk) -> threading.Event:
+def asked_for_frames(queue: CommandQueue) -> threading.Event:
     """Set when somebody asks for a frame; the API does nothing else before that one waits."""
-    asked, usual = threading.Event(), desk.frame
+    asked, usual = threading.Event(), queue.frame
 
-    def frame_after(after: int = 0) -> bytes | None:
+    def frame_after(after: int = 0, seconds: float = 0.0) -> bytes | None:
         asked.set()
-        return usual(after)
+        return usual(after, seconds)
 
-    desk.frame = frame_after
+    queue.frame = frame_after
     return asked
 
 
@@ -259,11 +241,11 @@ def test_everything_one_can_do_to_a_lab_is_done_and_seen(tmp_path: Path, ring: P
     results: list[Result] = []
     folder = tmp_path / "lab"
 
-    def run(desk: Desk) -> None:
-        results.append(run_lab(folder, ring, Conditions(rate=20.0), desk=desk, stay=True))
+    def run(queue: CommandQueue) -> None:
+        results.append(run_lab(folder, ring, Conditions(rate=20.0), queue=queue, stay=True))
 
-    with open_desk() as server, client_of(server) as client:
-        lab = threading.Thread(target=run, args=(server.desk,))
+    with serve_api() as server, client_of(server) as client:
+        lab = threading.Thread(target=run, args=(server.queue,), daemon=True)
         lab.start()
         visitor = Visitor(client)
         try:
@@ -292,12 +274,12 @@ def visit(visitor: Visitor, client: httpx.Client) -> None:
 
     assert visitor.do(do="kill", peer="peer0") == "peer0 was killed"
     seen = visitor.until(lambda now: peer(now, "peer0").state == "down", "it is down")
-    assert visitor.refused(do="kill", peer="peer0") == "peer0 is down already; restart it first"
+    assert "peer0 is down" in visitor.refused(do="kill", peer="peer0")
     assert "did you mean 'peer0'" in visitor.refused(do="kill", peer="pear0")
     assert "runs already" in visitor.refused(do="restart", peer="peer1")
     before = peer(seen, "peer0").samples
-    time_down = seen.seconds
-    visitor.until(lambda now: now.seconds > time_down + 1.5, "it stays down")
+    since = seen.seconds
+    visitor.until(lambda now: now.seconds > since + 1.5, "it stays down")
     assert peer(visitor.frames[-1], "peer0").state == "down"
     assert visitor.do(do="restart", peer="peer0") == "peer0 was started again"
     visitor.until(lambda now: peer(now, "peer0").samples > before + 5, "it learns again")
@@ -311,9 +293,9 @@ def visit(visitor: Visitor, client: httpx.Client) -> None:
     visitor.until(lambda now: edge(now, "peer2", "peer1") is None, "the edge is gone")
     assert "was healed" in visitor.do(do="heal", one="peer1", other="peer2")
     assert "nothing to heal" in visitor.refused(do="heal", one="peer1", other="peer2")
-    assert visitor.refused(do="distrust", sender="peer2", receiver="peer1") == (
-        "peer2 does not send to peer1; it sends to peer3"
-    )
+    refusal = visitor.refused(do="distrust", sender="peer2", receiver="peer1")
+    assert "peer2 does not send to peer1" in refusal
+    assert "peer3" in refusal
     seen = visitor.until(lambda now: bool(edge(now, "peer1", "peer2")), "one way is left")
     assert not edge(seen, "peer1", "peer2").cut
     assert "already" in visitor.refused(do="trust", sender="peer1", receiver="peer2")
@@ -323,7 +305,7 @@ def visit(visitor: Visitor, client: httpx.Client) -> None:
     at = edge(count, "peer1", "peer3").arrived
     visitor.until(lambda now: edge(now, "peer1", "peer3").arrived > at, "a push arrives")
 
-    assert "it must be a share from 0 to 1" in visitor.refused(do="set_loss", loss=1.5)
+    assert "1.5" in visitor.refused(do="set_loss", loss=1.5)
     assert "20% of the messages" in visitor.do(do="set_loss", loss=0.2)
     assert visitor.until(lambda now: now.loss_rate == 0.2, "messages are lost")
 
@@ -350,11 +332,11 @@ def test_a_lab_that_stays_says_that_all_is_learned_and_a_peer_that_ends_by_itsel
     results: list[Result] = []
     short = Problem.deal(ring.table, ring.graph, samples=30, seed=2)
 
-    def run(desk: Desk) -> None:
-        results.append(run_lab(tmp_path / "lab", short, Conditions(), desk=desk, stay=True))
+    def run(queue: CommandQueue) -> None:
+        results.append(run_lab(tmp_path / "lab", short, Conditions(), queue=queue, stay=True))
 
-    with open_desk() as server, client_of(server) as client:
-        lab = threading.Thread(target=run, args=(server.desk,))
+    with serve_api() as server, client_of(server) as client:
+        lab = threading.Thread(target=run, args=(server.queue,), daemon=True)
         lab.start()
         visitor = Visitor(client)
         try:
@@ -375,4 +357,4 @@ def test_a_lab_that_stays_says_that_all_is_learned_and_a_peer_that_ends_by_itsel
     [result] = results
     assert result.complete
     assert result.audit.is_exact
-    assert server.desk.finished_by_command
+    assert server.queue.finished_by_command

@@ -1,4 +1,4 @@
-"""The five methods on a lab's samples: curves that end where the simulator's do."""
+"""Every method on a lab's samples: curves that end where the simulator's do."""
 
 from __future__ import annotations
 
@@ -10,35 +10,42 @@ import pytest
 
 import oneway as ow
 from oneway.errors import DivergenceError
-from oneway.lab import references
-from oneway.lab.methods import run_method
+from oneway.lab import simulations
 from oneway.lab.problem import Problem
-from oneway.lab.references import MOST_POINTS, References, reference_curve, simulate_all
-from oneway.methods import BY_NAME
+from oneway.lab.simulations import (
+    MOST_POINTS,
+    compute_references,
+    reference_curve,
+    run_method,
+    samples_of,
+    simulate_all,
+)
+from oneway.methods import METHODS
+from oneway.peer.store.snapshot import Journal
 from oneway.records.network import ReferenceCurve
 
-PATIENCE = 60.0
+PATIENCE = 300.0
 
 
-def test_all_five_methods_run_with_the_steps_of_the_task(problem):
+def test_all_methods_run_with_the_steps_of_the_task(problem):
     runs = simulate_all(problem, problem.stream)
-    assert list(runs) == ["ops", "dol-symm", "dol-asymm", "col", "local"]
+    assert list(runs) == list(METHODS)
     for name, run in runs.items():
         assert run.record.algorithm == name
-        assert run.record.config["step"] == problem.task.step
+        assert run.record.config["step"] == {"name": problem.task.step, "stable": 0.5}
         assert run.record.config["learning_rate"] == 0.2
         if name != "ops":
             np.testing.assert_array_equal(run.masses, np.ones(5))
     assert runs["ops"].masses.sum() == pytest.approx(5.0)
 
 
-@pytest.mark.parametrize("name", sorted(BY_NAME))
+@pytest.mark.parametrize("name", sorted(METHODS))
 def test_with_the_papers_step_each_is_the_simulators_own(problem, name):
     paper = replace(problem, task=replace(problem.task, step="paper"))
     found = run_method(name, paper, problem.stream)
     model = ow.models.LogisticRegression(l2=1e-4)
     expected = ow.simulate(
-        BY_NAME[name](0.2), model, problem.stream, problem.graph, engine="reference"
+        METHODS[name](0.2), model, problem.stream, problem.graph, engine="reference"
     )
     np.testing.assert_allclose(found.record.loss_sums, expected.record.loss_sums, rtol=1e-9)
 
@@ -66,17 +73,17 @@ def test_a_short_run_has_a_point_for_every_sample(problem):
 
 
 def test_a_method_that_fails_is_left_out_and_said_so(problem, monkeypatch):
-    real = references.run_method
+    real = simulations.run_method
 
     def run(name, *rest):
         if name == "dol-asymm":
             raise DivergenceError("the loss is inf", round_index=3, node=1, smallest_mass=0.1)
         return real(name, *rest)
 
-    monkeypatch.setattr(references, "run_method", run)
+    monkeypatch.setattr(simulations, "run_method", run)
     notes: list[str] = []
     runs = simulate_all(problem, problem.stream, notes.append)
-    assert list(runs) == ["ops", "dol-symm", "col", "local"]
+    assert list(runs) == [name for name in METHODS if name != "dol-asymm"]
     assert notes == ["the simulation of dol-asymm is left out: the loss is inf"]
 
 
@@ -88,8 +95,28 @@ def test_they_are_computed_beside_the_lab(problem):
         delivered.append(curves)
         done.set()
 
-    beside = References(problem, deliver)
+    notes: list[str] = []
+    compute_references(problem, deliver, notes.append, threading.Event())
     assert done.wait(PATIENCE)
-    assert [curve.algorithm for curve in delivered[0]] == list(BY_NAME)
-    assert beside.notes() == []
-    beside.close()
+    assert [curve.algorithm for curve in delivered[0]] == list(METHODS)
+    assert notes == []
+
+
+def journals(*samples: int) -> list[Journal]:
+    return [Journal(samples=count, loss_sum=0.5 * count) for count in samples]
+
+
+def test_only_what_was_learned_from_is_simulated(problem):
+    stream = samples_of(problem, journals(3, 0, 5, 1, 2))
+    assert stream.num_rounds == 5
+    assert (stream.rows >= 0).sum(axis=0).tolist() == [3, 0, 5, 1, 2]
+    np.testing.assert_array_equal(stream.rows[:3, 0], problem.stream.rows[:3, 0])
+
+
+def test_peers_that_joined_later_are_left_out(problem):
+    stream = samples_of(problem, journals(4, 4, 4, 4, 4, 100))
+    np.testing.assert_array_equal(stream.rows, problem.stream.rows[:4])
+
+
+def test_without_samples_there_is_nothing_to_simulate(problem):
+    assert samples_of(problem, journals(0, 0, 0, 0, 0)) is None

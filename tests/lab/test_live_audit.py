@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oneway.lab.ledger import Ledger, Reading
+from oneway.lab.live_audit import LiveAudit, Reading
 from oneway.protocol.audit import Books
 
 ANN, BOB, CEM = b"a", b"b", b"c"
@@ -29,7 +29,7 @@ def two(sent: int = 7, heard: int = 7, ann: float = 2.0, bob: float = 2.0) -> di
 
 
 def test_a_network_at_work_is_exact_and_says_what_is_on_its_way():
-    found = Ledger().check(two(sent=7, heard=4))
+    found = LiveAudit().check(two(sent=7, heard=4))
     assert found.is_exact
     assert (found.held, found.in_flight, found.brought) == (2 * ONE - 3, 3, 2 * ONE)
     assert found.total == found.brought
@@ -37,13 +37,13 @@ def test_a_network_at_work_is_exact_and_says_what_is_on_its_way():
 
 
 def test_no_books_at_all_are_exact():
-    assert Ledger().check({}).is_exact
+    assert LiveAudit().check({}).is_exact
 
 
 def test_books_that_do_not_balance_are_seen():
     states = two()
     states[BOB] = replace(states[BOB], books=replace(states[BOB].books, held=ONE + 6))
-    found = Ledger().check(states)
+    found = LiveAudit().check(states)
     assert not found.is_exact
     assert found.problems == [
         "the books of bob do not balance: it holds 1,099,511,627,782 units, and by what came and "
@@ -52,66 +52,66 @@ def test_books_that_do_not_balance_are_seen():
 
 
 def test_a_unit_that_was_heard_and_never_sent_is_seen():
-    found = Ledger().check(two(sent=7, heard=8))
+    found = LiveAudit().check(two(sent=7, heard=8))
     assert found.problems == ["bob heard 1 units from ann that were never sent"]
 
 
 def test_a_unit_that_was_acknowledged_and_not_heard_is_seen():
     states = two(sent=7, heard=6)
-    assert Ledger().check(states).is_exact
+    assert LiveAudit().check(states).is_exact
     states[ANN] = replace(states[ANN], complete={BOB})
-    found = Ledger().check(states)
+    found = LiveAudit().check(states)
     assert found.problems == ["bob acknowledged 1 units from ann and did not take them in"]
 
 
 def test_a_sender_that_was_read_before_its_receiver_is_waited_for():
-    ledger = Ledger()
+    live_audit = LiveAudit()
     early = two(sent=3, heard=7, ann=1.0, bob=2.0)
-    assert ledger.check(early).is_exact
-    assert ledger.check(early | {BOB: two(heard=9, bob=3.0)[BOB]}).is_exact
+    assert live_audit.check(early).is_exact
+    assert live_audit.check(early | {BOB: two(heard=9, bob=3.0)[BOB]}).is_exact
     # Until two seconds, 7 were heard: that was true. Until three, 9: that is not known yet.
-    assert ledger.check(two(sent=8, heard=9, ann=2.5, bob=3.0)).is_exact
-    assert not ledger.check(two(sent=8, heard=9, ann=3.5, bob=3.0)).is_exact
+    assert live_audit.check(two(sent=8, heard=9, ann=2.5, bob=3.0)).is_exact
+    assert not live_audit.check(two(sent=8, heard=9, ann=3.5, bob=3.0)).is_exact
 
 
 def test_what_waited_is_not_forgotten_when_the_receiver_goes_on():
-    ledger = Ledger()
-    ledger.check(two(sent=3, heard=7, ann=1.0, bob=2.0))
-    found = ledger.check(two(sent=6, heard=7, ann=2.0, bob=9.0))
+    live_audit = LiveAudit()
+    live_audit.check(two(sent=3, heard=7, ann=1.0, bob=2.0))
+    found = live_audit.check(two(sent=6, heard=7, ann=2.0, bob=9.0))
     assert found.problems == ["bob heard 1 units from ann that were never sent"]
     # Seen once, it stays until it is put right.
-    assert not ledger.check(two(sent=6, heard=7, ann=2.0, bob=10.0)).is_exact
-    assert ledger.check(two(sent=7, heard=7, ann=11.0, bob=10.0)).is_exact
+    assert not live_audit.check(two(sent=6, heard=7, ann=2.0, bob=10.0)).is_exact
+    assert live_audit.check(two(sent=7, heard=7, ann=11.0, bob=10.0)).is_exact
 
 
 def test_what_is_complete_for_the_sender_waits_for_the_receiver():
-    ledger = Ledger()
+    live_audit = LiveAudit()
     states = two(sent=7, heard=2, ann=5.0, bob=4.0)
     states[ANN] = replace(states[ANN], complete={BOB})
-    assert ledger.check(states).is_exact
+    assert live_audit.check(states).is_exact
     late = two(sent=7, heard=6, ann=5.0, bob=6.0)
-    assert not ledger.check(late).is_exact
+    assert not live_audit.check(late).is_exact
 
 
 def test_a_receiver_that_was_presumed_dead_may_hold_what_was_taken_back():
     states = two(sent=5, heard=7)
-    assert not Ledger().check(states).is_exact
+    assert not LiveAudit().check(states).is_exact
     states[ANN] = replace(states[ANN], given_up={BOB})
-    assert Ledger().check(states).is_exact
+    assert LiveAudit().check(states).is_exact
 
 
 def test_totals_that_wrapped_are_compared_by_their_difference():
     most = 2**63 - 1
     ann = reading(ANN, 1.0, ONE - 1, sent={BOB: -(2**63)}, heard={CEM: most})
     bob = reading(BOB, 1.0, ONE, sent={CEM: most - 5}, heard={ANN: most - 5})
-    assert Ledger().check({ANN: ann, BOB: bob}).problems == []
+    assert LiveAudit().check({ANN: ann, BOB: bob}).problems == []
     forged = replace(bob, books=replace(bob.books, heard={ANN: -(2**63) + 1}))
-    found = Ledger().check({ANN: ann, BOB: forged}).problems
+    found = LiveAudit().check({ANN: ann, BOB: forged}).problems
     assert found[-1] == "bob heard 1 units from ann that were never sent"
 
 
 def test_books_that_cannot_be_read_are_a_problem():
-    found = Ledger().check(two(), ["the books of cem cannot be read: no disk"])
+    found = LiveAudit().check(two(), ["the books of cem cannot be read: no disk"])
     assert not found.is_exact
 
 
@@ -155,7 +155,7 @@ steps = st.one_of(
 )
 
 
-def live(schedule: list[tuple], ledger: Ledger) -> tuple[World, dict[bytes, Reading]]:
+def live(schedule: list[tuple], live_audit: LiveAudit) -> tuple[World, dict[bytes, Reading]]:
     world, readings = World(), {}
     for step in schedule:
         world.now += 1.0
@@ -167,7 +167,7 @@ def live(schedule: list[tuple], ledger: Ledger) -> tuple[World, dict[bytes, Read
             case ("read", key):
                 readings[key] = world.read(key)
             case ("check",):
-                found = ledger.check(readings)
+                found = live_audit.check(readings)
                 assert found.is_exact, found.problems
                 assert found.total == found.brought
     return world, readings
@@ -176,17 +176,17 @@ def live(schedule: list[tuple], ledger: Ledger) -> tuple[World, dict[bytes, Read
 @settings(max_examples=200, deadline=None)
 @given(st.lists(steps, max_size=60))
 def test_true_books_are_exact_however_stale_the_readings(schedule):
-    live(schedule, Ledger())
+    live(schedule, LiveAudit())
 
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(steps, max_size=40), st.data())
 def test_any_one_wrong_number_is_seen(schedule, data):
-    ledger = Ledger()
-    world, _ = live(schedule, ledger)
+    live_audit = LiveAudit()
+    world, _ = live(schedule, live_audit)
     world.now += 1.0
     readings = {key: world.read(key) for key in NAMES}
-    assert ledger.check(readings).is_exact
+    assert live_audit.check(readings).is_exact
     key = data.draw(st.sampled_from(sorted(NAMES)))
     books = readings[key].books
     places = [("held", None), ("brought", None)]
@@ -197,7 +197,7 @@ def test_any_one_wrong_number_is_seen(schedule, data):
     value = getattr(books, field)
     changed = value + wrong if other is None else {**value, other: value[other] + wrong}
     forged = replace(readings[key], books=replace(books, **{field: changed}))
-    assert not ledger.check(readings | {key: forged}).is_exact
+    assert not live_audit.check(readings | {key: forged}).is_exact
 
 
 @pytest.mark.parametrize("wrong", [-1, 1])
@@ -208,5 +208,5 @@ def test_a_lie_that_balances_is_seen_as_soon_as_everything_is_acknowledged(wrong
     readings = {key: world.read(key) for key in NAMES}
     bob = readings[BOB].books
     forged = replace(bob, held=bob.held + wrong, heard={ANN: 50 + wrong})
-    found = Ledger().check(readings | {BOB: replace(readings[BOB], books=forged)})
+    found = LiveAudit().check(readings | {BOB: replace(readings[BOB], books=forged)})
     assert not found.is_exact

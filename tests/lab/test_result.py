@@ -10,34 +10,51 @@ import pytest
 import oneway as ow
 from oneway import metrics, store
 from oneway.lab.problem import Problem
-from oneway.lab.record import peers_record
+from oneway.lab.result import peers_record
 from oneway.lab.run import Conditions, run_lab
+from oneway.methods import METHODS
+from oneway.peer.learner import Learner
 from oneway.peer.store.snapshot import Snapshot
-from oneway.protocol.absorbing import mint
+from oneway.protocol.incoming import mint
 from oneway.protocol.state import PeerState
+from oneway.records import RunRecord
 from oneway.records.curve import Curve
+from oneway.task.task import Feature, Task
+from oneway.testing.records import make_record
 
-METHODS = {"ops", "dol-symm", "dol-asymm", "col", "local"}
-
-
-def record(*curves: Curve, measured=(), classifies: bool = True):
-    snapshots = [
-        Snapshot(mint(PeerState.new(2, node + 1, 1), np.array([float(node), 0.0])))
-        for node in range(len(curves))
-    ]
-    return peers_record(
-        curves,
-        snapshots,
-        measured,
-        classifies=classifies,
-        complete=True,
-        seconds=1.5,
-        config={"rate": 20.0},
-        versions={"oneway": "0"},
-    )
+TASK = Task("logistic", "y", (Feature("x"),), ("no", "yes"))
 
 
-def test_a_round_is_the_same_sample_of_every_peer():
+@pytest.fixture
+def record():
+    """The record of peers with these curves."""
+
+    def make(*curves: Curve, measured=(), classifies: bool = True) -> RunRecord:
+        snapshots = [
+            Snapshot(mint(PeerState.new(2, node + 1, 1), np.array([float(node), 0.0])))
+            for node in range(len(curves))
+        ]
+        like = make_record(
+            correct_counts=[1, 1] if classifies else None,
+            config={"model": "the model", "stream": "the stream"},
+            versions={"oneway": "0"},
+        )
+        config = {"rate": 20.0, "task": TASK.fields()}
+        return peers_record(
+            curves,
+            snapshots,
+            Learner(TASK),
+            measured,
+            like,
+            config=config,
+            seconds=1.5,
+            complete=True,
+        )
+
+    return make
+
+
+def test_a_round_is_the_same_sample_of_every_peer(record):
     found = record(
         Curve(samples=3, loss_sums=(1.0, 2.0, 3.0), correct=(1, 0, 1)),
         Curve(samples=1, loss_sums=(5.0,), correct=(0,)),
@@ -53,16 +70,20 @@ def test_a_round_is_the_same_sample_of_every_peer():
         "kind": "lab",
         "algorithm": "ops",
         "rate": 20.0,
+        "task": TASK.fields(),
+        "model": "the model",
+        "stream": "the stream",
         "num_nodes": 3,
         "num_rounds": 3,
     }
+    assert (found.seconds, found.complete, found.versions) == (1.5, True, {"oneway": "0"})
     assert (
         record(Curve(samples=1, loss_sums=(1.0,), correct=(0,)), classifies=False).correct_counts
         is None
     )
 
 
-def test_disagreement_lies_between_what_was_measured_and_ends_as_the_stores_do():
+def test_disagreement_lies_between_what_was_measured_and_ends_as_the_stores_do(record):
     curves = [Curve(samples=8, loss_sums=(1.0,) * 8, correct=(0,) * 8) for _ in range(2)]
     found = record(*curves, measured=[(4.0, 2.0)])
     # The models are (0, 0) and (1, 0) in the end: each half a unit from their mean.
@@ -78,7 +99,7 @@ def test_real_peers_leave_runs_that_say_what_the_result_says(tmp_path):
     result.write(tmp_path / "lab")
     said = json.loads((tmp_path / "lab" / "result.json").read_text())["average_loss"]
     runs = {path.name: store.load(path) for path in (tmp_path / "lab" / "runs").iterdir()}
-    assert runs.keys() == METHODS | {"peers"}
+    assert runs.keys() == {*METHODS, "peers"}
     assert metrics.average_loss(runs["peers"]) == pytest.approx(said["together"], abs=1e-9)
     assert metrics.average_loss(runs["ops"]) == pytest.approx(said["simulated"], abs=1e-12)
     assert metrics.average_loss(runs["local"]) == pytest.approx(said["alone"], abs=1e-12)

@@ -10,9 +10,9 @@ import pytest
 from oneway.errors import StoreError
 from oneway.lab.audit import audit, num_unsettled
 from oneway.peer.store.snapshot import Snapshot
-from oneway.peer.store.store import PeerStore, read_snapshot
-from oneway.protocol.absorbing import mint
+from oneway.peer.store.store import Owner, PeerStore, read_snapshot
 from oneway.protocol.fixed_point import ONE, fixed
+from oneway.protocol.incoming import mint
 from oneway.protocol.state import InEdge, OutEdge, OutPhase, PeerState
 from oneway.protocol.transitions import descend
 
@@ -66,7 +66,7 @@ def test_a_store_whose_own_books_balance_but_lie_is_caught(tmp_path):
     # Bob claims to have heard more mass than Ann ever sent.
     for key, snapshot in network(heard=HANDED + np.array([0, 0, 5])).items():
         path = tmp_path / f"{key[:1].decode()}.sqlite"
-        PeerStore.create(path, key=key, task=b"t" * 16, dim=2, snapshot=snapshot).close()
+        PeerStore.create(path, Owner(key, b"t" * 16, 2), snapshot).close()
         stored[key] = read_snapshot(path)
     found = audit(stored)
     assert found.discrepancy.tolist() == [0, 0, 5]
@@ -76,7 +76,7 @@ def test_a_store_whose_own_books_balance_but_lie_is_caught(tmp_path):
 def test_a_store_whose_own_books_do_not_balance_is_refused(tmp_path):
     bob = network()[BOB]
     path = tmp_path / "peer.sqlite"
-    store = PeerStore.create(path, key=BOB, task=b"t" * 16, dim=2, snapshot=bob)
+    store = PeerStore.create(path, Owner(BOB, b"t" * 16, 2), bob)
     richer = bob.state.holding + np.array([0, 0, 1])
     store.commit(replace(bob, state=replace(bob.state, holding=richer)))
     store.close()
@@ -97,7 +97,7 @@ def test_mass_that_was_brought_in_twice_is_no_whole_number_of_units():
 
 def test_a_network_that_is_not_at_rest_proves_nothing():
     waiting = network(acked=0)
-    assert num_unsettled(waiting[ANN].state) == 1
+    assert num_unsettled(waiting) == 1
     found = audit(waiting)
     assert not found.discrepancy.any()
     assert not found.is_exact

@@ -1,0 +1,202 @@
+"""The folders of a lab: one per peer, with keys, trust as the graph has it, and its own samples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from oneway.errors import ConfigError, DataError, OnewayError
+from oneway.lab.problem import Problem, task_for
+from oneway.peer.home.config import PeerConfig
+from oneway.peer.home.home import Home
+from oneway.peer.store.snapshot import Snapshot
+from oneway.peer.store.store import read_snapshot
+from oneway.records import Ints, Matrix
+from oneway.tables.table import Table
+from oneway.task.task import Task
+
+SAMPLES_FILE = "samples.csv"
+TASK_FILE = "task.toml"
+LOG_FILE = "peer.log"
+MOST_OWNERS = 1_000
+"""A file for every owner is written for no more than so many."""
+
+Content = TypeVar("Content")
+
+
+class CachedFile(Generic[Content]):
+    """Read-through cache of a file: reads it again only when it was written anew."""
+
+    def __init__(self, path: Path, read: Callable[[Path], Content]) -> None:
+        self._path = path
+        self._read = read
+        self._version: object = None
+        self._content: Content | None = None
+
+    def get(self) -> Content | None:
+        """What the file holds, or last held when it could be read; None if it never could."""
+        try:
+            facts = self._path.stat()
+            version = (facts.st_mtime_ns, facts.st_size, facts.st_ino)
+            if version != self._version:
+                self._content, self._version = self._read(self._path), version
+        except (OSError, OnewayError):
+            pass  # it is being written by hand: the peer goes on as before, and so does the lab
+        return self._content
+
+
+class PeerFolder:
+    """One peer of a lab: what it is told, and what it says about itself.
+
+    Attributes:
+        home: Its folder.
+        card: By which other peers know it.
+    """
+
+    def __init__(self, home: Home) -> None:
+        self.home = home
+        self.card = home.config().card(home.keys().public)
+        self._config = CachedFile(home.config_path, lambda _: home.config())
+        self._status = CachedFile(home.status_path, lambda _: home.status())
+        self.status = self._status.get
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self.card.name
+
+    @property
+    def key(self) -> bytes:
+        """Its public key."""
+        return self.card.key
+
+    @property
+    def samples_path(self) -> Path:
+        """What it learns from."""
+        return self.home.folder / SAMPLES_FILE
+
+    @property
+    def log_path(self) -> Path:
+        """What its process printed."""
+        return self.home.folder / LOG_FILE
+
+    @property
+    def config(self) -> PeerConfig:
+        """What it is told."""
+        return self._config.get() or self.home.config()
+
+    def change(self, how: Callable[[PeerConfig], PeerConfig]) -> None:
+        """Change what the peer is told; if it runs, it follows."""
+        self.home.change(how)
+
+    def snapshot(self) -> Snapshot | None:
+        """What its store holds; None if it never had one.
+
+        Raises:
+            StoreError: If the store is damaged.
+        """
+        path = self.home.store_path
+        return read_snapshot(path) if path.exists() else None
+
+
+def make_peers(folder: Path, problem: Problem, new_address: Callable[[], str]) -> list[PeerFolder]:
+    """Make all peers of a problem, connected as its graph says.
+
+    Raises:
+        ConfigError: If the folder holds something already or cannot be written, or a share of the
+            graph is nothing a peer can be told.
+    """
+    write_task(folder, problem.task)
+    peers = [
+        make_peer(folder / name, new_address(), problem.table, problem.rows_of(node))
+        for node, name in enumerate(problem.names)
+    ]
+    mixing = problem.task.build_method().shares(problem.graph)
+    if mixing is not None:
+        shares = mixing.toarray()
+        for node, peer in enumerate(peers):
+            peer.change(partial(_connected, peers, shares, node))
+    return peers
+
+
+def make_peer(folder: Path, address: str, table: Table, rows: Ints) -> PeerFolder:
+    """Make one peer that trusts nobody yet, with these rows of a table as its samples."""
+    peer = PeerFolder(Home.create(folder, folder.name, folder.parent / TASK_FILE, address))
+    _write_samples(peer.samples_path, table, rows, peer.home.task())
+    return peer
+
+
+def write_owner_files(
+    table: Table, owner: str, folder: Path, *, samples: int | None = None
+) -> dict[Path, int]:
+    """Write a table as a task.toml and one CSV per owner, in order of time.
+
+    Args:
+        table: With labels of two classes.
+        owner: The column that says whose row it is.
+        folder: New or empty.
+        samples: At most so many per owner, the first ones; None for all.
+
+    Returns:
+        The number of samples in the file of each owner.
+
+    Raises:
+        DataError: There is no such column, or it names too many owners.
+        ConfigError: The folder holds something already, or cannot be written.
+    """
+    dealt = table.deal_by(owner)
+    if dealt.num_nodes > MOST_OWNERS:
+        raise DataError(
+            f"column {owner!r} names {dealt.num_nodes:,} owners, more than the {MOST_OWNERS:,} "
+            "that files are written for; choose another column"
+        )
+    task = task_for(table)
+    write_task(folder, task)
+    written = {}
+    for node in range(dealt.num_nodes):
+        rows = dealt.rows[:, node]
+        own = rows[rows >= 0][:samples]
+        name = dealt.node_names[node] if dealt.node_names else str(node)
+        path = folder / f"{''.join(c if c.isalnum() else '-' for c in name)}.csv"
+        _write_samples(path, table, own, task)
+        written[path] = len(own)
+    return written
+
+
+def write_task(folder: Path, task: Task) -> None:
+    """Write the task that all peers share into a new or empty folder.
+
+    Raises:
+        ConfigError: If the folder holds something already, or cannot be written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise ConfigError(
+                f"{folder} is not empty, and a lab starts from nothing; choose another folder"
+            )
+        (folder / TASK_FILE).write_text(task.to_toml(), encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"cannot make a lab in {folder}: {error.strerror}") from error
+
+
+def _write_samples(path: Path, table: Table, rows: Ints, task: Task) -> None:
+    """Write rows of a table in its own units, so that a peer reads back the simulator's numbers."""
+    task.encoder.write_csv(path, table.features[rows], table.labels[rows])
+
+
+def _connected(
+    peers: Sequence[PeerFolder], mixing: Matrix, node: int, config: PeerConfig
+) -> PeerConfig:
+    """Let a peer trust and admit others so that its shares are a row of the mixing."""
+    own_key = peers[node].key
+    for other, peer in enumerate(peers):
+        if other != node and mixing[node, other]:
+            share = float(mixing[node, other])
+            config = config.with_receiver(peer.card, share, own_key=own_key)
+        if other != node and mixing[other, node]:
+            config = config.with_sender(peer.card, own_key=own_key)
+    return replace(config, keep=float(mixing[node, node])) if config.receivers else config
