@@ -10,15 +10,18 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-START_SECONDS = 60.0
-PATIENCE_MS = 60_000
+PATIENCE_SECONDS = 240.0
+"""Enough for a machine that has other things to do; what is well takes a few seconds."""
+PATIENCE_MS = 1000 * PATIENCE_SECONDS
 expect.set_options(timeout=PATIENCE_MS)
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 _FLAGS = (
@@ -29,20 +32,50 @@ _FLAGS = (
     "--disable-sync",
     "--no-first-run",
 )
+_WATCHDOG = """
+import os, signal, sys
+sys.stdin.read()
+try:
+    os.killpg(int(sys.argv[1]), signal.SIGKILL)
+except ProcessLookupError:
+    pass
+"""
 
 
-class Served:
-    """A command that serves a page, as a process.
+class Background:
+    """A command as a process group of its own, which ends with its test, whatever happens.
 
-    Attributes:
-        url: Where the page is.
+    A second process waits for the end of a pipe that only this process holds open, and then kills
+    the group: also if the tests themselves were killed, which no finaliser survives.
     """
 
-    def __init__(self, arguments: list[str], folder: Path) -> None:
+    def __init__(self, command: Sequence[object], **how: Any) -> None:
+        self.process = subprocess.Popen(list(map(str, command)), start_new_session=True, **how)
+        self._watchdog = subprocess.Popen(
+            [sys.executable, "-I", "-S", "-c", _WATCHDOG, str(self.process.pid)],
+            stdin=subprocess.PIPE,
+            start_new_session=True,
+        )
+
+    def close(self) -> None:
+        """Leave nothing behind."""
+        self._watchdog.communicate(timeout=PATIENCE_SECONDS)
+        self.process.wait(PATIENCE_SECONDS)
+
+
+class Served(Background):
+    """A command that serves a page.
+
+    Attributes:
+        url: Where the page is, once it is ready.
+    """
+
+    def __init__(self, arguments: Sequence[str], folder: Path, program: Sequence[str]) -> None:
+        self.url = ""
         self._lines: list[str] = []
         self._said = threading.Condition()
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "oneway", *arguments],
+        super().__init__(
+            [sys.executable, *program, *arguments],
             cwd=folder,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -51,42 +84,39 @@ class Served:
         )
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._listener.start()
-        self.url = self.wait_for(r"Open (http://\S+)")
 
-    def wait_for(self, pattern: str, seconds: float = START_SECONDS) -> str:
+    def wait_for(self, pattern: str) -> str:
         """Return the first group of a pattern in what the command says."""
-        deadline = time.monotonic() + seconds
+        deadline = time.monotonic() + PATIENCE_SECONDS
         with self._said:
             while True:
                 found = re.search(pattern, self.output)
                 if found:
                     return found[1] if found.groups() else found[0]
-                left = deadline - time.monotonic()
-                if left <= 0 or (self.process.poll() is not None and not self._said.wait(0.5)):
+                is_over = self.process.poll() is not None and not self._said.wait(0.5)
+                if is_over or time.monotonic() > deadline:
                     raise AssertionError(f"no {pattern!r} in:\n{self.output}")
-                self._said.wait(min(left, 0.5))
+                self._said.wait(0.5)
 
     @property
     def output(self) -> str:
         """All that the command has said."""
         return "".join(self._lines)
 
-    def interrupt(self, seconds: float = START_SECONDS) -> int:
+    def interrupt(self) -> int:
         """Press Ctrl-C, and return the exit code."""
         self.process.send_signal(signal.SIGINT)
-        return self.process.wait(seconds)
+        return self.process.wait(PATIENCE_SECONDS)
 
     def close(self) -> None:
-        """Leave nothing behind."""
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGINT)
-            try:
-                self.process.wait(START_SECONDS)
-            except subprocess.TimeoutExpired:
-                self.process.kill()
-                self.process.wait()
-        # At the end of what the command says the listener ends, and closes the pipe.
-        self._listener.join(START_SECONDS)
+        """End it as a user would, and by force if that does not help."""
+        try:
+            if self.process.poll() is None:
+                self.interrupt()
+        finally:
+            super().close()
+            # At the end of what the command says the listener ends, and closes the pipe.
+            self._listener.join(PATIENCE_SECONDS)
 
     def _listen(self) -> None:
         assert self.process.stdout is not None
@@ -98,17 +128,37 @@ class Served:
 
 
 @pytest.fixture
+def background() -> Iterator[Callable[..., AbstractContextManager[Any]]]:
+    """Start a command in a `with` block that ends it; its arguments are those of `Popen`."""
+    with ExitStack() as stack:
+
+        @contextmanager
+        def start_one(command: Sequence[object], **how: Any) -> Iterator[subprocess.Popen[Any]]:
+            started = Background(command, **how)
+            stack.callback(started.close)
+            try:
+                yield started.process
+            finally:
+                started.process.kill()
+                started.process.wait(PATIENCE_SECONDS)
+
+        yield start_one
+
+
+@pytest.fixture
 def start(tmp_path: Path) -> Iterator[Callable[..., Served]]:
     """Start `oneway` with these arguments, in the test's folder, and wait for its page."""
-    started: list[Served] = []
+    with ExitStack() as stack:
 
-    def start_one(*arguments: str, folder: Path = tmp_path) -> Served:
-        started.append(Served(list(arguments), folder))
-        return started[-1]
+        def start_one(
+            *arguments: str, folder: Path = tmp_path, program: Sequence[str] = ("-m", "oneway")
+        ) -> Served:
+            served = Served(arguments, folder, program)
+            stack.callback(served.close)
+            served.url = served.wait_for(r"Open (http://\S+)")
+            return served
 
-    yield start_one
-    for served in started:
-        served.close()
+        yield start_one
 
 
 # Not for the whole session: as long as Playwright is up, its event loop runs in this thread, and
@@ -159,9 +209,11 @@ def open_page(browser: Browser) -> Iterator[Callable[..., Page]]:
         page.goto(url)
         return page
 
-    yield open_one
-    for context in contexts:
-        context.close()
+    try:
+        yield open_one
+    finally:
+        for context in contexts:
+            context.close()
     # A server that was stopped on purpose leaves the page without a connection.
     expected = ("ERR_CONNECTION", "WebSocket")
     assert [said for said in complaints if not any(word in said for word in expected)] == []

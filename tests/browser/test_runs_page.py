@@ -23,13 +23,23 @@ COLOURS = """element => element.chart.getOption().series.map((line) => {
     const [red, green, blue] = line.color.slice(1).match(/../g).map((part) => parseInt(part, 16));
     return `rgb(${red}, ${green}, ${blue})`;
 })"""
+BROKEN = """
+from oneway.cli import main
+from oneway.dashboard.runs import run_page
+
+def fail(*_):
+    raise ZeroDivisionError("a bug of ours")
+
+run_page.figures = fail
+main()
+"""
 STROKES = "paths => paths.map((path) => getComputedStyle(path).stroke)"
 
 
 def simulate(out: Path, *more: str) -> None:
     command = [sys.executable, "-m", "oneway", "simulate", "--data", "synthetic", "--nodes", "6"]
     given = ["--max-receivers", "2", "--rounds", "120", "--out", str(out), *more]
-    subprocess.run([*command, *given], check=True, capture_output=True, timeout=120)
+    subprocess.run([*command, *given], check=True, capture_output=True, timeout=240)
 
 
 @pytest.fixture(scope="module")
@@ -155,6 +165,30 @@ def test_a_run_is_opened_with_its_config_and_graph(start, open_page, folder):
     page.get_by_role("link", name="All runs").click()
     page.get_by_role("link", name="alone").click()
     expect(page.get_by_text("This method needs no graph")).to_be_visible()
+
+
+def test_a_bug_of_ours_is_told_as_one_with_its_traceback_on_the_server(start, open_page, folder):
+    served = start("runs", str(folder), "--listen", "0", program=("-c", BROKEN))
+    page = open_page(f"{served.url}run?name=together")
+    expect(page.get_by_text("a mistake in oneway (ZeroDivisionError)")).to_be_visible()
+    expect(page.get_by_text("Damaged")).to_have_count(0)
+    assert page.get_by_text("a bug of ours").count() == 0
+    served.wait_for(r"Traceback(.|\n)*ZeroDivisionError: a bug of ours")
+    (folder / "together" / "run.json").write_text("{}")
+    page.goto(served.url)
+    expect(page.locator("tr[data-run=together]")).to_contain_text("Damaged")
+
+
+def test_a_run_whose_damage_shows_when_it_is_opened_is_told_to_be_damaged(start, open_page, folder):
+    arrays = folder / "together" / "arrays.npz"
+    with np.load(arrays) as stored:
+        changed = dict(stored) | {"masses": np.ones(3)}
+    np.savez(arrays, **changed)
+    served = start("runs", str(folder), "--listen", "0")
+    page = open_page(f"{served.url}run?name=together")
+    expect(page.get_by_role("heading", name="Damaged")).to_be_visible()
+    expect(page.get_by_text("numerators has the shape")).to_be_visible()
+    assert "Traceback" not in served.output
 
 
 def test_only_what_was_found_can_be_opened(start, open_page, folder):

@@ -6,10 +6,10 @@ import asyncio
 import threading
 from collections.abc import Mapping
 
-from oneway.dashboard.peer.source import PeerLook, Prediction
-from oneway.dashboard.peer.watcher import FRESH_SECONDS, PeerWatcher
+from oneway.dashboard.peer.page import FRESH_SECONDS, PeerWatcher
+from oneway.web.peer_page import PeerLook, Prediction
 
-LIMIT_SECONDS = 20.0
+LIMIT_SECONDS = 60.0
 
 
 class CountingSource:

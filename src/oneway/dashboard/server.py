@@ -1,21 +1,19 @@
-"""A page in a process: NiceGUI behind a door, served until somebody has had enough."""
+"""Server of pages: NiceGUI behind access control, until Ctrl-C."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import socket
 from collections.abc import Callable, Coroutine
 
 from fastapi import FastAPI
 from nicegui import ui
 
-from oneway.dashboard.door import Door
+from oneway.web.access_control import PageAccess
 from oneway.web.server import run
 
 _RECONNECT_SECONDS = 10.0
-_WATCH_SECONDS = 1.0
 
 
 def serve(
@@ -26,7 +24,6 @@ def serve(
     token: str = "",
     ready: Callable[[], None] = lambda: None,
     beside: Callable[[], Coroutine[None, None, None]] | None = None,
-    parent: int | None = None,
 ) -> None:
     """Serve pages until Ctrl-C. NiceGUI is one per process, and so is this.
 
@@ -37,7 +34,6 @@ def serve(
         token: What everybody has to show; empty for none.
         ready: Called once the pages can be opened.
         beside: Runs beside the server, for ever; cancelled in the end.
-        parent: The process this one belongs to: without it, this one ends.
     """
     # It logs addresses as they were asked for, and anybody's page can ask for anything.
     logging.getLogger("nicegui").addFilter(_Plain())
@@ -55,25 +51,15 @@ def serve(
         message_history_length=0,
         show_welcome_message=False,
     )
-    door = Door(api, host, listener.getsockname()[1], token)
-    asyncio.run(_serve(door, listener, ready, beside, parent))
+    app = PageAccess(api, host, listener.getsockname()[1], token)
 
+    async def whole() -> None:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(run(app, listener, ready, live=True), name="serve")
+            if beside is not None:
+                tasks.create_task(beside(), name="beside")
 
-async def _serve(
-    door: Door,
-    listener: socket.socket,
-    ready: Callable[[], None],
-    beside: Callable[[], Coroutine[None, None, None]] | None,
-    parent: int | None,
-) -> None:
-    async with asyncio.TaskGroup() as tasks:
-        serving = tasks.create_task(run(door, listener, ready, live=True), name="serve")
-        other = tasks.create_task(beside(), name="beside") if beside else None
-        while not serving.done() and (parent is None or os.getppid() == parent):
-            await asyncio.wait([serving], timeout=None if parent is None else _WATCH_SECONDS)
-        serving.cancel()
-        if other is not None:
-            other.cancel()
+    asyncio.run(whole())
 
 
 class _Plain(logging.Filter):

@@ -1,1 +1,1 @@
-"""Served to one's own machine over HTTP: who may ask, where to listen, how to serve."""
+"""HTTP on one's own machine: access control, sockets, JSON APIs and serving."""

@@ -1,10 +1,11 @@
-"""An HTTP API for one's own machine: JSON in, JSON out, errors as one sentence."""
+"""HTTP API for one's own machine: JSON in, JSON out, errors as one sentence."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
+import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -13,11 +14,26 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from oneway.errors import DataError, OnewayError, WireError
-from oneway.web.answers import as_error
-from oneway.web.gate import Gate
+from oneway.web.access_control import ApiAccess
 
+HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 MAX_BODY = 2**20
 """Bytes of a body: thousands of small samples."""
+_BUG = "no answer, because of a mistake in oneway; please report it"
+
+
+def as_json(value: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """Return a value, or what is JSON already, as an answer that no cache keeps."""
+    return Response(
+        value if isinstance(value, bytes) else msgspec.json.encode(value),
+        status,
+        headers=HEADERS | {"Content-Type": "application/json"} | dict(headers or {}),
+    )
+
+
+def as_error(status: int, sentence: str, headers: Mapping[str, str] | None = None) -> Response:
+    """Return a refusal with its reason, one sentence."""
+    return as_json({"error": sentence}, status, headers)
 
 
 def make_api(routes: Sequence[Route], host: str, token: str) -> Starlette:
@@ -30,14 +46,14 @@ def make_api(routes: Sequence[Route], host: str, token: str) -> Starlette:
     """
     app = Starlette(
         routes=list(routes),
-        middleware=[Middleware(Gate, host=host, token=token)],
+        middleware=[Middleware(ApiAccess, host=host, token=token)],
         exception_handlers={
             HTTPException: _on_http_error,
-            WireError: partial(_on_error, 400),
-            DataError: partial(_on_error, 422),
-            OnewayError: partial(_on_error, 503),
-            ClientDisconnect: _on_disconnect,
-            Exception: _on_bug,
+            WireError: partial(_on_error, 400, ""),
+            DataError: partial(_on_error, 422, ""),
+            OnewayError: partial(_on_error, 503, ""),
+            ClientDisconnect: partial(_on_error, 400, "the body broke off"),
+            Exception: partial(_on_error, 500, _BUG),
         },
     )
     app.router.redirect_slashes = False
@@ -66,8 +82,8 @@ async def read_body(request: Request) -> bytes:
     return bytes(body)
 
 
-async def _on_error(status: int, _: Request, error: Exception) -> Response:
-    return as_error(status, str(error))
+async def _on_error(status: int, sentence: str, _: Request, error: Exception) -> Response:
+    return as_error(status, sentence or str(error))
 
 
 async def _on_http_error(request: Request, error: Exception) -> Response:
@@ -79,11 +95,3 @@ async def _on_http_error(request: Request, error: Exception) -> Response:
         allowed = (error.headers or {}).get("Allow", "another method")
         sentence = f"{request.method} cannot be used here; use {allowed}"
     return as_error(error.status_code, sentence, error.headers)
-
-
-async def _on_disconnect(_: Request, __: Exception) -> Response:
-    return as_error(400, "the body broke off")
-
-
-async def _on_bug(_: Request, __: Exception) -> Response:
-    return as_error(500, "no answer, because of a mistake in oneway; please report it")

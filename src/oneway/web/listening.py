@@ -1,4 +1,4 @@
-"""A socket to serve on; if it cannot be had, one sentence that says why and names a free port."""
+"""Listening sockets: bound, or one sentence that says why not and names a free port."""
 
 from __future__ import annotations
 

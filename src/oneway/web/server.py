@@ -1,4 +1,4 @@
-"""Serving a web application from a task of an event loop that others own."""
+"""ASGI server (uvicorn) as a task of an event loop that others own; graceful shutdown on cancel."""
 
 from __future__ import annotations
 

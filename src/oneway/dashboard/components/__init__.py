@@ -1,1 +1,1 @@
-"""What the pages are made of: the frame of a page, numbers with units, charts, a trust graph."""
+"""Page components shared by the pages of a lab, a peer and stored runs."""

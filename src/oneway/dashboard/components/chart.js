@@ -4,8 +4,8 @@ import { echarts } from "nicegui-echart";
 // What page.css says at this moment, for light or dark pages.
 const css = (name) => getComputedStyle(document.body).getPropertyValue(`--ow-${name}`).trim();
 
-// Lines are named by their colours on white; "ink" is that of the text.
-const lineColour = (colour) => (colour === "ink" ? css("ink") : css(`as-${colour.slice(1)}`) || colour);
+// A line has a colour for light pages and one for dark pages.
+const lineColour = ([light, dark]) => (document.body.classList.contains("body--dark") ? dark : light);
 
 export default {
   template: `<div role="img" :aria-label="label"></div>`,

@@ -1,26 +1,24 @@
-"""The picture of who sends to whom: one-way and mutual trust, mass, and pushes arriving."""
+"""Trust picture: circles are peers, arrows one-way and mutual trust, dots pushes arriving."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from nicegui.element import Element
 from nicegui.events import GenericEventArguments
 
 from oneway.records.network import PeerLife
 
+_ARROWS = """<span><svg viewBox="0 0 40 14" aria-hidden="true"><path d="M2 7h28"
+ stroke="var(--ow-oneway)" stroke-width="2.5"/><path d="M28 2l10 5-10 5z"
+ fill="var(--ow-oneway)"/></svg>one-way trust</span><span><svg viewBox="0 0 40 14"
+ aria-hidden="true"><path d="M10 7h20" stroke="var(--ow-mutual)" stroke-width="5"/><path
+ d="M28 1l10 6-10 6zM12 1L2 7l10 6z" fill="var(--ow-mutual)"/></svg>mutual trust</span>"""
 
-@dataclass(frozen=True)
-class Circle:
-    """A peer as it is drawn.
 
-    Attributes:
-        x, y: Where, each from 0 to 1.
-        mass: Its area.
-        colour: As CSS says it.
-        title: What there is to say about it, in one line.
-    """
+class Circle(NamedTuple):
+    """A peer as it is drawn: x and y from 0 to 1, its area is its mass, its title one line."""
 
     name: str
     x: float
@@ -31,8 +29,7 @@ class Circle:
     state: PeerLife = "up"
 
 
-@dataclass(frozen=True)
-class Arrow:
+class Arrow(NamedTuple):
     """Trust as it is drawn: the sender is willing to send to the receiver.
 
     Attributes:
@@ -57,11 +54,7 @@ class TrustPicture(Element, component="trust_picture.js", default_classes="w-ful
     """
 
     def __init__(self, on_pick: Callable[[str | None], None]) -> None:
-        """Make an empty picture.
-
-        Args:
-            on_pick: Called with the name of a circle, or None for the empty space.
-        """
+        """Make an empty picture; `on_pick` gets the name of a circle, or None for none."""
         super().__init__()
 
         def picked(event: GenericEventArguments) -> None:
@@ -73,19 +66,18 @@ class TrustPicture(Element, component="trust_picture.js", default_classes="w-ful
     def show(
         self, circles: Sequence[Circle], arrows: Sequence[Arrow], picked: str | None = None
     ) -> None:
-        """Replace what is shown.
-
-        Args:
-            circles: With unique names.
-            arrows: Between these circles.
-            picked: The circle to highlight.
-        """
+        """Replace what is shown; circles have unique names, the picked one is highlighted."""
         self._props.update(
             {
-                "nodes": [dict(vars(circle)) for circle in circles],
-                "edges": [dict(vars(arrow)) for arrow in arrows],
+                "nodes": [circle._asdict() for circle in circles],
+                "edges": [arrow._asdict() for arrow in arrows],
                 "label": f"Trust between {len(circles)} peers, {len(arrows)} arrows",
                 "picked": picked,
             }
         )
         self.update()
+
+
+def trust_legend_html(more: str = "") -> str:
+    """What the arrows mean, as HTML; `more` is what else is in the picture, as HTML of ours."""
+    return f'<div class="ow-legend">{_ARROWS}{more}</div>'

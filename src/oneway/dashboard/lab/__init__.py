@@ -1,1 +1,1 @@
-"""The page of a lab: real peers that learn, and what one can do to them."""
+"""The page of a lab: real peers that learn, and what can be done to them."""

@@ -1,8 +1,9 @@
-"""What all open pages of a lab share: its latest frame, and how its curves went so far."""
+"""Shared watch of a lab: its latest frame, and how its curves went so far, for all open pages."""
 
 from __future__ import annotations
 
 import asyncio
+from contextlib import aclosing
 
 from oneway.dashboard.lab.client import LabClient
 from oneway.errors import OnewayError, TransportError
@@ -21,7 +22,7 @@ MEMORY_FRAMES = 20
 
 
 class LabWatcher:
-    """Waits for one frame of the lab after the other, whoever looks.
+    """Long-polling reader of a lab's frames, one for all open pages.
 
     Attributes:
         client: The lab.
@@ -48,9 +49,10 @@ class LabWatcher:
 
     async def watch(self) -> None:
         """Look again and again; ends when cancelled."""
-        while True:
-            await self.look()
-            await asyncio.sleep(PAUSE_SECONDS)
+        async with aclosing(self.client):
+            while True:
+                await self.look()
+                await asyncio.sleep(PAUSE_SECONDS)
 
     async def look(self) -> None:
         """Wait for a newer frame, a moment at most; what goes wrong is told in `problem`."""

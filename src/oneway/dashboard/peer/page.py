@@ -2,30 +2,57 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 from nicegui import ui
 
-from oneway.dashboard.components.frame import page_frame
-from oneway.dashboard.peer.card import CardCard
-from oneway.dashboard.peer.charts import LearningCharts
-from oneway.dashboard.peer.headline import Headline
-from oneway.dashboard.peer.health import HealthCard
+from oneway.dashboard.components.elements import page_frame
+from oneway.dashboard.peer.cards import Headline, HealthCard, LearningCharts, OwnCard
 from oneway.dashboard.peer.predict import PredictCard
-from oneway.dashboard.peer.source import PeerSource
-from oneway.dashboard.peer.trust import ReceiversCard, SendersCard
-from oneway.dashboard.peer.watcher import PeerWatcher
+from oneway.dashboard.peer.trust import RECEIVERS, SENDERS, EdgesCard
+from oneway.web.peer_page import PeerLook, PeerSource
+
+FRESH_SECONDS = 0.8
+"""A look is shared by all requests within this time."""
 
 _CSS = (Path(__file__).parent / "peer.css").read_text(encoding="utf-8")
 _SECONDS = 1.0
 
 
-def register_peer_page(source: PeerSource) -> None:
-    """Declare the page.
+class PeerWatcher:
+    """Shared reads of a peer: one look at a time, for all open pages.
 
-    Args:
-        source: Where everything comes from; one for all who open the page.
+    Attributes:
+        source: Whom it asks.
+        last: What it saw last.
     """
+
+    def __init__(self, source: PeerSource, clock: Callable[[], float] = time.monotonic) -> None:
+        """Look for the first time, here and now."""
+        self.source = source
+        self.last = source.look()
+        self._clock = clock
+        self._due = clock() + FRESH_SECONDS
+        self._looking = asyncio.Lock()
+
+    async def look(self) -> PeerLook:
+        """Return what is to be seen now; files are read in a thread."""
+        async with self._looking:
+            if self._clock() >= self._due:
+                self.last = await asyncio.to_thread(self.source.look)
+                self._due = self._clock() + FRESH_SECONDS
+        return self.last
+
+    def forget(self) -> None:
+        """Invalidate the last look: something was changed."""
+        self._due = self._clock()
+
+
+def register_peer_page(source: PeerSource) -> None:
+    """Declare the page; all who open it share the source."""
     watcher = PeerWatcher(source)
 
     @ui.page("/")
@@ -36,12 +63,14 @@ def register_peer_page(source: PeerSource) -> None:
 def _build(watcher: PeerWatcher) -> None:
     client = ui.context.client
 
-    async def refresh() -> None:
-        look = await watcher.look()
-        if client.is_deleted:
-            return
+    def show(look: PeerLook) -> None:
         for part in parts:
             part.show(look)
+
+    async def refresh() -> None:
+        look = await watcher.look()
+        if not client.is_deleted:
+            show(look)
 
     def changed() -> None:
         watcher.forget()
@@ -52,14 +81,11 @@ def _build(watcher: PeerWatcher) -> None:
         headline = Headline(beside)
         charts = LearningCharts()
         with ui.element("div").classes("ow-grid halves"):
-            receivers = ReceiversCard(watcher.source, changed)
-            senders = SendersCard(watcher.source, changed)
-        with ui.element("div").classes("ow-grid halves"):
+            receivers = EdgesCard(RECEIVERS, watcher.source, changed)
+            senders = EdgesCard(SENDERS, watcher.source, changed)
             predict = PredictCard(watcher.source)
-            card = CardCard()
-        with ui.element("div").classes("ow-grid halves"):
+            own_card = OwnCard()
             health = HealthCard()
-    parts = (headline, charts, receivers, senders, predict, card, health)
-    for part in parts:
-        part.show(watcher.last)
+    parts = (headline, charts, receivers, senders, predict, own_card, health)
+    show(watcher.last)
     ui.timer(_SECONDS, refresh)

@@ -1,13 +1,24 @@
-"""A form that predicts on a sample: one field for each feature, the answer with probabilities."""
+"""Prediction form: a field for each number or choice, or one for all, and the answer."""
 
 from __future__ import annotations
 
-from nicegui import ui
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
 
-from oneway.dashboard.components.frame import card, empty
-from oneway.dashboard.peer.acting import asked
-from oneway.dashboard.peer.fields import SampleFields, sample_fields
-from oneway.dashboard.peer.source import PeerLook, PeerSource, PredictForm, Prediction
+from nicegui import ui
+from nicegui.elements.mixins.validation_element import ValidationElement
+
+from oneway.dashboard.components.dialogs import attempt
+from oneway.dashboard.components.elements import card, empty
+from oneway.dashboard.components.numbers import number_problem
+from oneway.tables.encoder import Feature
+from oneway.task.feature_choices import Choice, with_choices
+from oneway.task.task import Task
+from oneway.web.peer_page import PeerLook, PeerSource, Prediction
+
+MOST_FIELDS = 100
+"""More would take a browser seconds, and nobody fills them in one by one."""
 
 _MOST_CLASSES = 10
 """The most probable classes are shown, no more than so many."""
@@ -17,14 +28,10 @@ class PredictCard:
     """The form; `show` makes it anew when the task is another."""
 
     def __init__(self, source: PeerSource) -> None:
-        """Make it without fields.
-
-        Args:
-            source: Whom to ask.
-        """
+        """Make it without fields."""
         self._source = source
-        self._form: PredictForm | None = None
-        self._fields: SampleFields | None = None
+        self._task: Task | None = None
+        self._sample: Callable[[], dict[str, str] | None] = lambda: None
         with card("Predict"):
             self._empty = empty("The task cannot be read, so there is nothing to fill in.")
             self._about = ui.label("").classes("ow-soft")
@@ -36,38 +43,38 @@ class PredictCard:
 
     def show(self, look: PeerLook) -> None:
         """Make the fields, unless they are there already."""
-        self._empty.set_visibility(look.form is None)
-        self._button.set_visibility(look.form is not None)
-        if look.form == self._form or look.form is None:
+        task = look.task
+        self._empty.set_visibility(task is None)
+        self._button.set_visibility(task is not None)
+        if task is None or task == self._task:
             return
-        self._form = look.form
+        self._task = task
         self._about.text = (
-            f"What does the model expect {look.form.label} to be? Values are in the units of the "
+            f"What does the model expect {task.label} to be? Values are in the units of the "
             "data; each field begins with its average, or with what is most frequent."
         )
         self._place.clear()
         self._answer.clear()
         with self._place:
-            self._fields = sample_fields(look.form.fields, self._predict)
+            self._sample = sample_fields(task.features, self._predict)
 
     async def _predict(self) -> None:
         self._problem.text = ""
         self._answer.clear()
-        sample = None if self._fields is None else self._fields.sample()
+        sample = self._sample()
         if sample is None:
             self._problem.text = "Mend what is marked first."
             return
-        found = await asked(lambda: self._source.predict(sample), self._complain)
+        found = await attempt(
+            asyncio.to_thread(self._source.predict, sample), self._problem.set_text
+        )
         if found is not None:
             self._answer.clear()  # somebody may have pressed the button twice
             with self._answer:
                 self._say(found)
 
-    def _complain(self, sentence: str) -> None:
-        self._problem.text = sentence
-
     def _say(self, found: Prediction) -> None:
-        label = self._form.label if self._form is not None else ""
+        label = self._task.label if self._task is not None else ""
         ui.label(f"{label}: {found.label}").classes("ow-answer").props("data-answer")
         probable = sorted(found.probabilities.items(), key=lambda item: -item[1])
         for name, share in probable[:_MOST_CLASSES]:
@@ -81,3 +88,92 @@ class PredictCard:
         ui.label(
             "By the model of the running peer." if found.is_live else "By the model on the disk."
         ).classes("ow-soft")
+
+
+def sample_fields(
+    features: Sequence[Feature], on_enter: Callable[[], Awaitable[None]]
+) -> Callable[[], dict[str, str] | None]:
+    """Make fields for a sample, with typical values in them, and return what reads them.
+
+    That returns the values by feature; None if one is no number, which is marked at its field.
+    """
+    fields = list(with_choices(features))
+    if len(fields) > MOST_FIELDS:
+        return _one_for_all(fields)
+    with ui.element("div").classes("ow-fields"):
+        made = [(field, _field(field, on_enter)) for field in fields]
+
+    def sample() -> dict[str, str] | None:
+        # Every field is looked at, so that all that is wrong is marked at once.
+        are_fine = [typed.validate() for _, typed in made]
+        if not all(are_fine):
+            return None
+        return dict(pair for field, typed in made for pair in _values(field, str(typed.value)))
+
+    return sample
+
+
+def _field(
+    field: Feature | Choice, on_enter: Callable[[], Awaitable[None]]
+) -> ValidationElement[Any]:
+    if isinstance(field, Choice):
+        return ui.select(list(field.options), label=field.name, value=_typical(field)).props(
+            "dense outlined options-dense"
+        )
+    typed = ui.input(field.name, value=_typical(field), validation=number_problem)
+    typed.props("dense outlined inputmode=decimal autocomplete=off hide-bottom-space")
+    return typed.on("keydown.enter", on_enter)
+
+
+def _typical(field: Feature | Choice) -> str:
+    return field.most_frequent if isinstance(field, Choice) else f"{field.center:.4g}"
+
+
+def _values(field: Feature | Choice, typed: str) -> list[tuple[str, str]]:
+    """What is typed or chosen, by feature."""
+    if isinstance(field, Choice):
+        return [(one.name, "01"[option == typed]) for option, one in field.options.items()]
+    return [(field.name, typed.strip())]
+
+
+def _one_for_all(fields: Sequence[Feature | Choice]) -> Callable[[], dict[str, str] | None]:
+    """All values in one field, in the order of the task."""
+    typical = dict(pair for field in fields for pair in _values(field, _typical(field)))
+    names = list(typical)
+    typed = ui.textarea(
+        f"{len(names)} numbers with commas between them, {names[0]} to {names[-1]}",
+        value=", ".join(typical.values()),
+        validation=lambda text: values_problem(text, names),
+    )
+    typed.props("outlined rows=5 autocomplete=off spellcheck=false").classes("w-full")
+    return lambda: (
+        dict(zip(names, split_values(typed.value), strict=True)) if typed.validate() else None
+    )
+
+
+def split_values(text: str | None) -> list[str]:
+    r"""The values in a text, with commas or line ends between them.
+
+    >>> split_values("1, 2.5\n3,")
+    ['1', '2.5', '3']
+    """
+    parts = [part.strip() for line in (text or "").splitlines() for part in line.split(",")]
+    while parts and not parts[-1]:
+        parts.pop()
+    return parts
+
+
+def values_problem(text: str | None, names: Sequence[str]) -> str | None:
+    """What is wrong with values for these features, as a sentence for their field; None if nothing.
+
+    >>> values_problem("1, x", ["light", "co2"])
+    'co2: x is not a number'
+    """
+    values = split_values(text)
+    for name, value in zip(names, values, strict=False):
+        problem = number_problem(value)
+        if problem is not None:
+            return f"{name}: {problem}"
+    if len(values) != len(names):
+        return f"there are {len(values)} numbers, and {len(names)} are needed"
+    return None

@@ -1,130 +1,175 @@
-"""Whom the peer sends to and who may send to it, with forms and buttons to change that."""
+"""Edges of a peer: whom it sends to, who may send to it, and forms to change that."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
 
 from nicegui import ui
 
-from oneway.dashboard.components.frame import card
+from oneway.dashboard.components.dialogs import Question, attempt, complain, tell
+from oneway.dashboard.components.elements import FactList, card, empty, say, set_mood
 from oneway.dashboard.components.numbers import number_problem
-from oneway.dashboard.components.question import Question
-from oneway.dashboard.peer.acting import asked
-from oneway.dashboard.peer.edge_list import EdgeList
-from oneway.dashboard.peer.edges import EdgeRow, receiver_rows, sender_rows
-from oneway.dashboard.peer.source import PeerLook, PeerSource
+from oneway.dashboard.peer.status_figures import EdgeRow, receiver_rows, sender_rows
 from oneway.records.weight import WEIGHT_RULE, is_weight
+from oneway.sentences import cut
+from oneway.web.peer_page import PeerLook, PeerSource
 
 _NO_CARD = "paste the line that oneway peer card prints there"
 
 
-class ReceiversCard:
-    """Whom the peer sends to: trust and distrust."""
+class Direction(NamedTuple):
+    """What the card of edges in one direction says; {name} is who is at the other end."""
 
-    def __init__(self, source: PeerSource, changed: Callable[[], None]) -> None:
-        """Make it empty.
+    heading: str
+    nobody: str
+    field: str
+    begin: str
+    about: str
+    end: str
+    question: str
+    consequence: str
+    rows: Callable[[PeerLook], list[EdgeRow]]
 
-        Args:
-            source: Whom to tell.
-            changed: Called when something has changed.
-        """
+
+RECEIVERS = Direction(
+    "Sends to",
+    "This peer sends to nobody, so nobody learns from it. Ask somebody for a card, and put it in "
+    "below.",
+    "Card of a peer to send to",
+    "Trust",
+    "Trust is one-way: it lets this peer send. A weight says how much one receiver gets, compared "
+    "with the others.",
+    "Distrust",
+    "Send no more to {name}?",
+    "What has not arrived at {name} comes back to this peer; what has arrived stays there.",
+    receiver_rows,
+)
+SENDERS = Direction(
+    "Hears from",
+    "Nobody may send to this peer, so its model is only its own. Ask somebody for a card, and put "
+    "it in below.",
+    "Card or key of a peer to admit",
+    "Admit",
+    "To admit a peer lets it send its model to this one; every message is checked.",
+    "Admit no more",
+    "Take in nothing more from {name}?",
+    "What {name} has handed over already stays here; what it sends from now on is refused, and "
+    "stays there.",
+    sender_rows,
+)
+
+
+class EdgesCard:
+    """The edges of one direction: begin one with a card, end one with its button."""
+
+    def __init__(
+        self, direction: Direction, source: PeerSource, changed: Callable[[], None]
+    ) -> None:
+        """Make it empty; `changed` is called when somebody has changed something."""
+        self._direction = direction
         self._source = source
         self._changed = changed
-        self._question = Question("Distrust")
-        with card("Sends to"):
-            self._edges = EdgeList(
-                "This peer sends to nobody, so nobody learns from it. Ask somebody for a card, and "
-                "put it in below.",
-                "Distrust",
-                self._distrust,
-            )
-            with ui.element("div").classes("ow-form"):
-                self._card = _card_field("Card of a peer to send to", self._trust)
-                self._weight = ui.input("Weight", value="1", validation=weight_problem)
-                self._weight.props("dense outlined inputmode=decimal hide-bottom-space")
-                self._weight.classes("weight").on("keydown.enter", self._trust)
-                ui.button("Trust", on_click=self._trust).props("no-caps")
-            ui.label(
-                "Trust is one-way: it lets this peer send. A weight says how much one receiver "
-                "gets, compared with the others."
-            ).classes("ow-soft")
-
-    def show(self, look: PeerLook) -> None:
-        """Bring it up to date."""
-        self._edges.show(receiver_rows(look))
-
-    async def _trust(self) -> None:
-        card, weight = _typed(self._card), self._weight.value
-        if card is None or not self._weight.validate():
-            return
-        said = await asked(lambda: self._source.trust(card, float(str(weight))), _at(self._card))
-        if said is not None:
-            self._card.value = ""
-            _tell(said)
-            self._changed()
-
-    async def _distrust(self, row: EdgeRow) -> None:
-        if await self._question.is_sure(
-            f"Send no more to {row.name}?",
-            f"What has not arrived at {row.name} comes back to this peer; what has arrived stays "
-            "there.",
-        ):
-            said = await asked(lambda: self._source.distrust(row.key), _complain)
-            if said is not None:
-                _tell(said)
-                self._changed()
-
-
-class SendersCard:
-    """Who may send to the peer: admit, and take that back."""
-
-    def __init__(self, source: PeerSource, changed: Callable[[], None]) -> None:
-        """Make it empty; arguments as of `ReceiversCard`."""
-        self._source = source
-        self._changed = changed
-        self._question = Question("Admit no more")
-        with card("Hears from"):
-            self._edges = EdgeList(
-                "Nobody may send to this peer, so its model is only its own. Ask somebody for a "
-                "card, and put it in below.",
-                "Admit no more",
-                self._revoke,
-            )
+        self._rows: dict[str, _Row] = {}
+        self._question = Question(direction.end)
+        with card(direction.heading):
+            self._empty = empty(direction.nobody)
+            self._list = ui.element("div").classes("ow-edges").props("role=list")
             self._anyone = ui.label(
                 "Anyone may send to this peer. To end that: oneway peer admit --anyone --revoke"
             ).classes("ow-soft")
             with ui.element("div").classes("ow-form"):
-                self._card = _card_field("Card or key of a peer to admit", self._admit)
-                ui.button("Admit", on_click=self._admit).props("no-caps")
-            ui.label(
-                "To admit a peer lets it send its model to this one; every message is checked."
-            ).classes("ow-soft")
+                # What is wrong is known when the peer is asked; an edit takes the mark away.
+                self._card = ui.input(
+                    direction.field, placeholder="oneway:...", validation=lambda _: None
+                )
+                self._card.props("dense outlined autocomplete=off spellcheck=false")
+                self._card.props("hide-bottom-space").classes("card")
+                self._card.on("keydown.enter", self._begin)
+                self._weight = ui.input("Weight", value="1", validation=weight_problem)
+                self._weight.props("dense outlined inputmode=decimal hide-bottom-space")
+                self._weight.classes("weight").on("keydown.enter", self._begin)
+                self._weight.set_visibility(direction is RECEIVERS)
+                ui.button(direction.begin, on_click=self._begin).props("no-caps")
+            ui.label(direction.about).classes("ow-soft")
 
     def show(self, look: PeerLook) -> None:
-        """Bring it up to date."""
-        self._edges.show(sender_rows(look))
-        self._anyone.set_visibility(look.anyone)
+        """Bring it up to date; a row stays as long as its edge, so its button keeps the focus."""
+        edges = self._direction.rows(look)
+        self._empty.set_visibility(not edges)
+        self._anyone.set_visibility(look.anyone and self._direction is SENDERS)
+        for key in self._rows.keys() - {edge.key for edge in edges}:
+            self._rows.pop(key).box.delete()
+        for edge in edges:
+            if edge.key not in self._rows:
+                with self._list:
+                    self._rows[edge.key] = _Row(edge, self._direction.end, self._end)
+            self._rows[edge.key].show(edge)
 
-    async def _admit(self) -> None:
-        card = _typed(self._card)
-        if card is None:
+    async def _begin(self) -> None:
+        text = (self._card.value or "").strip()
+        if not text:
+            self._card.error = _NO_CARD
+        if not text or not self._weight.validate():
             return
-        said = await asked(lambda: self._source.admit(card), _at(self._card))
-        if said is not None:
-            self._card.value = ""
-            _tell(said)
-            self._changed()
 
-    async def _revoke(self, row: EdgeRow) -> None:
+        def refused(sentence: str) -> None:
+            self._card.error = sentence
+
+        if self._direction is RECEIVERS:
+            asked = asyncio.to_thread(self._source.trust, text, float(str(self._weight.value)))
+        else:
+            asked = asyncio.to_thread(self._source.admit, text)
+        if await self._done(asked, refused):
+            self._card.value = ""
+
+    async def _end(self, edge: EdgeRow) -> None:
+        question, consequence = self._direction.question, self._direction.consequence
         if await self._question.is_sure(
-            f"Take in nothing more from {row.name}?",
-            f"What {row.name} has handed over already stays here; what it sends from now on is "
-            "refused, and stays there.",
+            question.format(name=edge.name), consequence.format(name=edge.name)
         ):
-            said = await asked(lambda: self._source.revoke(row.key), _complain)
-            if said is not None:
-                _tell(said)
-                self._changed()
+            receives = self._direction is RECEIVERS
+            end = self._source.distrust if receives else self._source.revoke
+            await self._done(asyncio.to_thread(end, edge.key), complain)
+
+    async def _done(self, asked: Awaitable[str], refused: Callable[[str], None]) -> bool:
+        said = await attempt(asked, refused)
+        if said is None:
+            return False
+        tell(said)
+        self._changed()
+        return True
+
+
+class _Row:
+    """One edge, with its facts and a button that ends it."""
+
+    def __init__(
+        self, edge: EdgeRow, end: str, on_end: Callable[[EdgeRow], Awaitable[None]]
+    ) -> None:
+        self._edge = edge
+        with ui.element("div").classes("ow-edge").props("role=listitem") as self.box:
+            with ui.element("div").classes("head"):
+                self._name = ui.label("").classes("name")
+                self._state = ui.label("").classes("ow-chip")
+                self._button = ui.button(end, on_click=lambda: on_end(self._edge))
+                self._button.props("outline dense no-caps")
+            self._facts = FactList(abreast=True)
+            self._problem = ui.label("").classes("ow-bad")
+
+    def show(self, edge: EdgeRow) -> None:
+        self._edge = edge
+        if edge.name != self._name.text:
+            self._name.text = edge.name
+            # Not in a text of props: a name may have anything in it.
+            self.box.props["data-edge"] = edge.name
+            self._button.props["aria-label"] = f"{self._button.text} {edge.name}"
+        self._state.text = edge.state
+        set_mood(self._state, edge.mood)
+        say(self._problem, edge.problem)
+        self._button.set_visibility(edge.can_end)
+        self._facts.show(edge.facts)
 
 
 def weight_problem(text: str | None) -> str | None:
@@ -134,41 +179,6 @@ def weight_problem(text: str | None) -> str | None:
     (None, 'the weight is 0; it must be a number above 0, from 1e-06 to 1e+06')
     """
     problem = number_problem(text)
-    if problem is not None or text is None:
+    if problem is not None or text is None or is_weight(float(text)):
         return problem
-    typed = text.strip()
-    if is_weight(float(typed)):
-        return None
-    shown = typed if len(typed) <= 20 else f"{typed[:20]}..."
-    return f"the weight is {shown}; it must be {WEIGHT_RULE}"
-
-
-def _card_field(label: str, on_enter: Callable[[], object]) -> ui.input:
-    # What is wrong is known when the peer is asked; an edit takes the mark away.
-    field = ui.input(label, placeholder="oneway:...", validation=lambda _: None)
-    field.props("dense outlined autocomplete=off spellcheck=false hide-bottom-space")
-    return field.classes("card").on("keydown.enter", on_enter)
-
-
-def _typed(field: ui.input) -> str | None:
-    """What is in the field; None if that is nothing, which is marked."""
-    text = (field.value or "").strip()
-    if not text:
-        field.error = _NO_CARD
-        return None
-    return text
-
-
-def _at(field: ui.input) -> Callable[[str], None]:
-    def complain(sentence: str) -> None:
-        field.error = sentence
-
-    return complain
-
-
-def _tell(sentence: str) -> None:
-    ui.notify(sentence, type="positive", position="bottom", timeout=8000, close_button="Close")
-
-
-def _complain(sentence: str) -> None:
-    ui.notify(sentence, type="negative", position="bottom", timeout=0, close_button="Close")
+    return f"the weight is {cut(text.strip())}; it must be {WEIGHT_RULE}"

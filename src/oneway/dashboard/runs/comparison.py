@@ -1,4 +1,4 @@
-"""The curves of several runs in one chart, their final numbers beside it, and both as files."""
+"""Comparison of runs: their curves in one chart, final numbers beside it, and both as files."""
 
 from __future__ import annotations
 
@@ -8,14 +8,11 @@ from functools import partial
 
 from nicegui import ui
 
-from oneway.dashboard.components.chart import Chart, Line
-from oneway.dashboard.components.frame import card, empty
-from oneway.dashboard.components.legend import swatch_html
-from oneway.dashboard.components.tables import Cell, number_table
-from oneway.dashboard.runs.facts import numbers
-from oneway.dashboard.runs.measures import MEASURES, MOST_LINES, Measure, as_csv, points, style
+from oneway.dashboard.components.chart import MOST_LINES, Chart, Line, line_style, swatch_html
+from oneway.dashboard.components.elements import Cell, card, empty, number_table
+from oneway.dashboard.runs.catalogue_cache import CatalogueCache
+from oneway.dashboard.runs.record_text import MEASURES, Measure, as_csv, figures, points
 from oneway.dashboard.runs.run_table import run_link
-from oneway.dashboard.runs.shelf import Shelf
 from oneway.errors import StoreError
 from oneway.records import RunRecord
 
@@ -23,28 +20,23 @@ from oneway.records import RunRecord
 class Comparison:
     """A part of a page that shows the runs it is given."""
 
-    def __init__(self, shelf: Shelf, on_drop: Callable[[str], None] | None = None) -> None:
+    def __init__(self, runs: CatalogueCache, on_drop: Callable[[str], None] | None = None) -> None:
         """Make it without runs.
 
-        Args:
-            shelf: Where runs are read.
-            on_drop: Called with a run that somebody does not want to see any more; None if there is
-                one run only, whose numbers stand elsewhere.
+        `on_drop` gets a run that somebody does not want to see any more; it is None if there is
+        one run only, whose numbers stand elsewhere.
         """
-        self._shelf = shelf
+        self._runs = runs
         self._on_drop = on_drop
         self._wanted: list[str] = []
         self._stamps: list[object] = []
         self._records: dict[str, RunRecord] = {}
         self._slots: dict[str, int] = {}
-        self._measure = next(iter(MEASURES.values()))
         self._chart: Chart | None = None
         with card("Curves") as beside:
             with beside:
                 self._toggle = ui.toggle(
-                    list(MEASURES),
-                    value=self._measure.title,
-                    on_change=lambda event: self._choose(str(event.value)),
+                    list(MEASURES), value=next(iter(MEASURES)), on_change=self._draw_chart
                 ).props('no-caps padding="4px 10px" aria-label="What to compare"')
             self._empty = empty("Tick runs in the list above to compare their curves.")
             self._complaints = ui.column().classes("gap-1").props("role=status")
@@ -59,8 +51,7 @@ class Comparison:
     async def show(self, names: list[str]) -> None:
         """Show these runs instead; what cannot be read is said."""
         self._wanted, self._stamps = names, self._stamps_of(names)
-        drawn = names[:MOST_LINES]
-        records, complaints = await asyncio.to_thread(self._read, drawn)
+        records, complaints = await asyncio.to_thread(self._read, names[:MOST_LINES])
         if self._wanted is not names:
             # Somebody ticked on while these were read.
             return
@@ -70,11 +61,11 @@ class Comparison:
                 "told apart. Untick some."
             )
         self._records = records
+        # A run keeps its colour as long as it is shown.
         self._slots = {name: self._slots[name] for name in records if name in self._slots}
-        free = (slot for slot in range(MOST_LINES) if slot not in self._slots.values())
-        for name in records:
-            if name not in self._slots:
-                self._slots[name] = next(free)
+        free = [slot for slot in range(MOST_LINES) if slot not in self._slots.values()]
+        new = [name for name in records if name not in self._slots]
+        self._slots |= zip(new, free, strict=False)
         self._draw(complaints)
 
     async def follow(self) -> None:
@@ -83,7 +74,7 @@ class Comparison:
             await self.show(list(self._wanted))
 
     def _stamps_of(self, names: list[str]) -> list[object]:
-        known = {entry.name: entry.stamp for entry in self._shelf.catalogue.entries}
+        known = {entry.name: entry.stamp for entry in self._runs.catalogue.entries}
         return [known.get(name) for name in names]
 
     def _read(self, names: list[str]) -> tuple[dict[str, RunRecord], list[str]]:
@@ -91,14 +82,14 @@ class Comparison:
         complaints: list[str] = []
         for name in names:
             try:
-                records[name] = self._shelf.record(name)
+                records[name] = self._runs.record(name)
             except StoreError as error:
                 complaints.append(str(error))
         return records, complaints
 
-    def _choose(self, title: str) -> None:
-        self._measure = MEASURES[title]
-        self._draw_chart()
+    @property
+    def _measure(self) -> Measure:
+        return MEASURES[str(self._toggle.value)]
 
     def _draw(self, complaints: list[str]) -> None:
         self._complaints.clear()
@@ -114,7 +105,10 @@ class Comparison:
 
     def _draw_chart(self) -> None:
         measure = self._measure
-        lines = [self._line(measure, name) for name in self._records]
+        lines = [
+            Line(name, points(measure, record), *line_style(self._slots[name]), width=2.2)
+            for name, record in self._records.items()
+        ]
         unknown = [line.name for line in lines if not line.points]
         self._place.clear()
         with self._place:
@@ -129,27 +123,25 @@ class Comparison:
             if unknown:
                 ui.label(f"Not known for: {', '.join(unknown)}").classes("ow-soft")
 
-    def _line(self, measure: Measure, name: str) -> Line:
-        colour, dash = style(self._slots[name])
-        return Line(name, points(measure, self._records[name]), colour, dash, width=2.2)
-
     def _draw_table(self) -> None:
+        """One row per run; a column only for what is known of some run."""
         self._table.clear()
         if not self._records or self._on_drop is None:
             return
-        rows = {name: numbers(record) for name, record in self._records.items()}
-        headings = [
-            heading
-            for heading in next(iter(rows.values()))
-            if any(values[heading] != "-" for values in rows.values())
+        rows = {name: figures(record) for name, record in self._records.items()}
+        columns = [
+            column
+            for column in zip(*rows.values(), strict=True)
+            if any(figure.value != "-" for figure in column)
         ]
+        headings = [f"{one.name} ({one.unit})" if one.unit else one.name for one, *_ in columns]
         cells: list[list[Cell]] = [
             [
                 partial(self._name, name),
-                *(values[heading] for heading in headings),
+                *(column[place].value for column in columns),
                 partial(_drop_button, name, self._on_drop),
             ]
-            for name, values in rows.items()
+            for place, name in enumerate(rows)
         ]
         with self._table:
             made = number_table(["Run", *headings, ""], cells)
@@ -158,7 +150,7 @@ class Comparison:
 
     def _name(self, name: str) -> None:
         with ui.row().classes("items-center gap-2 no-wrap min-w-44"):
-            ui.html(swatch_html(*style(self._slots[name])), sanitize=False)
+            ui.html(swatch_html(*line_style(self._slots[name])), sanitize=False)
             ui.link(name, run_link(name))
 
     async def _save_csv(self) -> None:

@@ -1,20 +1,24 @@
-"""The graph of a run, made again from its config and drawn if it is small enough."""
+"""Card of a run's graph, made again from its config and drawn if it is small enough."""
 
 from __future__ import annotations
 
 import asyncio
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
+import msgspec
 from nicegui import ui
 
-from oneway.dashboard.components.facts import FactList
-from oneway.dashboard.components.frame import card
-from oneway.dashboard.components.legend import trust_legend_html
-from oneway.dashboard.components.trust_picture import Arrow, Circle, TrustPicture
-from oneway.dashboard.runs.facts import Facts
-from oneway.errors import GraphError, OnewayError
+from oneway.dashboard.components.elements import FactList, card
+from oneway.dashboard.components.trust_picture import (
+    Arrow,
+    Circle,
+    TrustPicture,
+    trust_legend_html,
+)
+from oneway.errors import GraphError, OnewayError, needs_extra
+from oneway.sentences import listed, shown
 
 if TYPE_CHECKING:
     from oneway.topology import TrustGraph
@@ -23,6 +27,8 @@ MOST_NODES = 64
 MOST_EDGES = 1_200
 MADE_AGAIN = 200_000
 """So many edges, or nodes, a graph may have to be made again for a page."""
+_Node: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=MADE_AGAIN)]
+_Edges: TypeAlias = Annotated[list[tuple[_Node, _Node]], msgspec.Meta(max_length=MADE_AGAIN)]
 _SHOWN = 12
 _FILL = "#9ecae8"
 _AREA = "<span>area of a circle: the node's mass at the end</span>"
@@ -31,12 +37,9 @@ _AREA = "<span>area of a circle: the node's mass at the end</span>"
 async def graph_card(
     config: Mapping[str, Any], masses: Sequence[float] = (), names: Sequence[str] = ()
 ) -> None:
-    """Show how a run's graph looks; if it cannot be made again, say why.
+    """Show how the graph in a run's config looks; if it cannot be made again, say why.
 
-    Args:
-        config: Of the run: how its graph was made, and maybe its edges.
-        masses: What every node held at the end, if that is known.
-        names: Of the nodes, if they have some.
+    `masses` are what the nodes held at the end, `names` what they are called, if that is known.
     """
     with card("Graph: who sends to whom"):
         origin = config.get("graph")
@@ -44,12 +47,14 @@ async def graph_card(
             ui.label("This method needs no graph: nobody sends to anybody, or all to one.")
             return
         waiting = ui.label("Making the graph again ...").classes("ow-soft")
-        graph, problem = await asyncio.to_thread(_made_again, origin, config.get("edges"))
-        waiting.delete()
-        if graph is None:
-            ui.label(f"It cannot be shown: {problem}.").classes("ow-bad")
+        try:
+            graph, facts = await asyncio.to_thread(made_again, origin, config.get("edges"))
+        except OnewayError as error:
+            ui.label(f"It cannot be shown: {error}.").classes("ow-bad")
             return
-        FactList().show(graph_facts(graph, checked=origin.get("checksum") is not None))
+        finally:
+            waiting.delete()
+        FactList().show(facts)
         if config.get("events"):
             ui.label("This is the trust at the start; what was changed is in the log.")
         if graph.num_nodes > MOST_NODES or graph.num_edges > MOST_EDGES:
@@ -67,20 +72,20 @@ async def graph_card(
         _picture(graph, labels, masses if known else ())
 
 
-def graph_facts(graph: TrustGraph, *, checked: bool) -> Facts:
-    """What is to say about a graph of any size."""
-    return [
-        ("nodes", f"{graph.num_nodes:,}"),
-        ("edges", f"{graph.num_edges:,}; an edge each way counts as two"),
-        ("reciprocity", f"{100 * graph.reciprocity:.0f} % of the edges go both ways"),
-        ("everybody reaches everybody", "yes" if graph.is_strongly_connected else "no"),
-        ("made again", "its checksum is the run's" if checked else "the run has no checksum of it"),
-    ]
+def made_again(
+    origin: Mapping[str, Any], edges: object = None
+) -> tuple[TrustGraph, list[tuple[str, str]]]:
+    """Make a run's graph again from its origin, or from the edges that a lab wrote down.
 
+    Returns it with what is to say about it.
 
-def _made_again(origin: Mapping[str, Any], edges: object = None) -> tuple[TrustGraph | None, str]:
-    try:
-        # It needs scipy, and for some graphs polars or networkx: a page of runs does not.
+    Raises:
+        GraphError: If what was written down is damaged, not enough, or too much.
+        MissingExtraError: If a package is needed that is not installed.
+    """
+    # It needs scipy, and for some graphs polars or networkx: a page of runs does not.
+    with needs_extra("its picture", "lab"):
+        from oneway.topology import TrustGraph
         from oneway.topology.rebuild import rebuild
 
         try:
@@ -88,79 +93,63 @@ def _made_again(origin: Mapping[str, Any], edges: object = None) -> tuple[TrustG
         except GraphError:
             if edges is None:
                 raise
-            graph = _listed_graph(edges)
-        _ = graph.is_strongly_connected, graph.reciprocity
-    except OnewayError as error:
-        return None, str(error)
-    except ModuleNotFoundError as error:
-        return None, f"{error.name} is not installed; run: pip install 'oneway[lab]'"
-    except Exception as error:
-        # What a stranger wrote down must not stop the rest of the page.
-        return None, f"what was written down about it is damaged ({type(error).__name__})"
-    return graph, ""
+            graph = TrustGraph.from_edges(_checked(edges))
+        connected = "yes" if graph.is_strongly_connected else "no"
+    is_checked = origin.get("checksum") is not None
+    checked = "its checksum is the run's" if is_checked else "the run has no checksum of it"
+    return graph, [
+        ("nodes", f"{graph.num_nodes:,}"),
+        ("edges", f"{graph.num_edges:,}; an edge each way counts as two"),
+        ("reciprocity", f"{100 * graph.reciprocity:.0f} % of the edges go both ways"),
+        ("everybody reaches everybody", connected),
+        ("made again", checked),
+    ]
 
 
-def _listed_graph(edges: object) -> TrustGraph:
-    """The graph with the edges that a lab has written down."""
-    from oneway.topology import TrustGraph
+def _checked(edges: object) -> list[tuple[int, int]]:
+    """Edges that a lab has written down, once they are known to be some, and not too many.
 
-    given = edges if isinstance(edges, list) else []
-    if len(given) > MADE_AGAIN:
+    Raises:
+        GraphError: If they are not.
+    """
+    try:
+        return msgspec.convert(edges, _Edges)
+    except msgspec.ValidationError as error:
         raise GraphError(
-            f"the graph has {len(given):,} edges, and no more than {MADE_AGAIN:,} are looked at"
-        )
-    pairs: list[Any] = [tuple(edge) for edge in given if isinstance(edge, list)]
-    if any(isinstance(node, int) and node >= MADE_AGAIN for pair in pairs for node in pair):
-        raise GraphError(f"the graph has more than {MADE_AGAIN:,} nodes, too many to be looked at")
-    return TrustGraph.from_edges(pairs)
+            f"the edges that were written down, {shown(edges)}, are damaged or too many to be "
+            f"looked at: {error}; make the run again"
+        ) from error
 
 
 def _picture(graph: TrustGraph, labels: list[str], masses: Sequence[float]) -> None:
-    circles, arrows = _circles(graph, labels, masses), _arrows(graph, labels)
+    """Nodes on a circle, in the order of their numbers."""
+    from oneway.topology.circle import places_on_circle
+
+    to, by = (
+        [[labels[other] for other in ends(node).tolist()] for node in range(graph.num_nodes)]
+        for ends in (graph.receivers_of, graph.senders_of)
+    )
+    circles = []
+    for node, (x, y) in enumerate(places_on_circle(graph.num_nodes).tolist()):
+        name, mass = labels[node], float(masses[node]) if len(masses) else 1.0
+        held = f", mass {mass:.3g} at the end" if len(masses) else ""
+        title = f"node {name}: sends to {len(to[node])}, is sent to by {len(by[node])}{held}"
+        circles.append(Circle(name, x, y, mass, _FILL, title))
+    arrows = [
+        Arrow(sender, receiver, f"{sender} sends to {receiver}")
+        for sender, receivers in zip(labels, to, strict=True)
+        for receiver in receivers
+    ]
 
     def pick(name: str | None) -> None:
         picture.show(circles, arrows, name)
-        told.text = _about(graph, labels, name)
+        told.text = "Pick a node to see whom it sends to."
+        if name in labels:
+            node = labels.index(name)
+            receivers, senders = (listed(ends[node], _SHOWN) or "nobody" for ends in (to, by))
+            told.text = f"Node {name} sends to {receivers}; it is sent to by {senders}."
 
     picture = TrustPicture(pick)
     ui.html(trust_legend_html(_AREA if len(masses) else ""), sanitize=False)
     told = ui.label("").classes("ow-soft").props("role=status")
     pick(None)
-
-
-def _circles(graph: TrustGraph, labels: list[str], masses: Sequence[float]) -> list[Circle]:
-    """Nodes on a circle, in the order of their numbers."""
-    from oneway.topology.circle import places_on_circle
-
-    circles = []
-    for node, (x, y) in enumerate(places_on_circle(graph.num_nodes).tolist()):
-        to, by = len(graph.receivers_of(node)), len(graph.senders_of(node))
-        held = f", mass {masses[node]:.3g} at the end" if len(masses) else ""
-        title = f"node {labels[node]}: sends to {to}, is sent to by {by}{held}"
-        mass = float(masses[node]) if len(masses) else 1.0
-        circles.append(Circle(labels[node], x, y, mass, _FILL, title))
-    return circles
-
-
-def _arrows(graph: TrustGraph, labels: list[str]) -> list[Arrow]:
-    ends = ([labels[node] for node in nodes.tolist()] for nodes in graph.edges())
-    return [
-        Arrow(sender, receiver, f"{sender} sends to {receiver}")
-        for sender, receiver in zip(*ends, strict=True)
-    ]
-
-
-def _about(graph: TrustGraph, labels: list[str], name: str | None) -> str:
-    if name not in labels:
-        return "Pick a node to see whom it sends to."
-    node = labels.index(name)
-    to, by = (
-        [labels[other] for other in others.tolist()]
-        for others in (graph.receivers_of(node), graph.senders_of(node))
-    )
-    return f"Node {name} sends to {_listed(to)}; it is sent to by {_listed(by)}."
-
-
-def _listed(names: list[str]) -> str:
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return (", ".join(names[:_SHOWN]) or "nobody") + more

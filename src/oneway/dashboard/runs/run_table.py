@@ -1,4 +1,4 @@
-"""The list of stored runs, to filter, sort and tick; that happens in the browser."""
+"""Table of stored runs, to filter, sort and tick in the browser; and links to runs."""
 
 from __future__ import annotations
 
@@ -13,17 +13,12 @@ from oneway.store.entry import Entry
 
 
 class RunTable(Element, component="run_table.js", default_classes="w-full"):
-    """A table whose ticked runs are in the page's address too, so that one can bookmark them."""
+    """A table whose ticked runs are in the page's address too, so that it can be bookmarked."""
 
     def __init__(
         self, on_pick: Callable[[list[str]], Awaitable[None]], chosen: Sequence[str] = ()
     ) -> None:
-        """Make an empty table.
-
-        Args:
-            on_pick: Called with the names of the ticked runs, in the order of ticking.
-            chosen: What is ticked at first.
-        """
+        """Make an empty table; `on_pick` gets the ticked runs, at first `chosen`, in order."""
         super().__init__()
 
         async def picked(event: GenericEventArguments) -> None:
@@ -45,29 +40,16 @@ class RunTable(Element, component="run_table.js", default_classes="w-full"):
 
 def row(entry: Entry) -> dict[str, Any]:
     """An entry as the table in the browser knows it; what is not known is None or empty."""
-    return {
-        "name": entry.name,
+    as_they_are = ("name", "kind", "algorithm", "data", "model", "graph", "modified", "problem")
+    whole = "complete" if entry.complete else "ended early"
+    return {name: getattr(entry, name) for name in as_they_are} | {
         "href": run_link(entry.name),
-        "kind": entry.kind,
-        "algorithm": entry.algorithm,
-        "data": entry.data,
-        "model": entry.model,
-        "graph": entry.graph,
         "nodes": entry.num_nodes,
         "rounds": entry.rounds_done,
         "loss": entry.average_loss,
-        "state": state_of(entry),
-        "modified": entry.modified,
-        "problem": entry.problem,
+        "state": "damaged" if entry.problem else whole,
         "comparable": entry.is_run and not entry.problem,
     }
-
-
-def state_of(entry: Entry) -> str:
-    """Whether an entry is complete, ended early or is damaged."""
-    if entry.problem:
-        return "damaged"
-    return "complete" if entry.complete else "ended early"
 
 
 def run_link(name: str) -> str:

@@ -1,0 +1,57 @@
+"""Endpoint of a local server as flags give it: `[HOST:]PORT`, and a file with the token."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from oneway.errors import ConfigError
+from oneway.files.toml import read_text
+from oneway.transport.address import parse_address
+from oneway.web.access_control import check_bind
+
+DEFAULT_HOST = "127.0.0.1"
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Where something is served to this machine.
+
+    Attributes:
+        host: What is listened on.
+        port: 0 for any that is free.
+        token: What every request has to show; empty for nothing.
+    """
+
+    host: str
+    port: int
+    token: str = ""
+
+    @classmethod
+    def read(cls, address: str, token_file: Path | None, what: str = "the local API") -> Endpoint:
+        """Read an endpoint from flags; `what` is served there, for messages.
+
+        Raises:
+            TransportError: If the address is none.
+            ConfigError: If the token cannot be read, is poor, or is missing where other machines
+                could reach it.
+        """
+        whole = address if ":" in address else f"{DEFAULT_HOST}:{address}"
+        found = parse_address(whole, lowest_port=0)
+        token = read_token(token_file)
+        check_bind(found.host, token, what)
+        return cls(found.host, found.port, token)
+
+
+def read_token(file: Path | None) -> str:
+    """Return the token in a file; nothing if there is no file.
+
+    Raises:
+        ConfigError: If it cannot be read, or is empty.
+    """
+    if file is None:
+        return ""
+    token = read_text(file, ConfigError, "name a file with a token").strip()
+    if not token:
+        raise ConfigError(f"{file} is empty; it should hold a token, one line")
+    return token

@@ -1,0 +1,266 @@
+"""The watcher and the client against a real HTTP server that speaks as a lab does."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from contextlib import aclosing
+
+import msgspec
+import pytest
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from oneway.dashboard.lab.client import LabClient
+from oneway.dashboard.lab.controls import share_problem
+from oneway.dashboard.lab.frame_text import (
+    exact_mass,
+    loss_lines,
+    mass_note,
+    worth_of_one_way,
+)
+from oneway.dashboard.lab.watcher import LabWatcher
+from oneway.errors import DataError, OnewayError, TransportError
+from oneway.lab.api import LabServer, serve_api
+from oneway.records import MASS_UNITS
+from oneway.records.network import (
+    Command,
+    Kill,
+    MassView,
+    NetworkFrame,
+    ReferenceCurve,
+)
+from oneway.testing.records import make_frame, make_peer_view
+from oneway.web.api import as_json, make_api, read_body
+from oneway.web.listening import listen, url_of
+from oneway.web.server import run
+
+TOKEN = "0123456789abcdef"
+LIMIT_SECONDS = 60.0
+
+
+@pytest.fixture(autouse=True)
+def patient_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine is no lab that does not answer."""
+    monkeypatch.setattr("oneway.dashboard.lab.client._SECONDS", 2 * LIMIT_SECONDS)
+
+
+def frame(number: int, samples: int, loss: float | None = 0.5) -> NetworkFrame:
+    peer = make_peer_view(name="ada", samples=samples, average_loss=loss, recent_loss=loss)
+    return make_frame(number=number, seconds=float(number), peers=[peer], disagreement=0.1)
+
+
+class FakeLab:
+    """Answers as a lab does."""
+
+    def __init__(self) -> None:
+        self.frame: NetworkFrame | None = None
+        self.references: list[ReferenceCurve] | None = None
+        self.done: list[Command] = []
+
+    async def _frame(self, request: Request) -> Response:
+        # A lab makes one wait for news; this one says at once that there is none.
+        after = int(request.query_params["after"])
+        is_news = self.frame is not None and self.frame.number > after
+        return as_json(self.frame) if is_news else Response(status_code=204)
+
+    async def _references(self, _: Request) -> Response:
+        return Response(status_code=204) if self.references is None else as_json(self.references)
+
+    async def _command(self, request: Request) -> Response:
+        command = msgspec.json.decode(await read_body(request), type=Command)
+        if isinstance(command, Kill) and command.peer != "ada":
+            raise DataError(f"there is no peer {command.peer!r}")
+        self.done.append(command)
+        return as_json({"said": "done"})
+
+    def app(self) -> object:
+        routes = [
+            Route("/frame", self._frame),
+            Route("/references", self._references),
+            Route("/commands", self._command, methods=["POST"]),
+        ]
+        return make_api(routes, "127.0.0.1", TOKEN)
+
+
+def with_lab(lab: FakeLab, look, token: str = TOKEN):
+    """Run `look(watcher, stop)` against the lab."""
+
+    async def whole():
+        async with asyncio.timeout(LIMIT_SECONDS):
+            listener = listen("127.0.0.1", 0)
+            url = url_of("127.0.0.1", listener)
+            started = asyncio.Event()
+            serving = asyncio.create_task(run(lab.app(), listener, started.set))
+            await started.wait()
+
+            async def stop() -> None:
+                serving.cancel()
+                await asyncio.gather(serving, return_exceptions=True)
+
+            async with aclosing(LabClient(url, token)) as client:
+                await look(LabWatcher(client), stop)
+            await stop()
+
+    asyncio.run(whole())
+
+
+def test_before_the_first_frame_there_is_nothing_and_no_problem():
+    async def look(watcher, _):
+        await watcher.look()
+        assert watcher.frame is None
+        assert watcher.problem == ""
+
+    with_lab(FakeLab(), look)
+
+
+def test_curves_grow_with_frames_and_a_frame_counts_once():
+    lab = FakeLab()
+
+    async def look(watcher, _):
+        for number, samples in ((1, 10), (1, 10), (2, 20)):
+            lab.frame = frame(number, samples, 1.0 / samples)
+            await watcher.look()
+        assert watcher.losses["ada"].points == [(10, 0.1), (20, 0.05)]
+        assert watcher.disagreement.points == [(1.0, 0.1), (2.0, 0.1)]
+
+    with_lab(lab, look)
+
+
+def test_a_frame_is_seen_as_soon_as_the_lab_shows_it_and_no_news_is_no_problem(monkeypatch):
+    asked = threading.Event()
+    # So long that a busy machine cannot be taken for a lab that keeps its news to itself.
+    monkeypatch.setattr("oneway.lab.api.NEWS_SECONDS", LIMIT_SECONDS)
+
+    async def look(server: LabServer) -> None:
+        async with (
+            asyncio.timeout(3 * LIMIT_SECONDS),
+            aclosing(LabClient(server.url, server.token)) as client,
+        ):
+            watcher = LabWatcher(client)
+            server.queue.publish(frame(1, 10))
+            await watcher.look()
+            usual = server.queue.frame
+            server.queue.frame = lambda *known: asked.set() or usual(*known)
+            began = time.monotonic()
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(watcher.look())
+                assert await asyncio.to_thread(asked.wait, LIMIT_SECONDS)
+                server.queue.publish(frame(2, 20))
+            assert watcher.frame.number == 2
+            assert time.monotonic() - began < LIMIT_SECONDS - 1.0
+            monkeypatch.setattr("oneway.lab.api.NEWS_SECONDS", 0.1)
+            await watcher.look()
+            assert (watcher.frame.number, watcher.problem) == (2, "")
+
+    with serve_api() as server:
+        asyncio.run(look(server))
+
+
+def test_a_peer_without_a_sample_has_no_curve():
+    lab = FakeLab()
+    lab.frame = frame(1, 0, None)
+
+    async def look(watcher, _):
+        await watcher.look()
+        assert watcher.losses == {}
+        assert watcher.loss_range is None
+
+    with_lab(lab, look)
+
+
+def test_references_are_asked_for_until_they_are_ready():
+    lab = FakeLab()
+    lab.frame = frame(1, 10)
+
+    async def look(watcher, _):
+        await watcher.look()
+        assert watcher.references is None
+        lab.references = [
+            ReferenceCurve(algorithm="ops", arrows=3, one_way=1, samples=[1], average_loss=[0.7])
+        ]
+        await watcher.look()
+        names = [line.name for line in loss_lines(watcher, None)]
+        assert names == ["Online Push-Sum", "each peer", "ada"]
+
+    with_lab(lab, look)
+
+
+def test_a_lab_that_is_gone_is_told_and_what_was_seen_stays():
+    lab = FakeLab()
+    lab.frame = frame(1, 10)
+
+    async def look(watcher, stop):
+        await watcher.look()
+        await stop()
+        await watcher.look()
+        assert "the lab does not answer" in watcher.problem
+        assert watcher.frame is not None
+
+    with_lab(lab, look)
+
+
+def test_a_command_reaches_the_lab_and_a_refusal_comes_back_as_its_sentence():
+    lab = FakeLab()
+
+    async def look(watcher, stop):
+        assert await watcher.client.do(Kill("ada")) == "done"
+        assert lab.done == [Kill("ada")]
+        with pytest.raises(OnewayError, match=r"^there is no peer 'eve'$"):
+            await watcher.client.do(Kill("eve"))
+        await stop()
+        with pytest.raises(TransportError, match="does not answer"):
+            await watcher.client.do(Kill("ada"))
+
+    with_lab(lab, look)
+
+
+def test_without_the_token_a_lab_says_nothing():
+    async def look(watcher, _):
+        await watcher.look()
+        assert "does not show the token" in watcher.problem
+
+    with_lab(FakeLab(), look, token="another-token-here")
+
+
+def test_a_mass_is_told_to_the_last_unit():
+    assert exact_mass(6 * MASS_UNITS) == "6"
+    assert exact_mass(6 * MASS_UNITS - 1) == "6 - 1 units"
+    assert exact_mass(6 * MASS_UNITS + 2000) == "6 + 2,000 units"
+
+
+def test_the_mark_of_the_mass_is_good_only_if_the_books_are():
+    good = MassView(held=MASS_UNITS, in_flight=0, brought=MASS_UNITS, is_exact=True)
+    bad = MassView(
+        held=MASS_UNITS - 1, in_flight=0, brought=MASS_UNITS, is_exact=False, problems=["a unit"]
+    )
+    assert mass_note(good)[1] == "good"
+    assert mass_note(bad) == ("\u2717 not exact: a unit", "bad")
+
+
+@pytest.mark.parametrize("text", ["", "abc", None, "-1", "101", "nan"])
+def test_a_share_that_is_none_is_told_at_the_field(text):
+    assert share_problem(text) is not None
+
+
+def test_it_is_said_what_one_way_trust_is_good_for():
+    lab = FakeLab()
+    lab.frame = frame(1, 10)
+    graph = {"arrows": 4, "one_way": 2}
+
+    async def look(watcher, _):
+        await watcher.look()
+        assert worth_of_one_way(watcher) == ""
+        lab.references = [
+            ReferenceCurve(algorithm="ops", samples=[1, 2], average_loss=[0.7, 0.51], **graph),
+            ReferenceCurve(algorithm="dol-symm", samples=[1, 2], average_loss=[0.7, 0.6], **graph),
+        ]
+        await watcher.look()
+        said = worth_of_one_way(watcher)
+        assert said.startswith("2 of the 4 arrows at the start go one way.")
+        assert "0.600 per sample" in said
+        assert said.endswith("uses all: 0.510.")
+
+    with_lab(lab, look)
