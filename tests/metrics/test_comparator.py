@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from oneway.errors import ComparatorError, DataError
 from oneway.metrics import best_fixed_model, comparator_sums
-from oneway.metrics.rounded_hinge import RoundedHinge
+from oneway.metrics.comparator import RoundedHinge
 from oneway.models import (
     Hinge,
     LogisticRegression,

@@ -8,11 +8,9 @@ import pytest
 from oneway.metrics.learning_curve import (
     RECENT_SAMPLES,
     accuracies,
-    average_losses,
     coarser,
     last_samples,
-    recent_accuracies,
-    recent_losses,
+    mean_losses,
     recent_width,
     spread_correct,
     spread_losses,
@@ -45,9 +43,7 @@ def test_averages_so_far_are_those_of_all_samples_until_then(width, count):
     curve = curve_of(losses, right, width)
     ends = [min(first + width, count) for first in range(0, count, width)]
     assert last_samples(curve) == ends
-    assert average_losses(curve) == pytest.approx(
-        [sum(losses[:end]) / end for end in ends], rel=1e-12
-    )
+    assert mean_losses(curve) == pytest.approx([sum(losses[:end]) / end for end in ends], rel=1e-12)
     assert accuracies(curve) == pytest.approx([sum(right[:end]) / end for end in ends], rel=1e-12)
 
 
@@ -63,19 +59,19 @@ def test_recent_averages_are_those_of_the_last_whole_groups(width, count):
         expected_losses.append(sum(losses[first:end]) / (end - first))
         expected_right.append(sum(right[first:end]) / (end - first))
     assert recent_width(curve) == groups * width
-    assert recent_losses(curve) == pytest.approx(expected_losses, rel=1e-12)
-    assert recent_accuracies(curve) == pytest.approx(expected_right, rel=1e-12)
+    assert mean_losses(curve, recent=True) == pytest.approx(expected_losses, rel=1e-12)
+    assert accuracies(curve, recent=True) == pytest.approx(expected_right, rel=1e-12)
 
 
 def test_a_curve_that_began_late_counts_the_samples_before_it():
     curve = curve_of([1.0, 2.0, 3.0], [1, 0, 1], width=2, before=100)
     assert last_samples(curve) == [102, 103]
-    assert average_losses(curve) == [1.5, 2.0]
+    assert mean_losses(curve) == [1.5, 2.0]
 
 
 def test_an_empty_curve_has_no_averages():
     assert last_samples(Curve(before=5)) == []
-    assert average_losses(Curve()) == recent_losses(Curve()) == accuracies(Curve()) == []
+    assert mean_losses(Curve()) == mean_losses(Curve(), recent=True) == accuracies(Curve()) == []
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 63, 64, 65, 1000])

@@ -12,11 +12,20 @@ import pytest
 
 import oneway as ow
 from oneway.errors import ConfigError
-from oneway.paper import figure_size, runner
+from oneway.paper import run_grid as cells
 from oneway.paper.bias import biases
-from oneway.paper.panel import SETTINGS, Scale, reference_world
-from oneway.paper.reproduce import CONTENTS, FIGURES, Plan, plan, reproduce
-from oneway.paper.runner import Need, run_cells
+from oneway.paper.claims import SENTENCES
+from oneway.paper.figures import (
+    FIGURES,
+    SETTINGS,
+    Scale,
+    reference_world,
+    same_samples,
+    size_worlds,
+)
+from oneway.paper.methods import label
+from oneway.paper.reproduce import Plan, plan, reproduce
+from oneway.paper.run_grid import Need, run_cells
 from oneway.paper.world import World, trust_network
 
 DATA = Path(os.environ.get("ONEWAY_DATA", "nowhere"))
@@ -30,18 +39,20 @@ SMALL = Scale(susy_rounds=40, room_rounds=40, trust_rounds=5)
 def test_there_are_the_papers_fourteen_panels():
     if not (DATA / "occupancy").is_dir():
         pytest.skip("needs the data set occupancy in ONEWAY_DATA")
-    figures = {name: FIGURES[name](SMALL) for name in ("comparison", "size", "density", "local")}
-    counts = {name: len(figure.panels) for name, figure in figures.items()}
+    figures = {
+        name: FIGURES[name].panels(SMALL) for name in ("comparison", "size", "density", "local")
+    }
+    counts = {name: len(panels) for name, panels in figures.items()}
     assert counts == {"comparison": 4, "size": 4, "density": 4, "local": 2}
-    assert [line.label for line in figures["comparison"].panels[0].lines] == [
+    assert [line.label for line in figures["comparison"][0].lines] == [
         "ops",
         "dol-symm",
         "dol-asymm",
         "col",
     ]
-    names = [panel.name for figure in figures.values() for panel in figure.panels]
+    names = [panel.name for panels in figures.values() for panel in panels]
     assert len(set(names)) == 14
-    assert {line.world.num_nodes for line in figures["size"].panels[0].lines} == {
+    assert {line.world.num_nodes for line in figures["size"][0].lines} == {
         128,
         256,
         512,
@@ -49,25 +60,40 @@ def test_there_are_the_papers_fourteen_panels():
     }
 
 
-def test_every_figure_is_described():
-    assert list(CONTENTS) == list(FIGURES)
+def test_every_figure_says_how_many_panels_it_has_and_what_it_is_about():
+    for name, figure in FIGURES.items():
+        assert figure.name == name
+        assert figure.text
+        assert "panels" in figure.shows
+
+
+def test_every_claim_names_a_figure_or_a_part_of_the_paper():
+    assert len(SENTENCES) == len({sentence.text for sentence in SENTENCES}) == 12
+    places = {*FIGURES, "text", "second theorem"}
+    assert {sentence.where for sentence in SENTENCES} <= places
+
+
+def test_curves_that_stand_for_a_method_are_told_apart():
+    methods = ("col", "ops-mass", "ops-capped", "dol-symm", "local", "ops", "dol-asymm")
+    assert len({label(method).color for method in methods}) == len(methods)
+    assert len({label(method).title for method in methods}) == len(methods)
 
 
 def test_a_quick_run_is_not_also_long():
-    with pytest.raises(ConfigError, match="leave out --seeds and --rounds, or --quick"):
+    with pytest.raises(ConfigError, match="--quick"):
         plan(["local"], 5, None, True)
 
 
 def test_an_unknown_figure_is_refused():
-    with pytest.raises(ConfigError, match="there is no figure 'sizes'; there are comparison"):
+    with pytest.raises(ConfigError, match="'sizes'"):
         plan(["sizes"], 10, None, False)
 
 
 @needs_data
 def test_equal_samples_means_equal_samples_but_for_a_round():
     for data, stochastic in SETTINGS:
-        worlds = figure_size.worlds(data, stochastic, Scale(susy_rounds=800))
-        samples = [w.num_nodes * figure_size.same_samples(w).rounds for w in worlds]
+        worlds = size_worlds(data, stochastic, Scale(susy_rounds=800))
+        samples = [world.num_nodes * same_samples(world).rounds for world in worlds]
         assert max(samples) - min(samples) <= max(world.num_nodes for world in worlds)
 
 
@@ -86,7 +112,7 @@ def test_cells_are_computed_once_and_resumed(tmp_path, monkeypatch):
     def refuse(*_: object) -> object:
         raise AssertionError("a remembered cell was computed again")
 
-    monkeypatch.setattr(runner, "_run_groups", lambda groups, _: refuse() if groups else [])
+    monkeypatch.setattr(cells, "_run_groups", lambda groups, _: refuse() if groups else [])
     third = run_cells(needs, rates, tmp_path, lambda *_: None)
     np.testing.assert_array_equal(third[needs[3]].losses, second[needs[3]].losses)
     with pytest.raises(AssertionError, match="computed again"):
@@ -149,7 +175,7 @@ def test_a_table_that_is_large_enough_is_not_resampled():
 
 def test_the_bias_of_a_step_rule_is_what_the_fixed_point_predicts():
     graph = ow.TrustGraph.random(40, max_receivers=6, seed=2)
-    found = {bias.method: bias for bias in biases("random", graph, seed=2, rounds=4000, rate=0.01)}
+    found = biases(graph, seed=2, rounds=4000, rate=0.01)
     assert found["ops"].predicted < 1e-12
     assert found["ops"].measured < 0.05
     for method in ("ops-capped", "ops-mass"):

@@ -11,20 +11,19 @@ import pytest
 from oneway import store
 from oneway.errors import StoreError
 from oneway.records import RunRecord
+from oneway.testing.records import make_record
 
 
 @pytest.fixture
 def record() -> RunRecord:
     rng = np.random.default_rng(5)
-    return RunRecord(
-        algorithm="ops",
+    return make_record(
         loss_sums=rng.random(7),
         sample_counts=np.arange(7),
         correct_counts=np.arange(7, dtype=np.int64),
         disagreement=rng.random(7),
         numerators=rng.standard_normal((3, 2)),
         masses=np.array([1e-300, 0.1 + 0.2, 2.5]),
-        complete=True,
         seconds=0.125,
         config={"seed": 7, "learning_rate": 0.1, "graph": {"names": ["é", "b"]}, "resample": None},
         versions={"oneway": "0.1.0"},
@@ -119,7 +118,7 @@ def test_nothing_but_a_run_is_ever_replaced(tmp_path, record, what):
     else:
         place.write_text("years of work")
     before = everything_in(tmp_path)
-    with pytest.raises(StoreError, match="precious exists and is not a stored run"):
+    with pytest.raises(StoreError, match="precious"):
         store.save(record, place)
     assert everything_in(tmp_path) == before
 
@@ -127,7 +126,7 @@ def test_nothing_but_a_run_is_ever_replaced(tmp_path, record, what):
 def test_a_run_that_cannot_be_written_leaves_the_old_one_intact(tmp_path, record):
     store.save(record, tmp_path / "run")
     before = everything_in(tmp_path)
-    with pytest.raises(StoreError, match="cannot be stored as JSON"):
+    with pytest.raises(StoreError, match="object at"):
         store.save(replace(record, config={"graph": object()}), tmp_path / "run")
     assert everything_in(tmp_path) == before
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
@@ -135,7 +134,7 @@ def test_a_run_that_cannot_be_written_leaves_the_old_one_intact(tmp_path, record
 
 def test_a_place_that_cannot_be_written_is_named_and_left_as_it_is(tmp_path, record):
     (tmp_path / "file").write_text("mine")
-    with pytest.raises(StoreError, match=r"cannot write the run to .*file/run: "):
+    with pytest.raises(StoreError, match=r"file/run"):
         store.save(record, tmp_path / "file" / "run")
     assert everything_in(tmp_path) == {"file": b"mine"}
 
@@ -165,7 +164,7 @@ def test_a_folder_without_permission_is_named(tmp_path, record):
 def test_a_run_without_one_of_its_files_says_which(tmp_path, record, missing):
     store.save(record, tmp_path / "run")
     (tmp_path / "run" / missing).unlink()
-    with pytest.raises(StoreError, match=f"no stored run in .*: {missing} is missing"):
+    with pytest.raises(StoreError, match=f"run: {missing}"):
         store.load(tmp_path / "run")
 
 
@@ -173,7 +172,7 @@ def test_a_run_without_one_of_its_files_says_which(tmp_path, record, missing):
 def test_truncated_numbers_are_damage(tmp_path, record, keep):
     arrays = store.save(record, tmp_path / "run") / "arrays.npz"
     arrays.write_bytes(arrays.read_bytes()[:keep])
-    with pytest.raises(StoreError, match=r"is damaged \(.*\); run it again"):
+    with pytest.raises(StoreError, match="run is damaged"):
         store.load(tmp_path / "run")
 
 
@@ -183,7 +182,7 @@ def test_flipped_bits_in_the_numbers_are_damage(tmp_path, record):
     place = content.index(record.masses.tobytes())
     content[place] ^= 0xFF
     arrays.write_bytes(content)
-    with pytest.raises(StoreError, match="is damaged"):
+    with pytest.raises(StoreError, match="run is damaged"):
         store.load(tmp_path / "run")
 
 
@@ -203,7 +202,7 @@ def test_flipped_bits_in_the_numbers_are_damage(tmp_path, record):
 def test_a_summary_that_makes_no_sense_is_damage(tmp_path, record, text):
     summary = store.save(record, tmp_path / "run") / "run.json"
     summary.write_bytes(text.encode("utf-8", "surrogateescape"))
-    with pytest.raises(StoreError, match="is damaged"):
+    with pytest.raises(StoreError, match="run is damaged"):
         store.load(tmp_path / "run")
 
 
@@ -211,19 +210,19 @@ def test_pickled_objects_are_never_loaded(tmp_path, record):
     arrays = store.save(record, tmp_path / "run") / "arrays.npz"
     with arrays.open("wb") as file:
         np.savez(file, masses=np.array([{"not": "a number"}], dtype=object))
-    with pytest.raises(StoreError, match="is damaged"):
+    with pytest.raises(StoreError, match="run is damaged"):
         store.load(tmp_path / "run")
 
 
 def test_another_format_is_named(tmp_path, record):
     summary = store.save(record, tmp_path / "run") / "run.json"
     summary.write_text(summary.read_text().replace('"format": 1', '"format": 2'))
-    with pytest.raises(StoreError, match="has format 2 and this version reads format 1; read it"):
+    with pytest.raises(StoreError, match=r"format 2 .*format 1"):
         store.load(tmp_path / "run")
 
 
 def test_a_place_without_a_run_is_named(tmp_path):
-    with pytest.raises(StoreError, match="no stored run in"):
+    with pytest.raises(StoreError, match="nowhere"):
         store.load(tmp_path / "nowhere")
     (tmp_path / "file").write_text("mine")
     with pytest.raises(StoreError, match="file"):

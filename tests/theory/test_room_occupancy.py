@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import oneway as ow
-from oneway.methods import BY_NAME
+from oneway.methods import METHODS
 from oneway.simulator.comparison import Tuned, compare
 
 SEEDS = range(5)
@@ -31,7 +31,7 @@ def table() -> ow.Table:
     return ow.streams.load("occupancy")
 
 
-def tuned(table, seed, methods=BY_NAME) -> dict[str, Tuned]:
+def tuned(table, seed, methods=METHODS) -> dict[str, Tuned]:
     """Every method at its own best rate; all rows dealt at random."""
     graph = ow.TrustGraph.random(num_nodes=20, max_receivers=10, seed=seed)
     stream = table.deal(num_nodes=20, seed=seed)

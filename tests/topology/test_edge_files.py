@@ -89,9 +89,9 @@ def test_the_origin_names_the_file_and_its_content(tmp_path: Path) -> None:
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(MissingDataError, match=r"there is no edge list at .*nowhere\.txt"):
+    with pytest.raises(MissingDataError, match=r"nowhere\.txt"):
         TrustGraph.read(tmp_path / "nowhere.txt")
-    with pytest.raises(DataError, match="cannot be read: Is a directory"):
+    with pytest.raises(DataError, match=f"{tmp_path.name} .*directory"):
         TrustGraph.read(tmp_path)
 
 
@@ -103,14 +103,14 @@ def test_a_truncated_gz_says_how_far_it_went(tmp_path: Path) -> None:
     file.write_bytes(packed[: len(packed) // 2])
     with pytest.raises(
         DataError,
-        match=r"edges.txt.gz is truncated or damaged: 2\d,\d{3} edges .*; download it again",
+        match=r"edges.txt.gz is truncated .* 2\d,\d{3} edges",
     ):
         TrustGraph.read(file)
     file.write_bytes(packed[:5])
-    with pytest.raises(DataError, match="damaged: 0 edges could be read"):
+    with pytest.raises(DataError, match=r"edges.txt.gz .* 0 edges"):
         TrustGraph.read(file)
     file.write_bytes(packed[:1000] + bytes(1000) + packed[2000:])
-    with pytest.raises(DataError, match="download it again"):
+    with pytest.raises(DataError, match=r"edges.txt.gz .*damaged"):
         TrustGraph.read(file)
 
 
@@ -118,7 +118,7 @@ def test_a_truncated_small_gz_counts_the_edges_before_the_break(tmp_path: Path) 
     lines = "".join(f"{node} {node + 1}\n" for node in range(5_000))
     file = tmp_path / "edges.txt.gz"
     file.write_bytes(gzip.compress(lines.encode())[:-8])  # all the data, but no checksum
-    with pytest.raises(DataError, match=r"damaged: 5,000 edges could be read"):
+    with pytest.raises(DataError, match=r"edges.txt.gz .* 5,000 edges"):
         TrustGraph.read(file)
 
 
@@ -176,26 +176,26 @@ def test_edges_of_other_networks_go_one_way(tmp_path: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "culprit"),
     [
-        ("", "holds no edges"),
-        ("# only\n% comments\n\n", "holds no edges"),
-        ("sender,receiver\n", "holds no edges"),
-        ("# two\n1 2\n3\n", r"line 3 of .* is '3': an edge needs a sender and a receiver"),
-        ("1 2\n3 4 5\n", r"line 2 of .* is '3 4 5': it has 3 columns where the first line has 2"),
-        ("1 2 1\n3 4\n", "line 2 of .* it has 2 columns where the first line has 3"),
-        ("1 2\n\n3 x\n", r"line 3 of .* is '3 x': node ids must be integers"),
-        ("1 2\n2 99999999999999999999\n", r"line 2 of .* node ids must be integers \(of 64 bits"),
-        ("3\n1 2\n", "line 1 of .* is '3': an edge needs a sender and a receiver"),
-        ("1 2 0.5\n2 3 much\n", "line 2 of .* the weight 'much' is not a number"),
-        ("a,b,1\nb,,1\n", "line 2 of .* is 'b,,1': a node is missing"),
-        ("1\n2\n", "line 1 of .* is '1': an edge needs a sender and a receiver"),
+        ("", r"edges\.txt holds no edges"),
+        ("# only\n% comments\n\n", r"edges\.txt holds no edges"),
+        ("sender,receiver\n", r"edges\.txt holds no edges"),
+        ("# two\n1 2\n3\n", "line 3 of .* is '3': .*a receiver"),
+        ("1 2\n3 4 5\n", "line 2 of .* is '3 4 5': .*3 columns"),
+        ("1 2 1\n3 4\n", "line 2 of .* is '3 4': .*2 columns"),
+        ("1 2\n\n3 x\n", "line 3 of .* is '3 x': .*integers"),
+        ("1 2\n2 99999999999999999999\n", "line 2 of .* is '2 9.*64 bits"),
+        ("3\n1 2\n", "line 1 of .* is '3': .*a receiver"),
+        ("1 2 0.5\n2 3 much\n", "line 2 of .* weight 'much'"),
+        ("a,b,1\nb,,1\n", "line 2 of .* is 'b,,1': .*node"),
+        ("1\n2\n", "line 1 of .* is '1': .*a receiver"),
         ("1 2 0.5\n2 3 -1\n", "edge 2 -> 3 has weight -1"),
         ("5 6 0.5\n6 7 nan\n", "edge 6 -> 7 has weight nan"),
     ],
 )
-def test_a_line_that_does_not_parse_is_shown(tmp_path: Path, text: str, message: str) -> None:
-    with pytest.raises(GraphError, match=message):
+def test_a_line_that_does_not_parse_is_shown(tmp_path: Path, text: str, culprit: str) -> None:
+    with pytest.raises(GraphError, match=culprit):
         read(tmp_path, text)
 
 
@@ -221,7 +221,7 @@ def test_advogato() -> None:
     assert graph.num_nodes == 6_539
     assert graph.num_edges == 51_127 - 3_992  # self-loops
     assert set(graph.weights.tolist()) == {0.6, 0.8, 1.0}
-    with pytest.raises(GraphError, match="the largest with 3,140 of 6,539 nodes"):
+    with pytest.raises(GraphError, match="3,140 of 6,539 nodes"):
         graph.require_strongly_connected()
     component = graph.largest_strong_component()
     assert component.num_nodes == 3_140

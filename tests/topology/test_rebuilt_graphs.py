@@ -63,7 +63,7 @@ def test_the_graph_of_a_real_run_agrees_with_its_checksum():
 def test_a_file_that_is_gone_is_named(edge_list):
     origin = written_down(TrustGraph.read(edge_list))
     edge_list.unlink()
-    with pytest.raises(GraphError, match=r"edges\.txt is not there any more"):
+    with pytest.raises(GraphError, match=r"edges\.txt is not there"):
         rebuild(origin)
 
 
@@ -75,28 +75,28 @@ def test_a_file_that_has_changed_is_not_read(edge_list):
 
 
 def test_something_else_than_a_file_is_not_read():
-    with pytest.raises(GraphError, match="not there any more"):
+    with pytest.raises(GraphError, match="/dev/zero is not there"):
         rebuild({"graph": "file", "file": "/dev/zero", "sha256": ""})
 
 
 def test_another_checksum_is_told():
     origin = written_down(TrustGraph.ring(5)) | {"checksum": "00000000"}
-    with pytest.raises(GraphError, match="the run's had 00000000"):
+    with pytest.raises(GraphError, match=r"checksum .*00000000"):
         rebuild(origin)
 
 
 @pytest.mark.parametrize(
     ("origin", "said"),
     [
-        (TrustGraph.from_edges([(0, 1), (1, 0)]).origin, "made from a list of edges"),
-        ({"graph": "a function of the round"}, "a function of the round"),
-        ({"graph": "in turns", "graphs": []}, "several graphs that take turns"),
+        (TrustGraph.from_edges([(0, 1), (1, 0)]).origin, "edges.*not written down"),
+        ({"graph": "a function of the round"}, "a function of the round.*not written down"),
+        ({"graph": "in turns", "graphs": []}, "in turns.*not written down"),
         ({"graph": "mutual"}, "nothing was written down"),
         ({}, "nothing was written down"),
-        ({"graph": "random", "num_nodes": 5}, "damaged: KeyError"),
-        ({"graph": "ring", "num_nodes": "many"}, "damaged"),
-        ({"graph": "complete", "num_nodes": 10**6}, "edges"),
-        ({"graph": "ring", "num_nodes": 10**12}, "edges"),
+        ({"graph": "random", "num_nodes": 5}, "random.*damaged.*max_receivers"),
+        ({"graph": "ring", "num_nodes": "many"}, "ring.*damaged.*many"),
+        ({"graph": "complete", "num_nodes": 10**6}, r"1e\+12 edges"),
+        ({"graph": "ring", "num_nodes": 10**12}, r"1e\+12 edges"),
     ],
 )
 def test_what_cannot_be_made_again_gets_a_reason(origin, said):

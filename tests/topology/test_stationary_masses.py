@@ -32,6 +32,7 @@ def mixings(draw: st.DrawFn) -> np.ndarray:
     return weighted.mixing(kept_share=draw(st.sampled_from([None, 0.0, 0.01, 0.9]))).toarray()
 
 
+@settings(deadline=None)
 @given(mixings())
 def test_stationary_masses_are_what_mixing_leaves_unchanged(mixing: np.ndarray) -> None:
     masses = stationary_masses(mixing)
@@ -39,12 +40,13 @@ def test_stationary_masses_are_what_mixing_leaves_unchanged(mixing: np.ndarray) 
     assert masses.sum() == pytest.approx(len(masses), rel=1e-14)
 
 
+@settings(deadline=None)
 @given(mixings())
 def test_every_mass_is_accurate_relative_to_itself(mixing: np.ndarray) -> None:
     np.testing.assert_allclose(stationary_masses(mixing), eliminated_masses(mixing), rtol=1e-10)
 
 
-@settings(max_examples=30)
+@settings(deadline=None, max_examples=30)
 @given(st.integers(2, 12), st.integers(0, 2**32))
 def test_stationary_masses_are_the_limit_of_mixed_masses(num_nodes: int, seed: int) -> None:
     mixing = TrustGraph.random(num_nodes, max(1, num_nodes // 2), seed).mixing()
@@ -101,9 +103,9 @@ def test_one_node_has_mass_one() -> None:
 
 
 def test_stationary_masses_need_a_strongly_connected_graph_and_a_mixing() -> None:
-    with pytest.raises(GraphError, match="not strongly connected: it has 2 strong components"):
+    with pytest.raises(GraphError, match="2 strong components"):
         stationary_masses([[0.5, 0.5], [0.0, 1.0]])
     with pytest.raises(MixingError, match=r"node 0 hands out 0\.5"):
         stationary_masses([[0.5, 0.0], [0.5, 0.5]])
-    with pytest.raises(MixingError, match="the tolerance is 0, raise it"):
+    with pytest.raises(MixingError, match="tolerance is 0"):
         stationary_masses(TrustGraph.random(50, 7, seed=1).mixing(), tolerance=0)

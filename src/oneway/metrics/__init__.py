@@ -1,23 +1,20 @@
 """Numbers about a run: losses, accuracy, regret and its comparator, disagreement, mass."""
 
 from oneway.metrics.comparator import best_fixed_model, comparator_sums
-from oneway.metrics.curves import (
+from oneway.metrics.measures import (
     accuracy,
     accuracy_curve,
     average_loss,
+    disagreement,
+    disagreement_of_holders,
     loss_curve,
     losses,
     mean_loss,
-    regret,
-)
-from oneway.metrics.network import (
-    disagreement,
-    disagreement_of_holders,
     network_mean,
+    regret,
     total_mass,
 )
-from oneway.metrics.smoothing import SlowRange, Smoothed
-from oneway.metrics.thinning import Thinned, evenly_spread
+from oneway.metrics.smoothing import SlowRange, Smoothed, Thinned, evenly_spread
 
 __all__ = [
     "SlowRange",

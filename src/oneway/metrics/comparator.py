@@ -1,4 +1,4 @@
-"""The best fixed model in hindsight, x* of the paper, and its losses.
+"""Comparator: the best fixed model in hindsight, x* of the paper, and its losses.
 
 The samples of a run are rows of one table, some of them more than once and some not at all.
 Newton's method needs their mean loss, gradient and Hessian, which are summed up over blocks of the
@@ -14,8 +14,9 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from oneway.errors import ComparatorError, DataError
-from oneway.metrics.rounded_hinge import RoundedHinge
-from oneway.models import Hinge, Model
+from oneway.models import HasHessian, Hinge, Model
+from oneway.models.base import row_shares
+from oneway.models.linear import LinearClassifier
 from oneway.records import Batch, Floats, Ints, Matrix, Vector
 
 REQUIRED_NORM = 1e-6
@@ -69,7 +70,7 @@ class _Samples:
         for share, batch, counts in self.batches():
             loss += share * model.loss(params, batch, counts)
             gradient += share * model.gradient(params, batch, counts)
-            hessian += share * model.hessian(params, batch, counts)
+            hessian += share * _hessian(model, params, batch, counts)
         return _Point(params, loss, gradient, hessian)
 
     def loss(self, model: Model, params: Vector) -> float:
@@ -85,6 +86,56 @@ class _Samples:
                 counts = self.counts[block][taken].astype(np.float64)
                 batch = _float64_batch(self.features[block][taken], self.labels[block][taken])
                 yield float(counts.sum()) / total, batch, counts
+
+
+@dataclass(frozen=True)
+class RoundedHinge(LinearClassifier):
+    """max(0, t) of the gap t = 1 - y s replaced by the hyperbola (t + sqrt(t^2 + 4 width^2)) / 2.
+
+    It exceeds the hinge by at most `width`, at the kink. Unlike a hinge with a quadratic piece it
+    is curved everywhere, so that Newton's method needs few steps however small the width.
+    """
+
+    width: float = 1.0
+
+    @property
+    def largest_curvature(self) -> float:
+        """1 / (4 width), at the kink."""
+        return 0.25 / self.width
+
+    def sample_losses(self, scores: Vector, labels: Floats) -> Vector:
+        """Return the hyperbola's height."""
+        gaps = 1.0 - labels * scores
+        losses: Vector = 0.5 * (gaps + np.hypot(gaps, 2.0 * self.width))
+        return losses
+
+    def slopes(self, scores: Vector, labels: Floats) -> Vector:
+        """Return -y steepness, with a steepness between 0 and 1."""
+        slopes: Vector = -labels * self._steepness(1.0 - labels * scores)
+        return slopes
+
+    def curvatures(self, scores: Vector, labels: Floats) -> Vector:
+        """Return 2 width^2 / (t^2 + 4 width^2)^(3/2)."""
+        curvatures: Vector = (
+            2.0 * self.width**2 / np.hypot(1.0 - labels * scores, 2.0 * self.width) ** 3
+        )
+        return curvatures
+
+    def excess(self, params: Vector, batch: Batch, counts: Vector) -> float:
+        """Bound what a minimiser of this model costs more, in mean hinge loss, than the best does.
+
+        Whatever the parameters, a gap t costs at least steepness * t for any steepness from 0 to
+        1. With the steepnesses at `params` that lower bound is linear, and if this model's gradient
+        vanishes at `params`, the bound plus the l2 term is smallest right there. So the best
+        hinge loss is at least the mean of steepness * t here, whereas ours is that of max(0, t).
+        """
+        gaps = 1.0 - batch.labels * self.scores(params, batch.features)
+        excesses = np.maximum(0.0, gaps) - self._steepness(gaps) * gaps
+        return float(excesses @ row_shares(batch, counts))
+
+    def _steepness(self, gaps: Vector) -> Vector:
+        steepness: Vector = 0.5 * (1.0 + gaps / np.hypot(gaps, 2.0 * self.width))
+        return steepness
 
 
 def best_fixed_model(model: Model, features: Floats, labels: Floats, rows: Ints) -> Vector:
@@ -162,9 +213,6 @@ def _minimise(model: Model, samples: _Samples, params: Vector, good_enough: floa
     """Run Newton's method for a twice differentiable model.
 
     A gradient norm of `good_enough` ends it even where the loss seems to fall forever.
-
-    Raises:
-        ComparatorError: See `best_fixed_model`.
     """
     point = samples.evaluate(model, params)
     converging = True
@@ -217,11 +265,7 @@ def _descend(model: Model, samples: _Samples, point: _Point) -> _Point | None:
 
 
 def _count_rows(rows: Ints, num_rows: int) -> Ints:
-    """Return how often each row of the table is a sample.
-
-    Raises:
-        DataError: There is no sample, or a row is not in the table.
-    """
+    """Return how often each row of the table is a sample."""
     taken = rows[rows >= 0]
     if not taken.size:
         raise DataError(
@@ -251,3 +295,21 @@ def _one_thread() -> threadpool_limits:
 
 def _float64_batch(features: Floats, labels: Floats) -> Batch:
     return Batch(features.astype(np.float64), labels.astype(np.float64))
+
+
+def _hessian(model: Model, params: Vector, batch: Batch, counts: Vector) -> Matrix:
+    """The model's own second derivative, or the Jacobian of its gradient by central differences."""
+    if isinstance(model, HasHessian):
+        return model.hessian(params, batch, counts)
+    step = 1e-5 * (1.0 + np.abs(params))
+    columns = [
+        (
+            model.gradient(params + nudge, batch, counts)
+            - model.gradient(params - nudge, batch, counts)
+        )
+        / (2.0 * size)
+        for nudge, size in zip(np.diag(step), step, strict=True)
+    ]
+    jacobian = np.column_stack(columns)
+    symmetric: Matrix = 0.5 * (jacobian + jacobian.T)
+    return symmetric

@@ -1,9 +1,8 @@
-"""How well one learner does: averages over the groups of samples of a `Curve`."""
+"""Learning curve of one learner: moving averages over the groups of samples of a `Curve`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate
 from typing import TypeVar
 
 import numpy as np
@@ -19,28 +18,17 @@ RECENT_SAMPLES = 200
 
 def last_samples(curve: Curve) -> list[int]:
     """Return for each group the number of its last sample, counted from the learner's first."""
-    done = accumulate(_sizes(curve), initial=curve.before)
-    return list(done)[1:]
+    return [int(done) for done in curve.before + np.cumsum(_sizes(curve))]
 
 
-def average_losses(curve: Curve) -> list[float]:
-    """Return after each group the mean loss of all samples so far."""
-    return _averages(curve.loss_sums, curve)
+def mean_losses(curve: Curve, *, recent: bool = False) -> list[float]:
+    """Return after each group the mean loss of all samples so far, or lately: `recent_width`."""
+    return _means(curve.loss_sums, curve, recent)
 
 
-def recent_losses(curve: Curve) -> list[float]:
-    """Return after each group the mean loss of the last samples: see `recent_width`."""
-    return _recent(curve.loss_sums, curve)
-
-
-def accuracies(curve: Curve) -> list[float]:
-    """Return after each group the share of right predictions so far."""
-    return _averages(curve.correct, curve)
-
-
-def recent_accuracies(curve: Curve) -> list[float]:
-    """Return after each group the share of right predictions lately: see `recent_width`."""
-    return _recent(curve.correct, curve)
+def accuracies(curve: Curve, *, recent: bool = False) -> list[float]:
+    """Return after each group the share of right predictions so far, or lately."""
+    return _means(curve.correct, curve, recent)
 
 
 def recent_width(curve: Curve) -> int:
@@ -103,15 +91,13 @@ def _sizes(curve: Curve) -> list[int]:
     return [curve.width] * full + [curve.samples - full * curve.width] if full >= 0 else []
 
 
-def _averages(sums: Sequence[float], curve: Curve) -> list[float]:
-    counts = accumulate(_sizes(curve))
-    return [total / count for total, count in zip(accumulate(sums), counts, strict=False)]
-
-
-def _recent(sums: Sequence[float], curve: Curve) -> list[float]:
-    """Means over a window that ends with each group; each is summed anew, so no error builds up."""
-    sizes, window = _sizes(curve), recent_width(curve) // curve.width
-    return [
-        sum(sums[max(0, end - window) : end]) / sum(sizes[max(0, end - window) : end])
-        for end in range(1, len(sums) + 1)
-    ]
+def _means(sums: Sequence[float], curve: Curve, recent: bool) -> list[float]:
+    """Means over the groups that end with each; each is summed anew, so no error builds up."""
+    if not sums:
+        return []
+    window = recent_width(curve) // curve.width if recent else len(sums)
+    totals, counts = (
+        np.convolve(values, np.ones(window))[: len(sums)]
+        for values in (sums, _sizes(curve)[: len(sums)])
+    )
+    return [float(mean) for mean in totals / counts]

@@ -1,4 +1,4 @@
-"""What a step rule costs when nodes differ: the bias it puts on the common model.
+"""Bias of a step rule: where the common model settles when nodes differ.
 
 With steps s_i that depend on a node's mass, small learning rates settle where the weighted
 gradients cancel: sum_i s_i * gradient f_i(x) = 0. Published OPS has s_i = 1, the goal itself. On
@@ -15,50 +15,37 @@ from dataclasses import dataclass
 import numpy as np
 
 from oneway.errors import DivergenceError
-from oneway.methods import OnlinePushSum
 from oneway.metrics import network_mean
 from oneway.models import RidgeRegression
+from oneway.paper.methods import STEPS, make, step_scale
 from oneway.paper.world import trust_network
 from oneway.records import Matrix, NetworkState, Vector
 from oneway.simulator import simulate
 from oneway.streams import Stream
 from oneway.topology import TrustGraph, stationary_masses
 
-RULES: dict[str, bool | float] = {"ops": False, "ops-capped": True, "ops-mass": math.inf}
-"""Step rules by the method that uses them, as values of `cap_step`."""
 NUM_FEATURES = 5
 _NOISE = 0.1
 
 
 @dataclass(frozen=True)
 class Bias:
-    """The bias of a step rule in one network.
+    """The bias of a step rule on one graph.
 
     Attributes:
-        network: Where.
-        method: The step rule.
         predicted: Distance of the common model from the best one, in units of how far the nodes'
             own optima are from it (root mean square).
-        measured: The same in a simulation; None if it diverged.
-        average_loss: Of that simulation; None if it diverged.
+        measured: The same in a simulation; infinite if it diverged.
+        average_loss: Of that simulation; infinite if it diverged.
     """
 
-    network: str
-    method: str
     predicted: float
-    measured: float | None
-    average_loss: float | None
+    measured: float = math.inf
+    average_loss: float = math.inf
 
 
-def step_weights(method: str, masses: Vector) -> Vector:
-    """s_i: what the learning rate is multiplied with at each node in the long run."""
-    return OnlinePushSum(1.0, cap_step=RULES[method]).step_scale(masses)
-
-
-def biases(
-    network: str, graph: TrustGraph, seed: int, rounds: int = 2000, rate: float = 0.01
-) -> list[Bias]:
-    """Predict and measure the bias of every step rule on a graph.
+def biases(graph: TrustGraph, seed: int, rounds: int = 2000, rate: float = 0.01) -> dict[str, Bias]:
+    """Predict and measure the bias of every step rule on a graph, by the method that uses it.
 
     The nodes' optima depend on their mass: popular nodes want one thing, the others another. That
     is the worst case, and a likely one.
@@ -68,38 +55,33 @@ def biases(
     stream = _stream(optima, rounds, seed)
     center = optima.mean(axis=0)
     spread = math.sqrt(float(((optima - center) ** 2).sum(axis=1).mean()))
-    found = []
-    for method, cap in RULES.items():
-        weights = step_weights(method, masses)
-        predicted = np.linalg.norm(weights @ optima / weights.sum() - center) / spread
+    model = RidgeRegression(l2=0.0, intercept=False)
+    found = {}
+    for method in STEPS:
+        weights = step_scale(method, masses)
+        predicted = float(np.linalg.norm(weights @ optima / weights.sum() - center) / spread)
         try:
-            run = simulate(
-                OnlinePushSum(rate, cap_step=cap),
-                RidgeRegression(l2=0.0, intercept=False),
-                stream,
-                graph,
-                progress=False,
-            )
+            run = simulate(make(method, rate), model, stream, graph, progress=False)
         except DivergenceError:
-            found.append(Bias(network, method, float(predicted), None, None))
+            found[method] = Bias(predicted)
             continue
         common = network_mean(NetworkState(run.numerators, run.masses))
         measured = float(np.linalg.norm(common - center) / spread)
-        found.append(Bias(network, method, float(predicted), measured, run.average_loss))
+        found[method] = Bias(predicted, measured, run.average_loss)
     return found
 
 
 def all_biases(seeds: Sequence[int] = (0, 1, 2)) -> dict[tuple[str, str], list[Bias]]:
-    """The paper's random graph and Advogato: one bias per seed, by network and step rule."""
+    """The paper's random graph and Advogato: one bias per seed, by network and method."""
     found: dict[tuple[str, str], list[Bias]] = {}
     for seed in seeds:
-        paper = TrustGraph.random(128, max_receivers=32, seed=seed)
-        for network, graph in (
-            ("random, 128 nodes", paper),
-            ("Advogato", trust_network("advogato")),
-        ):
-            for bias in biases(network, graph, seed):
-                found.setdefault((network, bias.method), []).append(bias)
+        graphs = {
+            "random, 128 nodes": TrustGraph.random(128, max_receivers=32, seed=seed),
+            "Advogato": trust_network("advogato"),
+        }
+        for network, graph in graphs.items():
+            for method, bias in biases(graph, seed).items():
+                found.setdefault((network, method), []).append(bias)
     return found
 
 
@@ -113,9 +95,9 @@ def _optima(masses: Vector, seed: int) -> Matrix:
 
 
 def _stream(optima: Matrix, rounds: int, seed: int) -> Stream:
+    """Samples of each node's own least squares problem."""
     rng = np.random.default_rng(seed + 1)
     features = rng.standard_normal((rounds, *optima.shape), dtype=np.float32)
-    labels = np.einsum("tnf,nf->tn", features, optima) + _NOISE * rng.standard_normal(
-        (rounds, len(optima))
-    )
+    noise = _NOISE * rng.standard_normal((rounds, len(optima)))
+    labels = np.einsum("tnf,nf->tn", features, optima) + noise
     return Stream.from_arrays(features, labels.astype(np.float32))

@@ -1,4 +1,4 @@
-"""What the runs of a reproduction say, asked by world, method and learning rate."""
+"""Evidence: what the cells of a reproduction say, asked by world, method and learning rate."""
 
 from __future__ import annotations
 
@@ -8,13 +8,10 @@ from functools import cache
 
 import numpy as np
 
-from oneway.paper.panel import Scale, reference_world
-from oneway.paper.runner import Cell, Need
+from oneway.paper.figures import STOCHASTIC, Scale, reference_world
+from oneway.paper.run_grid import Cell, Need
 from oneway.paper.world import World
-from oneway.records import Matrix, Vector
-
-STOCHASTIC = (1.0, 0.5)
-"""The stochastic parts the paper runs."""
+from oneway.records import Vector
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,29 +23,24 @@ class Evidence:
     seeds: Sequence[int]
     scale: Scale
 
-    def has(self, world: World, method: str) -> bool:
-        """Whether a method was run in a world."""
-        return Need(world, method, self.seeds[0]) in self.cells
+    def has(self, world: World, *methods: str) -> bool:
+        """Whether all these methods were run in a world."""
+        return all(Need(world, method, self.seeds[0]) in self.cells for method in methods)
 
-    def losses(self, world: World, method: str, rate: float) -> Vector:
-        """Average loss per seed."""
+    def cells_of(self, world: World, method: str) -> list[Cell]:
+        """One cell per seed that was run."""
+        needs = [Need(world, method, seed) for seed in self.seeds]
+        return [self.cells[need] for need in needs if need in self.cells]
+
+    def losses(self, world: World, method: str, rate: float | None = None) -> Vector:
+        """Average loss per seed, at a rate or at the one tuned for the data set."""
+        rate = self.tuned_rate(world.data, method) if rate is None else rate
         return np.array([cell.losses[cell.at(rate)] for cell in self.cells_of(world, method)])
 
     def by_rate(self, world: World, method: str) -> Vector:
         """Average loss per learning rate, mean over seeds."""
         mean: Vector = np.mean([cell.losses for cell in self.cells_of(world, method)], axis=0)
         return mean
-
-    def curves(self, world: World, method: str, rate: float) -> tuple[Vector, Matrix]:
-        """Rounds, and `curves[seed, point]`, the running average loss."""
-        cells = self.cells_of(world, method)
-        return cells[0].rounds.astype(float), np.array([c.curves[c.at(rate)] for c in cells])
-
-    def last_disagreement(self, world: World, method: str, rate: float) -> Vector:
-        """Disagreement after the last round, per seed."""
-        return np.array(
-            [cell.last_disagreement[cell.at(rate)] for cell in self.cells_of(world, method)]
-        )
 
     def best_rate(self, world: World, method: str) -> float:
         """The rate with the smallest mean loss in this very world."""
@@ -64,8 +56,3 @@ class Evidence:
     def at_edge(self, rate: float) -> bool:
         """Whether a rate is the smallest or largest of the grid: a better one may lie beyond."""
         return rate in (min(self.rates), max(self.rates))
-
-    def cells_of(self, world: World, method: str) -> list[Cell]:
-        """One cell per seed that was run."""
-        needs = [Need(world, method, seed) for seed in self.seeds]
-        return [self.cells[need] for need in needs if need in self.cells]

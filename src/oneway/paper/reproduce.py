@@ -3,45 +3,27 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 
 from oneway.errors import ConfigError, StoreError
-from oneway.paper import (
-    figure_comparison,
-    figure_density,
-    figure_local,
-    figure_size,
-    reproduction_text,
-    trust_networks,
-)
 from oneway.paper.claims import DEALINGS, claims
-from oneway.paper.evidence import STOCHASTIC, Evidence
-from oneway.paper.panel import Figure, Scale, reference_world
-from oneway.paper.runner import Need, run_cells
+from oneway.paper.evidence import Evidence
+from oneway.paper.figures import (
+    FIGURES,
+    STOCHASTIC,
+    Figure,
+    Panel,
+    Scale,
+    reference_world,
+    same_samples,
+)
+from oneway.paper.page import Section, all_sections, page
+from oneway.paper.run_grid import Need, run_cells
 from oneway.paper.verdict import Claim
-from oneway.report.bands import as_csv, band_chart
-from oneway.report.figures import as_png, as_svg
-from oneway.report.reproduction import Reproduction, reproduction_page
 
-FIGURES: dict[str, Callable[[Scale], Figure]] = {
-    "comparison": figure_comparison.figure,
-    "size": figure_size.figure,
-    "density": figure_density.figure,
-    "local": figure_local.figure,
-    "trust": trust_networks.figure,
-}
-"""What can be reproduced, by name."""
-CONTENTS = {
-    "comparison": ("OPS, DOL-Symm, DOL-Asymm and COL; 4 panels", "susy, occupancy"),
-    "size": ("OPS in networks of different sizes; 4 panels", "susy, occupancy"),
-    "density": ("OPS with different bounds on receivers; 4 panels", "susy, occupancy"),
-    "local": ("OPS against everybody learning alone; 2 panels", "susy"),
-    "trust": ("two real trust networks, not in the paper; 2 panels", "susy, advogato, epinions"),
-}
-"""What each figure shows, and the data sets it needs."""
 RATES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 """The grid of learning rates."""
 DEFAULT_SEEDS = 10
@@ -52,17 +34,12 @@ QUICK_SEEDS = 2
 
 @dataclass(frozen=True)
 class Plan:
-    """What to reproduce and at what length."""
+    """What to reproduce and at what length; seeds are counted from 0."""
 
     figures: tuple[str, ...]
     num_seeds: int
     scale: Scale
     rates: tuple[float, ...] = RATES
-
-    @property
-    def seeds(self) -> range:
-        """The seeds, counted from 0."""
-        return range(self.num_seeds)
 
 
 @dataclass(frozen=True)
@@ -109,46 +86,40 @@ def reproduce(plan: Plan, out: Path, on_done: Callable[[int, int], None]) -> Out
     Raises:
         OnewayError: If data is missing or the folder cannot be written.
     """
-    figures = [FIGURES[name](plan.scale) for name in plan.figures]
+    figures = {FIGURES[name]: FIGURES[name].panels(plan.scale) for name in plan.figures}
     try:
         cells = run_cells(_needs(plan, figures), plan.rates, out / "cells", on_done)
-        evidence = Evidence(cells, plan.rates, tuple(plan.seeds), plan.scale)
-        judged = claims(evidence)
-        reproduction = Reproduction(
-            title="Learning over single-sided trust: the paper's evaluation, run again",
-            introduction=reproduction_text.introduction(plan.num_seeds),
-            claims=[reproduction_text.claim_part(claim) for claim in judged],
-            sections=[
-                *(reproduction_text.figure_section(figure, evidence) for figure in figures),
-                *reproduction_text.closing_sections(figures, evidence),
-            ],
-            facts=_facts(plan),
-        )
-        return Outcome(judged, _write(out, reproduction))
+        evidence = Evidence(cells, plan.rates, range(plan.num_seeds), plan.scale)
+        judged, sections = claims(evidence), all_sections(figures, evidence)
+        _write_panels(out / "panels", sections)
+        path = out / "report.html"
+        text = page(plan.num_seeds, judged, sections, _facts(plan))
+        path.write_text(text, encoding="utf-8")
+        return Outcome(judged, path)
     except OSError as error:
         raise StoreError(
             f"cannot write the reproduction to {out}: {error.strerror or error}"
         ) from error
 
 
-def _needs(plan: Plan, figures: Sequence[Figure]) -> Iterator[Need]:
+def _needs(plan: Plan, figures: Mapping[Figure, Sequence[Panel]]) -> Iterator[Need]:
     """Every cell of the figures, and those the learning rates are tuned on."""
-    for seed in plan.seeds:
-        for figure in figures:
-            for panel in figure.panels:
-                if panel.most_seeds is not None and seed >= panel.most_seeds:
-                    continue
+    for figure, panels in figures.items():
+        for panel in panels:
+            for seed in range(min(plan.num_seeds, panel.most_seeds or plan.num_seeds)):
                 for line in panel.lines:
-                    yield Need(line.world, line.method, seed)
+                    worlds = [line.world]
                     if figure.name == "comparison" and line.world.stochastic < 1:
-                        for other in DEALINGS.values():
-                            yield Need(replace(line.world, **other), line.method, seed)
+                        worlds += [replace(line.world, **other) for other in DEALINGS.values()]
                     if figure.name == "size":
-                        yield Need(figure_size.same_samples(line.world), line.method, seed)
-                    if figure.name != "trust":
-                        for part in STOCHASTIC:
-                            world = reference_world(panel.data, part, plan.scale)
-                            yield Need(world, line.method, seed)
+                        worlds.append(same_samples(line.world))
+                    if line.world.network is None:
+                        worlds += [
+                            reference_world(line.world.data, part, plan.scale)
+                            for part in STOCHASTIC
+                        ]
+                    for world in worlds:
+                        yield Need(world, line.method, seed)
 
 
 def _facts(plan: Plan) -> dict[str, str]:
@@ -163,15 +134,10 @@ def _facts(plan: Plan) -> dict[str, str]:
     }
 
 
-def _write(out: Path, reproduction: Reproduction) -> Path:
-    for section in reproduction.sections:
+def _write_panels(folder: Path, sections: Sequence[Section]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for section in sections:
         for panel in section.panels:
-            folder = out / "panels"
-            folder.mkdir(parents=True, exist_ok=True)
-            chart = band_chart(panel.bands, panel.title)
-            (folder / f"{panel.name}.png").write_bytes(as_png(chart))
-            (folder / f"{panel.name}.svg").write_text(as_svg(chart), encoding="utf-8")
-            (folder / f"{panel.name}.csv").write_text(as_csv(panel.bands), encoding="utf-8")
-    path = out / "report.html"
-    path.write_text(reproduction_page(reproduction), encoding="utf-8")
-    return path
+            (folder / f"{panel.name}.png").write_bytes(panel.png)
+            (folder / f"{panel.name}.svg").write_text(panel.svg, encoding="utf-8")
+            (folder / f"{panel.name}.csv").write_text(panel.csv, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The paper's theorems on a given graph and, with data, the measured regret beside the bound.
+"""Theorem evaluation: the bounds for a graph and, with data, the measured regret beside them.
 
 Where the numbers of a measured problem come from:
 
@@ -14,21 +14,21 @@ Where the numbers of a measured problem come from:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from oneway.errors import ConfigError
-from oneway.methods import OnlinePushSum
-from oneway.methods.base import Mixing
 from oneway.metrics import best_fixed_model
 from oneway.models import Model
-from oneway.records import Batch, Matrix, NetworkState
+from oneway.paper.methods import WatchedPushSum
+from oneway.records import Batch, Matrix
 from oneway.simulator import simulate
 from oneway.streams import Stream
-from oneway.task.assembly import DEFAULT_NODES, Simulation, assemble, chosen_graph
-from oneway.task.settings import Settings
+from oneway.task.assembly import DEFAULT_NODES, Parts, assemble, chosen_graph
+from oneway.task.settings import Settings, read_settings
 from oneway.theory import (
     GraphConstants,
     Problem,
@@ -39,6 +39,11 @@ from oneway.theory import (
     tight_bound,
 )
 
+DEFAULT_ROUNDS = 1000
+LOSSES = ("gradient_bound", "noise", "radius")
+"""What is said about the losses without data, and measured with it."""
+ABOUT_DATA = ("label", "owner", "adversarial", "model", "l2")
+"""What says nothing without data."""
 NUM_CHECKPOINTS = 5
 SAMPLES_PER_NODE = 1000
 """At most so many of a node's samples, evenly spread, enter its expected gradient."""
@@ -89,6 +94,82 @@ class Evaluation:
 
     constants: GraphConstants
     steps: list[StepSize]
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether there are runs beside the bounds."""
+        return self.steps[0].measured is not None
+
+    def as_dict(self) -> dict[str, Any]:
+        """For programs."""
+        constants = self.constants
+        return {
+            "num_nodes": constants.num_nodes,
+            "ergodicity": asdict(constants.ergodicity),
+            "smallest_mass": constants.smallest_mass,
+            "delta_min": constants.mass_share,
+            "C_1": constants.gradient_constant,
+            "C_2": constants.noise_constant,
+            "step_sizes": [asdict(step) for step in self.steps],
+        }
+
+    def as_facts(self) -> dict[str, str]:
+        """The graph and the losses, for people."""
+        constants, problem = self.constants, self.steps[0].problem
+        decay = constants.ergodicity
+        certainty = (
+            "for all k" if decay.proven else f"an estimate, from k up to {decay.num_powers:,}"
+        )
+        facts = {
+            "nodes": f"{constants.num_nodes:,}",
+            "rounds": f"{problem.num_rounds:,}",
+            "C, q": f"{decay.factor:.4g}, {decay.rate:.6g}: after k rounds of mixing no share is "
+            f"off by more than C q^k, {certainty}",
+            "delta_min": f"{constants.mass_share:.4g} of all mass; no node ever holds less than "
+            f"{constants.smallest_mass:.4g}, where 1 is an equal share",
+            "C_1, C_2": f"{constants.gradient_constant:.4g}, {constants.noise_constant:.4g}; with "
+            f"the paper's n^-n, C_1 would be about 1e{constants.worst_case_digits:.0f}",
+        }
+        if not self.is_measured:
+            return facts | {
+                "G, sigma": f"{problem.gradient_bound:.4g}, {problem.noise:.4g}, as given",
+                "R": f"{problem.radius:.4g}, as given",
+            }
+        gradients = _range(step.problem.gradient_bound for step in self.steps)
+        noises = _range(step.problem.noise for step in self.steps)
+        return facts | {
+            "G": f"{gradients}, the largest expected gradient of a node, at five rounds of each "
+            "run",
+            "sigma": f"{noises}, the largest noise of a node's gradients, at the same rounds",
+            "R": f"{problem.radius:.4g}, the norm of the best fixed model in hindsight, from 0",
+            "certain": "the tight bound if no sample counts as random: sigma = 0, and G is the "
+            "largest gradient met",
+        }
+
+
+def theorems(given: Mapping[str, Any]) -> Evaluation:
+    """Evaluate the theorems for the flags of `oneway theory`; with data, measure them too.
+
+    Args:
+        given: Settings, and possibly `learning_rate` and the numbers of `LOSSES`.
+
+    Raises:
+        OnewayError: See `evaluate` and `measure`; or a flag does not fit the presence of data.
+        KeyboardInterrupt: If a run was interrupted.
+    """
+    with_data = "data" in given
+    for name in LOSSES if with_data else ABOUT_DATA:
+        if name in given:
+            reason = "is measured with --data" if with_data else "says nothing without --data"
+            flag = f"--{name.replace('_', '-')} {given[name]}"
+            raise ConfigError(f"{flag} {reason}; leave one of them out")
+    rate = given.get("learning_rate")
+    apart = ("learning_rate", *LOSSES)
+    settings = read_settings(None, {k: v for k, v in given.items() if k not in apart})
+    if with_data:
+        return measure(settings, rate)
+    losses = {name: given.get(name, 1.0) for name in LOSSES}
+    return evaluate(settings, Problem(settings.rounds or DEFAULT_ROUNDS, **losses), rate)
 
 
 def evaluate(settings: Settings, problem: Problem, learning_rate: float | None) -> Evaluation:
@@ -163,7 +244,7 @@ def _step_size(name: str, rate: float, constants: GraphConstants, problem: Probl
 
 
 def _measured_step(
-    name: str, rate: float, constants: GraphConstants, parts: Simulation, radius: float
+    name: str, rate: float, constants: GraphConstants, parts: Parts, radius: float
 ) -> StepSize:
     """Run at one rate, and evaluate the bounds with what the run met."""
     rounds = parts.stream.num_rounds
@@ -189,36 +270,6 @@ def _measured_step(
     )
 
 
-@dataclass
-class Notes:
-    """What a run met: all the proofs talk about."""
-
-    estimates: list[Matrix] = field(default_factory=list)
-    largest_gradient: float = 0.0
-    squared_gradients: float = 0.0
-
-
-@dataclass(frozen=True)
-class WatchedPushSum(OnlinePushSum):
-    """Push-sum as published, noting gradients in all rounds and estimates at checkpoints."""
-
-    checkpoints: frozenset[int] = frozenset()
-    notes: Notes = field(default_factory=Notes)
-
-    def step(
-        self, state: NetworkState, gradients: Matrix, mixing: Mixing | None, round_index: int
-    ) -> NetworkState:
-        """Take notes, then descend, push, sum."""
-        squares = np.einsum("nd,nd->n", gradients, gradients)
-        self.notes.squared_gradients += float(squares.sum())
-        self.notes.largest_gradient = max(
-            self.notes.largest_gradient, float(np.sqrt(squares.max()))
-        )
-        if round_index in self.checkpoints:
-            self.notes.estimates.append(state.estimates)
-        return super().step(state, gradients, mixing, round_index)
-
-
 def _problem(model: Model, stream: Stream, estimates: Sequence[Matrix], radius: float) -> Problem:
     """Measure G and sigma where the nodes are; see the top of this file."""
     largest, noise = 0.0, 0.0
@@ -237,3 +288,8 @@ def _problem(model: Model, stream: Stream, estimates: Sequence[Matrix], radius: 
             largest = max(largest, float(np.linalg.norm(expected)))
             noise = max(noise, float(((gradients - expected) ** 2).sum(axis=1).mean()))
     return Problem(stream.num_rounds, largest, float(np.sqrt(noise)), radius)
+
+
+def _range(values: Iterable[float]) -> str:
+    shown = [f"{value:.4g}" for value in sorted(values)]
+    return shown[0] if shown[0] == shown[-1] else f"{shown[0]} to {shown[-1]}"

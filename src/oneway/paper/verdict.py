@@ -63,7 +63,9 @@ def interval(values: Vector) -> tuple[float, float, float]:
     return mean, float(low), float(high)
 
 
-def paired(setting: str, differences: Vector, reading: str) -> Finding:
+def paired(
+    setting: str, differences: Vector, reading: str = "difference of average losses"
+) -> Finding:
     """A claim that the differences, one per seed, are positive.
 
     It holds if the whole interval of the mean is above 0, fails if none of it is, and is mixed in

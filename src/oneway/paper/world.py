@@ -1,4 +1,4 @@
-"""Data, dealing and graph of an experiment: everything but the method and the seed."""
+"""World of a run: data, dealing and graph, everything but the method and the seed."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from oneway.datasets import load
-from oneway.datasets.base import require_any
+from oneway.datasets import DATASETS, load
 from oneway.records import checksum
 from oneway.streams import Stream
 from oneway.tables import Table
@@ -64,11 +63,7 @@ class World:
 
     def describe(self) -> dict[str, Any]:
         """What determines the numbers, in terms JSON can hold, the data's checksum included."""
-        contents = {"table": _table_checksum(self.data)}
-        if self.network is not None:
-            graph = trust_network(self.network)
-            contents["edges"] = checksum(graph.indptr, graph.receivers)
-        return asdict(self) | contents
+        return asdict(self) | _contents(self.data, self.network)
 
 
 @lru_cache(maxsize=4)
@@ -78,13 +73,18 @@ def data_table(name: str) -> Table:
 
 
 @lru_cache(maxsize=4)
-def _table_checksum(name: str) -> str:
-    table = data_table(name)
-    return checksum(table.features, table.labels)
-
-
-@lru_cache(maxsize=4)
 def trust_network(name: str) -> TrustGraph:
     """The largest strong component of a real trust network, every share equal."""
-    component = TrustGraph.read(require_any(name)).largest_strong_component()
+    component = DATASETS[name].load().largest_strong_component()
     return TrustGraph.from_edges(np.stack(component.edges(), axis=1), component.num_nodes)
+
+
+@lru_cache(maxsize=8)
+def _contents(data: str, network: str | None) -> dict[str, str]:
+    """Checksums of what a world reads from files."""
+    table = data_table(data)
+    contents = {"table": checksum(table.features, table.labels)}
+    if network is not None:
+        graph = trust_network(network)
+        contents["edges"] = checksum(graph.indptr, graph.receivers)
+    return contents

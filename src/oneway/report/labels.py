@@ -1,8 +1,18 @@
-"""How the methods are named and drawn, everywhere the same."""
+"""Method labels: how a method is called and drawn, everywhere the same."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
+from zlib import crc32
+
+from oneway.methods import METHODS, Method
+
+Dashes: TypeAlias = str | tuple[int, tuple[int, ...]]
+
+_COLORS = ("#56b4e9", "#e69f00")
+"""For methods that bring no colour of their own."""
+_DASHES: tuple[Dashes, ...] = ("solid", "dashed", "dashdot", "dotted", (0, (5, 1)), (0, (1, 3)))
 
 
 @dataclass(frozen=True)
@@ -19,23 +29,21 @@ class Label:
     title: str
     meaning: str
     color: str
-    dashes: str | tuple[int, tuple[int, ...]]
+    dashes: Dashes
 
 
-LABELS = {
-    "ops": Label("Online Push-Sum", "one-way edges, corrected by mass", "#0072b2", "solid"),
-    "dol-symm": Label(
-        "Mutual gossip (DOL-Symm)", "only edges that go both ways", "#d55e00", "dashed"
-    ),
-    "dol-asymm": Label(
-        "Naive gossip (DOL-Asymm)", "one-way edges, no correction", "#cc79a7", "dashdot"
-    ),
-    "col": Label("Centralised (COL)", "a server everybody trusts", "#009e73", "dotted"),
-    "local": Label("Isolated (local)", "everybody learns alone", "#7f7f7f", (0, (5, 1))),
-    "ops-capped": Label(
-        "Online Push-Sum, capped step", "step shortened below mass 1", "#56b4e9", "dashed"
-    ),
-    "ops-mass": Label(
-        "Online Push-Sum, mass step", "step in proportion to mass", "#e69f00", "solid"
-    ),
-}
+def label_of(method: str) -> Label:
+    """The label of a registered method; a name that is not registered stands for itself.
+
+    >>> label_of("ops").title, label_of("a method of tomorrow").title
+    ('Online Push-Sum', 'a method of tomorrow')
+    """
+    names = list(METHODS)
+    place = names.index(method) if method in names else crc32(method.encode())
+    entry = METHODS[method] if method in names else Method
+    return Label(
+        entry.label or method,
+        entry.meaning,
+        entry.colour or _COLORS[place % len(_COLORS)],
+        _DASHES[place % len(_DASHES)],
+    )

@@ -1,6 +1,17 @@
 """Runs on disk, with config, seed and versions beside the numbers."""
 
 from oneway.store.catalogue import find_runs
-from oneway.store.folder import check, load, load_losses, save
+from oneway.store.entry import REPORT, RESULT, RUNS, Entry
+from oneway.store.run_folder import check, load, load_losses, save
 
-__all__ = ["check", "find_runs", "load", "load_losses", "save"]
+__all__ = [
+    "REPORT",
+    "RESULT",
+    "RUNS",
+    "Entry",
+    "check",
+    "find_runs",
+    "load",
+    "load_losses",
+    "save",
+]

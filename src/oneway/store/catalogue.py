@@ -1,4 +1,4 @@
-"""What is stored below a folder: runs, labs, demos and reproductions.
+"""Catalogue: what is stored below a folder, runs, labs, demos and reproductions.
 
 Only `run.json` is read of a run; what does not change is not read again. Nothing outside the folder
 is ever looked at: symbolic links are not followed.
@@ -7,20 +7,34 @@ is ever looked at: symbolic links are not followed.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeAlias
 
 from oneway.errors import StoreError
-from oneway.store.entry import Entry, Kind, Stamp
-from oneway.store.layout import ARRAYS, PANELS, REPORT, RESULT, RUNS, SUMMARY
-from oneway.store.reading import read_demo, read_lab, read_reproduction, read_run
-from oneway.store.tables import in_short
+from oneway.store.entry import (
+    PANELS,
+    REPORT,
+    RESULT,
+    RUNS,
+    Entry,
+    Kind,
+    Stamp,
+    read_demo,
+    read_lab,
+    read_reproduction,
+    read_run,
+)
+from oneway.store.run_folder import ARRAYS, SUMMARY
 
 DEEPEST = 8
 """How many folders within folders are looked into."""
 MOST_FOLDERS = 50_000
 MOST_ENTRIES = 10_000
+
+_Recognised: TypeAlias = tuple[Kind | None, Callable[[Entry], Entry], tuple[str, ...]]
+"""What a folder is (None: what it belongs to), how to read it, and the files it changes with."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +87,38 @@ def look(folder: Path | str, before: Catalogue | None = None) -> Catalogue:
         StoreError: If there is no such folder, or it cannot be read.
     """
     root = Path(folder)
+    _check_folder(root)
+    known = {entry.path: entry for entry in before.entries} if before else {}
+    entries: list[Entry] = []
+    cut_short, num_folders = False, 0
+    waiting: list[tuple[Path, int, Kind, str]] = [(root, 0, "simulation", "")]
+    while waiting:
+        path, depth, kind, owner = waiting.pop()
+        if num_folders >= MOST_FOLDERS or len(entries) >= MOST_ENTRIES:
+            cut_short = True
+            break
+        num_folders += 1
+        try:
+            inside = _Inside.of(path)
+            entry = _entry(inside, root, kind, owner, known.get(path))
+        except OSError:
+            # Closed to us, or gone since its folder was read.
+            continue
+        folders = inside.folders
+        if entry is not None:
+            entries.append(entry)
+            # What belongs to a lab or a demo is in one place; the peers' folders are no runs.
+            has_runs = entry.kind in ("lab", "demo") and not entry.is_run and RUNS in folders
+            folders = [RUNS] if has_runs else []
+            kind, owner = entry.kind, entry.name
+        if depth < DEEPEST:
+            waiting += [(path / name, depth + 1, kind, owner) for name in folders]
+        elif folders:
+            cut_short = True
+    return Catalogue(tuple(sorted(entries, key=lambda entry: entry.name)), cut_short)
+
+
+def _check_folder(root: Path) -> None:
     try:
         with os.scandir(root):
             pass
@@ -86,18 +132,28 @@ def look(folder: Path | str, before: Catalogue | None = None) -> Catalogue:
             "name a folder with stored runs, or make one: "
             "oneway simulate --data synthetic --out runs/first"
         ) from None
-    walk = _Walk(root, {entry.path: entry for entry in before.entries} if before else {})
-    entries = tuple(sorted(walk.entries(), key=lambda entry: entry.name))
-    return Catalogue(entries, walk.cut_short)
 
 
 @dataclass
 class _Inside:
-    """What is directly in a folder."""
+    """What is directly in a folder; links and hidden names aside."""
 
     path: Path
     files: dict[str, os.DirEntry[str]] = field(default_factory=dict)
     folders: list[str] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, path: Path) -> _Inside:
+        inside = cls(path)
+        with os.scandir(path) as found:
+            for item in found:
+                if item.name.startswith("."):
+                    continue
+                if item.is_dir(follow_symlinks=False):
+                    inside.folders.append(item.name)
+                elif item.is_file(follow_symlinks=False):
+                    inside.files[item.name] = item
+        return inside
 
     def stamp(self, *names: str) -> Stamp:
         """Changes when one of these files does."""
@@ -108,110 +164,44 @@ class _Inside:
         return all(name in self.files for name in names)
 
 
-@dataclass
-class _Walk:
-    """One look at everything below a folder."""
-
-    root: Path
-    known: Mapping[Path, Entry]
-    cut_short: bool = False
-    _num_folders: int = 0
-    _num_entries: int = 0
-
-    def entries(self) -> Iterator[Entry]:
-        yield from self._below(self.root, 0, "simulation", "")
-
-    def _below(self, path: Path, depth: int, kind: Kind, owner: str) -> Iterator[Entry]:
-        if self._num_folders >= MOST_FOLDERS or self._num_entries >= MOST_ENTRIES:
-            self.cut_short = True
-            return
-        self._num_folders += 1
-        try:
-            inside = _inside(path)
-            entry = self._entry(inside, kind, owner)
-        except OSError:
-            # Closed to us, or gone since its folder was read.
-            return
-        folders: Iterable[str] = inside.folders
-        if entry is not None:
-            self._num_entries += 1
-            yield entry
-            # What belongs to a lab or a demo is in one place; the peers' folders are no runs.
-            folders = [RUNS] if entry.kind in ("lab", "demo") and not entry.is_run else []
-            kind, owner = entry.kind, entry.name
-        if depth >= DEEPEST:
-            self.cut_short = self.cut_short or bool(folders)
-            return
-        for name in folders:
-            if name in inside.folders:
-                yield from self._below(path / name, depth + 1, kind, owner)
-
-    def _entry(self, inside: _Inside, kind: Kind, owner: str) -> Entry | None:
-        """What a folder is, if it is something."""
-        if inside.has(SUMMARY):
-            stamp = inside.stamp(SUMMARY, ARRAYS)
-            return self._same(inside, stamp) or _read(
-                read_run, self._blank(inside, stamp, kind, owner)
-            )
-        if inside.has(RESULT, "task.toml"):
-            stamp = inside.stamp(RESULT)
-            return self._same(inside, stamp) or _read(
-                read_lab, self._blank(inside, stamp, "lab", owner)
-            )
-        if inside.has(REPORT, "loss.png") and RUNS in inside.folders:
-            stamp = inside.stamp(REPORT)
-            return self._same(inside, stamp) or _read(
-                read_demo, self._blank(inside, stamp, "demo", owner)
-            )
-        if {"cells", PANELS} <= set(inside.folders) or (
-            "cells" in inside.folders and _has_cells(inside.path / "cells")
-        ):
-            stamp = inside.stamp(REPORT)
-            return self._same(inside, stamp) or _read(
-                read_reproduction, self._blank(inside, stamp, "reproduction", owner)
-            )
+def _entry(
+    inside: _Inside, root: Path, kind: Kind, owner: str, before: Entry | None
+) -> Entry | None:
+    """What a folder is, if it is something; as before if it has not changed."""
+    recognised = _recognised(inside)
+    if recognised is None:
         return None
-
-    def _same(self, inside: _Inside, stamp: Stamp) -> Entry | None:
-        before = self.known.get(inside.path)
-        return before if before is not None and before.stamp == stamp else None
-
-    def _blank(self, inside: _Inside, stamp: Stamp, kind: Kind, owner: str) -> Entry:
-        relative = inside.path.relative_to(self.root)
-        name = relative.as_posix() if relative.parts else inside.path.resolve().name or "/"
-        return Entry(
+    own_kind, read, files = recognised
+    stamp = inside.stamp(*files)
+    if before is not None and before.stamp == stamp:
+        return before
+    relative = inside.path.relative_to(root)
+    name = relative.as_posix() if relative.parts else inside.path.resolve().name or "/"
+    return read(
+        Entry(
             # Names that are no UTF-8 could not be sent to anybody.
             name=os.fsencode(name).decode("utf-8", "replace"),
             path=inside.path,
-            kind=kind,
+            kind=own_kind or kind,
             stamp=stamp,
             modified=stamp[0][0] / 1e9 if stamp else inside.path.stat().st_mtime,
             belongs_to=owner,
         )
+    )
 
 
-def _read(reader: Callable[[Entry], Entry], blank: Entry) -> Entry:
-    """Complete an entry; whatever is wrong with it, the others are listed too."""
-    try:
-        return reader(blank)
-    except OSError:
-        raise
-    except Exception as error:
-        problem = f"it cannot be read ({in_short(error)}); make it again"
-        return replace(blank, is_run=reader is read_run, problem=problem)
-
-
-def _inside(path: Path) -> _Inside:
-    inside = _Inside(path)
-    with os.scandir(path) as found:
-        for item in found:
-            if item.name.startswith("."):
-                continue
-            if item.is_dir(follow_symlinks=False):
-                inside.folders.append(item.name)
-            elif item.is_file(follow_symlinks=False):
-                inside.files[item.name] = item
-    return inside
+def _recognised(inside: _Inside) -> _Recognised | None:
+    if inside.has(SUMMARY):
+        return None, read_run, (SUMMARY, ARRAYS)
+    if inside.has(RESULT, "task.toml"):
+        return "lab", read_lab, (RESULT,)
+    if inside.has(REPORT, "loss.png") and RUNS in inside.folders:
+        return "demo", read_demo, (REPORT,)
+    if "cells" in inside.folders and (
+        PANELS in inside.folders or _has_cells(inside.path / "cells")
+    ):
+        return "reproduction", read_reproduction, (REPORT,)
+    return None
 
 
 def _has_cells(path: Path) -> bool:

@@ -85,15 +85,9 @@ class RegretBound:
 
 def printed_bound(constants: GraphConstants, problem: Problem) -> RegretBound:
     """Theorem 4 as printed: G^2 T n gamma C_1 + sigma^2 T gamma (1 + n C_2) + n R^2 / (2 gamma)."""
-    n, rounds = constants.num_nodes, problem.num_rounds
-    return RegretBound(
-        growth=rounds
-        * (
-            problem.gradient_bound**2 * n * constants.gradient_constant
-            + problem.noise**2 * (1 + n * constants.noise_constant)
-        ),
-        start=n * problem.radius**2 / 2,
-    )
+    n = constants.num_nodes
+    per_noise = 1 + n * constants.noise_constant
+    return _bound(problem, n, n * constants.gradient_constant, per_noise)
 
 
 def tight_bound(constants: GraphConstants, problem: Problem) -> RegretBound:
@@ -107,12 +101,14 @@ def tight_bound(constants: GraphConstants, problem: Problem) -> RegretBound:
     >>> tight_bound(graph_constants([[1.0]]), problem).smallest  # G R sqrt(T)
     60.0
     """
-    n, rounds, k = constants.num_nodes, problem.num_rounds, constants.amplification
-    return RegretBound(
-        growth=rounds
-        * (problem.gradient_bound**2 * n * (2 * k + 0.5) + problem.noise**2 * (0.5 + n * k)),
-        start=n * problem.radius**2 / 2,
-    )
+    n, k = constants.num_nodes, constants.amplification
+    return _bound(problem, n, n * (2 * k + 0.5), 0.5 + n * k)
+
+
+def _bound(problem: Problem, n: int, per_gradient: float, per_noise: float) -> RegretBound:
+    """T (G^2 per_gradient + sigma^2 per_noise) gamma + n R^2 / (2 gamma)."""
+    costs = problem.gradient_bound**2 * per_gradient + problem.noise**2 * per_noise
+    return RegretBound(growth=problem.num_rounds * costs, start=n * problem.radius**2 / 2)
 
 
 def printed_learning_rate(constants: GraphConstants, problem: Problem) -> float:

@@ -89,47 +89,38 @@ def ergodicity(mixing: MixingLike, dense_nodes: int = DENSE_NODES) -> Ergodicity
     num_nodes = shares.shape[0]
     stationary = stationary_masses(shares) / num_nodes
     if num_nodes > dense_nodes:
-        return _estimate(shares, stationary)
+        return _fit(shares, stationary, _senders(shares), _second_eigenvalue(shares))
     deviation = shares.toarray() - stationary
     if _row_sum(deviation) <= _NOTHING:
         return Ergodicity(0.0, 0.0, 1, proven=True)
-    lowest = _with_margin(_spectral_radius(deviation))
-    most = max(1, min(MAX_POWERS, int(MAX_WORK / (shares.nnz * num_nodes))))
-    errors, proven = _follow(shares, stationary, lowest, most)
-    return _best_pair(errors, lowest, proven)
+    return _fit(shares, stationary, np.arange(num_nodes), _spectral_radius(deviation))
 
 
-def _follow(
-    shares: Mixing, stationary: Vector, lowest: float, most: int
-) -> tuple[list[float], bool]:
-    """Return the logarithms of max |E_k|, k = 1, 2, ..., and whether they suffice for a proof."""
-    deviation: Matrix = shares.toarray() - stationary
-    errors: list[float] = []
-    for power in range(1, most + 1):
-        errors.append(_log(float(np.abs(deviation).max())))
-        if _log(_row_sum(deviation)) <= power * math.log(lowest):
-            return errors, True
-        deviation = np.asarray(shares @ deviation)
-        # Rounding leaves a trace of what does not decay; in exact arithmetic this subtracts 0.
-        deviation -= stationary @ deviation
-    return errors, False
+def _fit(shares: Mixing, stationary: Vector, senders: Ints, radius: float) -> Ergodicity:
+    """Follow what some senders hand out from power to power; with all of them, to a proof.
 
-
-def _estimate(shares: Mixing, stationary: Vector) -> Ergodicity:
-    """Take q from the eigenvalues, and C from what a few senders hand out."""
-    lowest = _with_margin(_second_eigenvalue(shares))
+    Args:
+        shares: The mixing.
+        stationary: psi.
+        senders: Whose rows of E_k are followed.
+        radius: The second largest eigenvalue modulus.
+    """
+    lowest = radius + _MARGIN * (1 - radius)
     incoming: Mixing = sparse.csr_array(shares.T)
-    senders = _senders(shares)
-    columns = np.zeros((len(stationary), len(senders)))
-    columns[senders, np.arange(len(senders))] = 1.0
-    errors: list[float] = []
-    for _ in range(max(2, min(MAX_POWERS, int(MAX_WORK / (shares.nnz * len(senders)))))):
-        columns = np.asarray(incoming @ columns)
-        columns -= stationary[:, None] * columns.sum(axis=0)
-        errors.append(_log(float(np.abs(columns).max())))
-        if errors[-1] < math.log(_SETTLED):
+    handed_out = np.zeros((len(stationary), len(senders)))
+    handed_out[senders, np.arange(len(senders))] = 1.0
+    errors: list[float] = []  # the logarithms of max |E_k|
+    proven = False
+    for power in range(1, 1 + max(2, min(MAX_POWERS, int(MAX_WORK / (shares.nnz * len(senders)))))):
+        handed_out = np.asarray(incoming @ handed_out)
+        # At first this leaves the deviation from psi; later only rounding errors that do not decay.
+        handed_out -= stationary[:, None] * handed_out.sum(axis=0)
+        errors.append(_log(float(np.abs(handed_out).max())))
+        if len(senders) == len(stationary):
+            proven = _log(_row_sum(handed_out.T)) <= power * math.log(lowest)
+        if proven or errors[-1] < math.log(_SETTLED):
             break
-    return _best_pair(errors, lowest, proven=False)
+    return _best_pair(errors, lowest, proven)
 
 
 def _second_eigenvalue(shares: Mixing) -> float:
@@ -198,10 +189,6 @@ def _spectral_radius(deviation: Matrix) -> float:
         deviation = deviation @ deviation
         log_norm, exponent, before = 2 * log_norm, 2 * exponent, radius
     raise _never_settles()
-
-
-def _with_margin(radius: float) -> float:
-    return radius + _MARGIN * (1 - radius)
 
 
 def _row_sum(deviation: Matrix) -> float:

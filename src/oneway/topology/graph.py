@@ -1,4 +1,4 @@
-"""The trust graph: who is willing to send to whom."""
+"""Trust graph: who is willing to send to whom, as sparse arrays."""
 
 from __future__ import annotations
 
@@ -10,22 +10,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import sparse
 
 from oneway.errors import GraphError
 from oneway.records import Bools, Ints, Origin, Vector, checksum
-from oneway.topology import connectivity, conversions, files, generators
-from oneway.topology.conversions import Edge, Node
-from oneway.topology.edge_list import EdgeList, check_compressed, compress, node_label, unknown_name
-from oneway.topology.mixing import (
-    Mixing,
-    MixingLike,
-    check_kept_share,
-    metropolis,
-    row_stochastic,
-)
+from oneway.topology import connectivity
+from oneway.topology import edges as edge_lists
+from oneway.topology.edge_files import FilePath, read_edges
+from oneway.topology.edges import Edge, EdgeList, Node, few_nodes, node_label
+from oneway.topology.generators import GRAPHS
+from oneway.topology.mixing import Mixing, MixingLike, check_kept_share, metropolis, row_stochastic
 
 if TYPE_CHECKING:
     import networkx
+
+_ARRAYS = ("indptr", "receivers", "weights", "kept_shares")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -61,45 +60,52 @@ class TrustGraph:
     origin: Origin = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        check_compressed(self.indptr, self.receivers, self.weights)
-        if self.names is not None:
-            if len(self.names) != self.num_nodes:
-                raise GraphError(
-                    f"there are {len(self.names)} names for {self.num_nodes} nodes; give one each"
-                )
-            if len(self._index) != self.num_nodes:
-                twice = next(n for i, n in enumerate(self.names) if self._index[n] != i)
-                raise GraphError(f"two nodes are named {twice!r}; names must differ, rename one")
+        _ = self._links  # checks the arrays
+        edge_lists.check_names(self.names, self.num_nodes)
         if self.kept_shares is not None:
-            kept_shares = check_kept_share(self.kept_shares, self.num_nodes)
+            ends = self.indptr, self.receivers, self.names
+            kept_shares = edge_lists.checked_kept_shares(self.kept_shares, *ends)
             object.__setattr__(self, "kept_shares", kept_shares)
-            self._check_that_senders_send(kept_shares)
-        for attribute in ("indptr", "receivers", "weights", "kept_shares"):
-            array = getattr(self, attribute)
-            if array is not None:
-                object.__setattr__(self, attribute, _read_only(array))
+        for attribute in _ARRAYS:
+            if getattr(self, attribute) is not None:
+                view = getattr(self, attribute).view()
+                view.setflags(write=False)
+                object.__setattr__(self, attribute, view)
+
+    @classmethod
+    def generate(cls, kind: str, **parameters: Any) -> TrustGraph:
+        """A graph of a registered kind: `GRAPHS` has their names and parameters.
+
+        >>> TrustGraph.generate("ring", num_nodes=3) == TrustGraph.ring(3)
+        True
+
+        Raises:
+            ConfigError: If there is no such kind.
+            GraphError: If a parameter breaks a rule.
+        """
+        return cls._of(GRAPHS[kind].edges(**parameters))
 
     @classmethod
     def random(cls, num_nodes: int, max_receivers: int, seed: int) -> TrustGraph:
         """The paper's random graph: strongly connected, 1 to `max_receivers` receivers per node.
 
-        The number of receivers is exactly uniform; see `generators.random_edges`.
+        The number of receivers is exactly uniform; see `generators.random_pairs`.
 
         Raises:
             GraphError: If there are fewer than 2 nodes, or max_receivers is not in
                 1..num_nodes - 1.
         """
-        return cls._of(generators.random_edges(num_nodes, max_receivers, seed))
+        return cls.generate("random", num_nodes=num_nodes, max_receivers=max_receivers, seed=seed)
 
     @classmethod
     def ring(cls, num_nodes: int) -> TrustGraph:
         """Every node sends to the next one, the last to the first."""
-        return cls._of(generators.ring_edges(num_nodes))
+        return cls.generate("ring", num_nodes=num_nodes)
 
     @classmethod
     def complete(cls, num_nodes: int) -> TrustGraph:
         """Every node sends to every other."""
-        return cls._of(generators.complete_edges(num_nodes))
+        return cls.generate("complete", num_nodes=num_nodes)
 
     @classmethod
     def erdos_renyi(cls, num_nodes: int, density: float, seed: int) -> TrustGraph:
@@ -108,7 +114,7 @@ class TrustGraph:
         Raises:
             GraphError: If density is not in 0..1.
         """
-        return cls._of(generators.erdos_renyi_edges(num_nodes, density, seed))
+        return cls.generate("erdos-renyi", num_nodes=num_nodes, density=density, seed=seed)
 
     @classmethod
     def scale_free(cls, num_nodes: int, seed: int) -> TrustGraph:
@@ -117,7 +123,7 @@ class TrustGraph:
         Raises:
             GraphError: If there are fewer than 3 nodes.
         """
-        return cls._of(generators.scale_free_edges(num_nodes, seed))
+        return cls.generate("scale-free", num_nodes=num_nodes, seed=seed)
 
     @classmethod
     def from_edges(
@@ -134,17 +140,17 @@ class TrustGraph:
         Raises:
             GraphError: If an edge, a node or a weight breaks a rule; it says which.
         """
-        return cls._of(conversions.listed_edges(edges, num_nodes, names))
+        return cls._of(edge_lists.listed_edges(edges, num_nodes, names))
 
     @classmethod
     def from_networkx(cls, network: networkx.Graph) -> TrustGraph:
-        """From networkx; see `conversions.networkx_edges` for weights, names and both ways.
+        """From networkx; see `edges.networkx_edges` for weights, names and both ways.
 
         Raises:
             GraphError: If there are no nodes, labels look the same as text, or a weight is not
                 finite and at least 0.
         """
-        return cls._of(conversions.networkx_edges(network))
+        return cls._of(edge_lists.networkx_edges(network))
 
     @classmethod
     def from_mixing(cls, mixing: MixingLike) -> TrustGraph:
@@ -153,18 +159,18 @@ class TrustGraph:
         Raises:
             MixingError: If a share is negative or not finite, or a row does not sum to 1.
         """
-        return cls._of(conversions.mixing_edges(mixing))
+        return cls._of(edge_lists.mixing_edges(mixing))
 
     @classmethod
-    def read(cls, path: files.FilePath) -> TrustGraph:
-        """From an edge list in SNAP, KONECT or CSV format, plain or gzipped; see `files`.
+    def read(cls, path: FilePath) -> TrustGraph:
+        """From an edge list in SNAP, KONECT or CSV format, plain or gzipped; see `edge_files`.
 
         Raises:
             MissingDataError: If there is no such file.
             DataError: If it cannot be read, or is a truncated .gz.
             GraphError: If it holds no edges or a line does not parse.
         """
-        return cls._of(files.read_edges(path))
+        return cls._of(read_edges(path))
 
     @staticmethod
     def union(graphs: Iterable[TrustGraph]) -> TrustGraph:
@@ -179,23 +185,17 @@ class TrustGraph:
         members = list(graphs)
         if not members:
             raise GraphError("a union of no graphs has no nodes; give at least one graph")
-        first = members[0]
+        num_nodes, names = members[0].num_nodes, members[0].names
         for position, graph in enumerate(members):
-            if graph.num_nodes != first.num_nodes or graph.names != first.names:
+            if graph.num_nodes != num_nodes or graph.names != names:
                 raise GraphError(
-                    f"graph {position} has {graph.num_nodes} nodes and graph 0 has "
-                    f"{first.num_nodes}; a union needs the same nodes with the same names"
+                    f"graph {position} has {graph.num_nodes} nodes and graph 0 has {num_nodes}; a "
+                    "union needs the same nodes with the same names"
                 )
-        edges = [graph.edges() for graph in members]
-        return TrustGraph._of(
-            EdgeList(
-                first.num_nodes,
-                senders=np.concatenate([senders for senders, _ in edges]),
-                receivers=np.concatenate([receivers for _, receivers in edges]),
-                names=first.names,
-                origin={"graph": "union", "num_graphs": len(members)},
-            )
-        )
+        pairs = np.concatenate([np.column_stack(graph.edges()) for graph in members])
+        origin = {"graph": "union", "num_graphs": len(members)}
+        edges = EdgeList(num_nodes, pairs[:, 0], pairs[:, 1], names=names, origin=origin)
+        return TrustGraph._of(edges)
 
     @property
     def num_nodes(self) -> int:
@@ -219,7 +219,7 @@ class TrustGraph:
             GraphError: If there is none; it suggests the nearest name.
         """
         if name not in self._index:
-            raise unknown_name(name, self.names)
+            raise edge_lists.unknown_name(name, self.names)
         return self._index[name]
 
     def receivers_of(self, node: Node) -> Ints:
@@ -229,9 +229,8 @@ class TrustGraph:
 
     def senders_of(self, node: Node) -> Ints:
         """Who is willing to send to a node, as numbers, itself excluded."""
-        number = self._number(node)
-        indptr, senders = self._incoming
-        return senders[indptr[number] : indptr[number + 1]]
+        number, incoming = self._number(node), self._incoming
+        return incoming.indices[incoming.indptr[number] : incoming.indptr[number + 1]]
 
     @property
     def reciprocity(self) -> float:
@@ -240,7 +239,7 @@ class TrustGraph:
 
     def strong_components(self) -> tuple[int, Ints]:
         """How many strong components there are, and each node's, numbered by first node."""
-        return connectivity.strong_components(self.indptr, self.receivers)
+        return connectivity.strong_components(self._links)
 
     @cached_property
     def is_strongly_connected(self) -> bool:
@@ -253,7 +252,7 @@ class TrustGraph:
         Raises:
             GraphError: If not; it says how many strong components there are and what helps.
         """
-        connectivity.require_one_component(self.indptr, self.receivers)
+        connectivity.require_one_component(self._links)
 
     def largest_strong_component(self) -> TrustGraph:
         """The largest part in which everybody reaches everybody, with weights and kept shares.
@@ -266,19 +265,16 @@ class TrustGraph:
             return self
         inside = connectivity.in_largest(labels)
         chosen = np.flatnonzero(inside)
-        new_numbers = np.cumsum(inside) - 1
         senders, receivers = self.edges()
         mask = inside[senders] & inside[receivers]
-        return TrustGraph._of(
-            EdgeList(
-                len(chosen),
-                senders=new_numbers[senders[mask]],
-                receivers=new_numbers[receivers[mask]],
-                weights=None if self.weights is None else self.weights[mask],
-                kept_shares=None if self.kept_shares is None else self.kept_shares[chosen],
-                names=tuple(node_label(node, self.names) for node in chosen.tolist()),
-                origin={"graph": "largest_strong_component", "of": dict(self.origin)},
-            )
+        part = self._keep_edges(mask, {"graph": "largest_strong_component"})
+        new_numbers = np.cumsum(inside) - 1
+        return replace(
+            part,
+            indptr=part.indptr[np.append(chosen, self.num_nodes)],
+            receivers=new_numbers[part.receivers].astype(np.int32),
+            kept_shares=None if self.kept_shares is None else self.kept_shares[chosen],
+            names=tuple(node_label(node, self.names) for node in chosen.tolist()),
         )
 
     def mutual(self) -> TrustGraph:
@@ -292,16 +288,15 @@ class TrustGraph:
             GraphError: If it never did.
         """
         start, target = self._number(sender), self._number(receiver)
-        found = np.flatnonzero(self.receivers_of(start) == target)
         source, goal = node_label(start, self.names), node_label(target, self.names)
-        if not found.size:
+        senders, receivers = self.edges()
+        others = (senders != start) | (receivers != target)
+        if others.all():
             raise GraphError(
                 f"there is no edge {source} -> {goal} to remove; {source} sends to "
-                f"{self._few(self.receivers_of(start))}"
+                f"{few_nodes(self.receivers_of(start), self.names)}"
             )
-        mask = np.ones(self.num_edges, dtype=np.bool_)
-        mask[self.indptr[start] + found[0]] = False
-        return self._keep_edges(mask, {"graph": "without", "sender": source, "receiver": goal})
+        return self._keep_edges(others, {"graph": "without", "sender": source, "receiver": goal})
 
     def mixing(self, kept_share: ArrayLike | None = None, weighted: bool = True) -> Mixing:
         """Shares as `mixing[sender, receiver]` (the paper's W): sparse, float64, rows sum to 1.
@@ -332,9 +327,8 @@ class TrustGraph:
 
     def to_networkx(self) -> networkx.DiGraph:
         """A networkx graph with the names, or else the numbers, as labels."""
-        return conversions.to_networkx(
-            EdgeList(self.num_nodes, *self.edges(), self.weights, self.kept_shares, self.names)
-        )
+        edges = EdgeList(self.num_nodes, *self.edges(), self.weights, self.kept_shares, self.names)
+        return edge_lists.to_networkx(edges)
 
     @property
     def description(self) -> dict[str, Any]:
@@ -342,45 +336,27 @@ class TrustGraph:
 
         What a run stores; `oneway.topology.rebuild` makes the graph again.
         """
-        content = checksum(self.indptr, self.receivers, self.weights, self.kept_shares)
-        return {**self.origin, "checksum": content}
+        return {**self.origin, "checksum": checksum(*(getattr(self, name) for name in _ARRAYS))}
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, TrustGraph):
             return NotImplemented
-        return (
-            np.array_equal(self.indptr, other.indptr)
-            and np.array_equal(self.receivers, other.receivers)
-            and _equal(self.weights, other.weights)
-            and _equal(self.kept_shares, other.kept_shares)
-            and self.names == other.names
+        return self.names == other.names and all(
+            np.array_equal(getattr(self, name), getattr(other, name)) for name in _ARRAYS
         )
 
     def __hash__(self) -> int:
         return hash((self.num_nodes, self.receivers.tobytes(), self.names))
 
     def __repr__(self) -> str:
-        kinds = [
-            kind
-            for kind, present in (("weighted", self.weights), ("named", self.names))
-            if present is not None
-        ]
-        size = f"{self.num_nodes:,} nodes, {self.num_edges:,} edges"
-        return f"<TrustGraph: {', '.join([size, *kinds])}>"
+        weighted = ", weighted" if self.weights is not None else ""
+        named = ", named" if self.names is not None else ""
+        return f"<TrustGraph: {self.num_nodes:,} nodes, {self.num_edges:,} edges{weighted}{named}>"
 
     @classmethod
     def _of(cls, edges: EdgeList) -> TrustGraph:
-        indptr, receivers, weights = compress(edges)
-        return cls(indptr, receivers, weights, edges.kept_shares, edges.names, edges.origin)
-
-    def _check_that_senders_send(self, kept_shares: Vector) -> None:
-        hoarders = np.flatnonzero((kept_shares == 1) & (np.diff(self.indptr) > 0))
-        if hoarders.size:
-            node = int(hoarders[0])
-            raise GraphError(
-                f"node {node_label(node, self.names)} keeps all of its mass but has edges to "
-                f"{self._few(self.receivers_of(node))}; give it a kept share below 1, or no edges"
-            )
+        arrays = edge_lists.compress(edges)
+        return cls(*arrays, edges.kept_shares, edges.names, edges.origin)
 
     def _keep_edges(self, mask: Bools, origin: Origin) -> TrustGraph:
         """The same nodes with fewer edges."""
@@ -401,36 +377,21 @@ class TrustGraph:
             raise GraphError(f"there is no node {node}; nodes are 0 to {self.num_nodes - 1}")
         return int(node)
 
-    def _few(self, nodes: Ints) -> str:
-        """The first few nodes, for a message."""
-        if not len(nodes):
-            return "nobody"
-        shown = ", ".join(node_label(node, self.names) for node in nodes[:5].tolist())
-        return shown if len(nodes) <= 5 else f"{shown} and {len(nodes) - 5:,} more"
-
     @cached_property
     def _index(self) -> dict[str, int]:
         return {name: number for number, name in enumerate(self.names or ())}
 
     @cached_property
-    def _incoming(self) -> tuple[Ints, Ints]:
-        starts, senders = connectivity.incoming(self.indptr, self.receivers)
-        return starts, _read_only(senders)
+    def _links(self) -> connectivity.Links:
+        """1 where there is an edge, as `links[sender, receiver]`."""
+        return edge_lists.checked_links(self.indptr, self.receivers, self.weights)
+
+    @cached_property
+    def _incoming(self) -> sparse.csc_array[Any]:
+        incoming = self._links.tocsc()
+        incoming.indices.setflags(write=False)
+        return incoming
 
     @cached_property
     def _both_ways(self) -> Bools:
-        return connectivity.both_ways(self.indptr, self.receivers)
-
-
-def _read_only(array: Ints) -> Ints:
-    """A view that cannot be written through."""
-    view = array.view()
-    view.setflags(write=False)
-    return view
-
-
-def _equal(mine: Vector | None, theirs: Vector | None) -> bool:
-    """Both absent, or both there with the same numbers."""
-    if mine is None or theirs is None:
-        return mine is theirs
-    return np.array_equal(mine, theirs)
+        return connectivity.both_ways(self._links)

@@ -1,4 +1,4 @@
-"""In what shares nodes hand on what they have: `mixing[sender, receiver]`, rows sum to 1.
+"""Mixing matrices: the shares nodes hand on, `mixing[sender, receiver]`, rows sum to 1.
 
 This is the paper's W. A node decides its own row alone and needs to know nobody else's.
 """
@@ -31,12 +31,8 @@ def row_stochastic(
 ) -> Mixing:
     """Every node keeps a share and splits the rest among its receivers.
 
-    Args:
-        indptr: Where each node's receivers start, as in `TrustGraph`.
-        receivers: The receivers of all nodes.
-        weights: The rest is split in proportion to these; evenly if None.
-        kept_shares: What each node keeps; None for 1 / (k + 1) with k receivers. A node without
-            receivers keeps everything in any case.
+    Without kept shares a node with k receivers keeps 1 / (k + 1); without weights the rest is split
+    evenly. A node without receivers keeps everything in any case.
     """
     num_nodes = len(indptr) - 1
     num_receivers = np.diff(indptr)
@@ -52,13 +48,9 @@ def row_stochastic(
 
 
 def metropolis(indptr: Ints, receivers: Ints) -> Mixing:
-    """Metropolis weights: symmetric, so rows and columns sum to 1.
+    """Metropolis weights: symmetric, so rows and columns sum to 1; every edge must go both ways.
 
     Two partners with k and l partners each exchange 1 / (1 + max(k, l)) and keep the rest.
-
-    Args:
-        indptr: Where each node's partners start.
-        receivers: The partners of all nodes; every edge must go both ways.
     """
     num_nodes = len(indptr) - 1
     num_partners = np.diff(indptr)
@@ -70,11 +62,7 @@ def metropolis(indptr: Ints, receivers: Ints) -> Mixing:
 
 
 def check_kept_share(kept_share: ArrayLike, num_nodes: int) -> Vector:
-    """One kept share per node, from one for all or one each.
-
-    Raises:
-        MixingError: If there are not as many as nodes, or one is not a number in 0..1.
-    """
+    """One kept share in 0..1 per node, from one for all or one each."""
     try:
         given = np.asarray(kept_share, dtype=np.float64)
     except (TypeError, ValueError):

@@ -1,14 +1,16 @@
-"""A graph again, from what a run wrote down about how it was made."""
+"""Reconstruction of a graph from what a run wrote down about how it was made."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from oneway.errors import GraphError
 from oneway.records import Origin
+from oneway.topology.edge_files import read_bytes
+from oneway.topology.generators import GRAPHS
 from oneway.topology.graph import TrustGraph
 
 MOST_EDGES = 20_000_000
@@ -18,8 +20,6 @@ MOST_BYTES = 1 << 30
 _BYTES_PER_EDGE = 64
 _DEEPEST = 20
 """So many steps may lie between a graph and what it was derived from."""
-
-_Maker: TypeAlias = Callable[[Mapping[str, Any]], TrustGraph]
 
 
 def rebuild(origin: Origin, most_edges: int = MOST_EDGES) -> TrustGraph:
@@ -34,6 +34,7 @@ def rebuild(origin: Origin, most_edges: int = MOST_EDGES) -> TrustGraph:
     Raises:
         GraphError: If it cannot be made again, and why: it was made from edges that nobody wrote
             down, its file is gone or has changed, or something else came out.
+        DataError: If its file cannot be read.
     """
     graph = _made(origin, most_edges, depth=0)
     found, expected = graph.description["checksum"], origin.get("checksum")
@@ -50,9 +51,8 @@ def _made(origin: object, most_edges: int, depth: int) -> TrustGraph:
         raise GraphError("nothing was written down about how the graph was made")
     kind = origin["graph"]
     try:
-        if kind in _GENERATED:
-            _check_size(origin, most_edges)
-            return _GENERATED[kind](origin)
+        if kind.replace("_", "-") in GRAPHS:
+            return _generated(kind.replace("_", "-"), origin, most_edges)
         if kind == "file":
             return _read(origin, min(MOST_BYTES, most_edges * _BYTES_PER_EDGE))
         if kind in _DERIVED and depth < _DEEPEST:
@@ -63,24 +63,21 @@ def _made(origin: object, most_edges: int, depth: int) -> TrustGraph:
             f"{type(error).__name__} {error}"
         ) from None
     raise GraphError(
-        f"the graph was made from {_SOURCES.get(kind, repr(kind[:40]))}, and its edges were not "
-        "written down; it cannot be made again"
+        f"the edges of the graph ({kind[:40]}) were not written down, nor a seed or a file; it "
+        "cannot be made again"
     )
 
 
-def _check_size(origin: Mapping[str, Any], most_edges: int) -> None:
-    num_nodes = int(origin["num_nodes"])
-    per_node = {
-        "random": lambda: float(origin["max_receivers"]),
-        "complete": lambda: float(num_nodes),
-        "erdos_renyi": lambda: float(origin["density"]) * num_nodes,
-    }
-    expected = num_nodes * max(1.0, per_node.get(origin["graph"], lambda: 3.0)())
+def _generated(kind: str, origin: Mapping[str, Any], most_edges: int) -> TrustGraph:
+    generator = GRAPHS[kind]
+    parameters = {name: origin[name] for name in generator.parameters}
+    expected = int(origin["num_nodes"]) * max(1.0, float(generator.edges_per_node(parameters)))
     if not expected <= most_edges:
         raise GraphError(
             f"the graph has about {expected:.2g} edges, and no more than {most_edges:,} are made "
             "again to be looked at"
         )
+    return TrustGraph.generate(kind, **parameters)
 
 
 def _read(origin: Mapping[str, Any], most_bytes: int) -> TrustGraph:
@@ -95,14 +92,7 @@ def _read(origin: Mapping[str, Any], most_bytes: int) -> TrustGraph:
             f"the edge list {path} has more than {most_bytes:,} bytes, too many to be read for a "
             "look; TrustGraph.read reads it all the same"
         )
-    try:
-        found = hashlib.sha256(path.read_bytes()).hexdigest()
-    except OSError as error:
-        raise GraphError(
-            f"the edge list {path} cannot be read: {error.strerror}; make it readable to see the "
-            "graph"
-        ) from None
-    if found != origin["sha256"]:
+    if hashlib.sha256(read_bytes(path)).hexdigest() != origin["sha256"]:
         raise GraphError(f"the edge list {path} has changed since the run; put the old one back")
     return TrustGraph.read(path)
 
@@ -112,27 +102,8 @@ def _without(graph: TrustGraph, origin: Mapping[str, Any]) -> TrustGraph:
     return graph.without(*(ends if graph.names is not None else map(int, ends)))
 
 
-_GENERATED: dict[str, _Maker] = {
-    "random": lambda origin: TrustGraph.random(
-        origin["num_nodes"], origin["max_receivers"], origin["seed"]
-    ),
-    "ring": lambda origin: TrustGraph.ring(origin["num_nodes"]),
-    "complete": lambda origin: TrustGraph.complete(origin["num_nodes"]),
-    "erdos_renyi": lambda origin: TrustGraph.erdos_renyi(
-        origin["num_nodes"], origin["density"], origin["seed"]
-    ),
-    "scale_free": lambda origin: TrustGraph.scale_free(origin["num_nodes"], origin["seed"]),
-}
 _DERIVED: dict[str, Callable[[TrustGraph, Mapping[str, Any]], TrustGraph]] = {
     "largest_strong_component": lambda graph, _: graph.largest_strong_component(),
     "mutual": lambda graph, _: graph.mutual(),
     "without": _without,
-}
-_SOURCES = {
-    "edges": "a list of edges",
-    "networkx": "a networkx graph",
-    "mixing": "a mixing matrix",
-    "union": "the union of several graphs",
-    "in turns": "several graphs that take turns",
-    "a function of the round": "a function of the round",
 }

@@ -1,4 +1,4 @@
-"""Where masses settle if only mixing goes on."""
+"""Stationary distribution: where masses settle if only mixing goes on."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def stationary_masses(mixing: MixingLike, tolerance: float = 1e-12) -> Vector:
         MixingError: If the mixing is not valid, or the tolerance cannot be reached.
     """
     shares = check_mixing(mixing)
-    require_one_component(shares.indptr, shares.indices)
+    require_one_component(shares)
     num_nodes = shares.shape[0]
     if num_nodes == 1:
         return np.ones(1)
@@ -98,11 +98,7 @@ def _solve_directly(incoming: Mixing, anchor: int) -> Vector:
 def _anchored_system(
     incoming: Mixing, anchor: int
 ) -> tuple[sparse.csc_array[np.float64], Vector, Ints]:
-    """The balance of every node but one, given that the one has mass 1.
-
-    Returns:
-        The system, its right-hand side (what the anchor hands to each), and the other nodes.
-    """
+    """The balance of every node but the anchor, which has mass 1; what it gives; the others."""
     others = np.delete(np.arange(incoming.shape[0]), anchor)
     passed_on = incoming - sparse.diags_array(incoming.diagonal(), format="csr")
     # What a node gives away, as a sum: 1 - kept share would lose digits when it keeps nearly all.

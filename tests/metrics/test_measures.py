@@ -10,20 +10,11 @@ from hypothesis import strategies as st
 from oneway import metrics
 from oneway.errors import ComparatorError
 from oneway.records import NetworkState, RunRecord
+from oneway.testing.records import make_record
 
 
 def record(loss_sums: list[float], sample_counts: list[int]) -> RunRecord:
-    return RunRecord(
-        algorithm="ops",
-        loss_sums=np.array(loss_sums),
-        sample_counts=np.array(sample_counts),
-        correct_counts=None,
-        disagreement=np.zeros(len(loss_sums)),
-        numerators=np.zeros((2, 3)),
-        masses=np.ones(2),
-        complete=True,
-        seconds=0.0,
-    )
+    return make_record(loss_sums=loss_sums, sample_counts=sample_counts)
 
 
 def test_a_round_without_a_sample_has_no_loss_and_leaves_the_curve_where_it_was() -> None:
@@ -51,6 +42,12 @@ def test_accuracy_is_the_fraction_of_right_predictions() -> None:
     run = record([1.0, 1.0], [3, 1])
     assert metrics.accuracy(run) is None
     assert metrics.accuracy(replace(run, correct_counts=np.array([2, 1]))) == 0.75
+
+
+def test_accuracy_so_far_is_over_all_samples_so_far() -> None:
+    run = replace(record([2.0, 0.0, 3.0], [0, 2, 2]), correct_counts=np.array([0, 1, 2]))
+    np.testing.assert_array_equal(metrics.accuracy_curve(run), [np.nan, 0.5, 0.75])
+    assert metrics.accuracy_curve(replace(run, correct_counts=None)) is None
 
 
 def test_regret_adds_up_what_the_comparator_would_have_saved() -> None:

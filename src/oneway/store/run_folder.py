@@ -1,4 +1,4 @@
-"""One run is one folder: `run.json` says what it was, `arrays.npz` holds the numbers."""
+"""Run folder: `run.json` says what a run was, `arrays.npz` holds its numbers."""
 
 from __future__ import annotations
 
@@ -7,21 +7,25 @@ import shutil
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from oneway.errors import StoreError
 from oneway.records import Ints, RunRecord, Vector
-from oneway.store.layout import ARRAYS, SUMMARY
-from oneway.store.tables import in_short, read_table
 
 FORMAT = 1
+SUMMARY = "run.json"
+ARRAYS = "arrays.npz"
+MOST_BYTES = 1 << 26
+"""A longer file of text is none of ours."""
+_LONGEST = 300
 _DAMAGE = (
     OSError,
     ValueError,
@@ -36,15 +40,16 @@ _DAMAGE = (
     zlib.error,
 )
 """What Python says when a run's files are not what they should be."""
-_ARRAY_FIELDS = (
-    "loss_sums",
-    "sample_counts",
-    "correct_counts",
-    "disagreement",
-    "comparator_sums",
-    "masses",
-    "numerators",
-)
+_AXES = {
+    "loss_sums": ("round",),
+    "sample_counts": ("round",),
+    "correct_counts": ("round",),
+    "disagreement": ("round",),
+    "comparator_sums": ("round",),
+    "masses": ("node",),
+    "numerators": ("node", "dim"),
+}
+"""The arrays of a run; along the same axis they have the same length."""
 
 
 def check(path: Path | str) -> None:
@@ -105,15 +110,10 @@ def load(path: Path | str) -> RunRecord:
         StoreError: If there is no run, or it is damaged or of another format.
     """
     summary = read_summary(path)
-    with _in_words(path):
-        arrays = _arrays(Path(path))
-        for name in arrays:
-            if name not in _ARRAY_FIELDS:
-                raise ValueError(f"{ARRAYS} holds {name[:40]!r}, which is no array of a run")
-        record = RunRecord(**(summary | arrays))
-        _check_types(record)
-        _check_shapes(record)
-        return record
+    with _damage_in_words(path):
+        for name in summary.keys() - {item.name for item in fields(RunRecord)}:
+            raise ValueError(f"{SUMMARY} holds {name[:40]!r}, which no run has")
+        return msgspec.convert(summary | _read_arrays(Path(path)), RunRecord)
 
 
 def load_losses(path: Path | str) -> tuple[Vector, Ints]:
@@ -122,14 +122,9 @@ def load_losses(path: Path | str) -> tuple[Vector, Ints]:
     Raises:
         StoreError: If there is no run, or it is damaged.
     """
-    with _in_words(path):
-        arrays = _arrays(Path(path), "loss_sums", "sample_counts")
-        sums, counts = arrays["loss_sums"], arrays["sample_counts"]
-        if sums.ndim != 1 or sums.shape != counts.shape:
-            raise ValueError("loss_sums and sample_counts do not fit together")
-        for name, array in arrays.items():
-            _check_numbers(name, array)
-        return sums, counts
+    with _damage_in_words(path):
+        arrays = _read_arrays(Path(path), "loss_sums", "sample_counts")
+        return arrays["loss_sums"], arrays["sample_counts"]
 
 
 def read_summary(path: Path | str) -> dict[str, Any]:
@@ -139,8 +134,8 @@ def read_summary(path: Path | str) -> dict[str, Any]:
         StoreError: If there is no run, or it is damaged or of another format.
     """
     folder = Path(path)
-    with _in_words(path):
-        summary = read_table(folder / SUMMARY)
+    with _damage_in_words(path):
+        summary = read_json(folder / SUMMARY)
         found = summary.pop("format", None)
         if found != FORMAT:
             rule = (
@@ -151,57 +146,56 @@ def read_summary(path: Path | str) -> dict[str, Any]:
         return summary
 
 
-def _arrays(folder: Path, *names: str) -> dict[str, NDArray[Any]]:
-    """The arrays of these names, or all."""
+def read_json(file: Path) -> dict[str, Any]:
+    """Read a file of JSON that should hold a table; its texts can be sent to anybody.
+
+    Raises:
+        OSError: If the file cannot be read.
+        ValueError: If it is too long, no JSON, or holds something else.
+        RecursionError: If there are too many tables within tables.
+    """
+    if file.stat().st_size > MOST_BYTES:
+        raise ValueError(f"{file.name} has more than {MOST_BYTES:,} bytes")
+    text = file.read_text(encoding="utf-8")
+    found = json.loads(text)
+    if not isinstance(found, dict):
+        raise ValueError(f"{file.name} holds no table")
+    if "\\ud" in text.lower():
+        # JSON may name halves of letters, which UTF-8 cannot hold.
+        found = json.loads(json.dumps(found, ensure_ascii=False).encode("utf-8", "replace"))
+    return dict(found)
+
+
+def in_short(error: BaseException) -> str:
+    """What an error says, in one short line; its name if it says nothing."""
+    said = getattr(error, "strerror", None) or " ".join(str(error).split()) or type(error).__name__
+    text = said.encode("utf-8", "replace").decode()
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+
+
+def _read_arrays(folder: Path, *names: str) -> dict[str, NDArray[Any]]:
+    """The arrays of these names, or all: of numbers, and they fit together."""
     with (folder / ARRAYS).open("rb") as file, np.load(file, allow_pickle=False) as stored:
-        return {name: stored[name] for name in names or stored.files}
-
-
-def _check_types(record: RunRecord) -> None:
-    """What `run.json` says is of the kind it should be."""
-    if not isinstance(record.algorithm, str):
-        raise TypeError("algorithm is no text")
-    if not isinstance(record.complete, bool):
-        raise TypeError("complete is neither true nor false")
-    if isinstance(record.seconds, bool) or not isinstance(record.seconds, int | float):
-        raise TypeError("seconds is no number")
-    float(record.seconds)
-    for name in ("config", "versions"):
-        if not isinstance(getattr(record, name), Mapping):
-            raise TypeError(f"{name} is no table")
-
-
-def _check_numbers(name: str, array: object) -> None:
-    """Arrays are of numbers; losses may be infinite, as they are when learning diverges."""
-    if not isinstance(array, np.ndarray) or array.dtype.kind not in "fiu":
-        raise TypeError(f"{name} is no array of numbers")
-    if name in ("sample_counts", "correct_counts") and not np.all((array >= 0) & (array < np.inf)):
-        raise ValueError(f"{name} holds what is no count")
-
-
-def _check_shapes(record: RunRecord) -> None:
-    """Arrays are of numbers, and fit together: one per round, or one per node."""
-    num_rounds, num_nodes = len(record.loss_sums), len(record.masses)
-    expected = {
-        "loss_sums": (num_rounds,),
-        "sample_counts": (num_rounds,),
-        "correct_counts": (num_rounds,),
-        "disagreement": (num_rounds,),
-        "comparator_sums": (num_rounds,),
-        "masses": (num_nodes,),
-        "numerators": (num_nodes, *np.shape(record.numerators)[1:2]),
-    }
-    for name, shape in expected.items():
-        array = getattr(record, name)
-        if array is None and name in ("correct_counts", "comparator_sums"):
-            continue
-        _check_numbers(name, array)
-        if array.shape != shape:
-            raise ValueError(f"{name} has the shape {array.shape} and should have {shape}")
+        for name in stored.files:
+            if name not in _AXES:
+                raise ValueError(f"{ARRAYS} holds {name[:40]!r}, which is no array of a run")
+        arrays = {name: stored[name] for name in names or stored.files}
+    lengths: dict[str, int] = {}
+    for name in filter(arrays.__contains__, _AXES):
+        array = arrays[name]
+        # Losses may be infinite, as they are when learning diverges.
+        if array.dtype.kind not in "fiu":
+            raise TypeError(f"{name} is no array of numbers")
+        if name.endswith("_counts") and not np.all((array >= 0) & (array < np.inf)):
+            raise ValueError(f"{name} holds what is no count")
+        expected = tuple(map(lengths.setdefault, _AXES[name], array.shape))
+        if array.shape != expected or len(array.shape) != len(_AXES[name]):
+            raise ValueError(f"{name} has the shape {array.shape} and should have {expected}")
+    return arrays
 
 
 @contextmanager
-def _in_words(path: Path | str) -> Iterator[None]:
+def _damage_in_words(path: Path | str) -> Iterator[None]:
     """Say in a sentence what is wrong with the run in a folder."""
     folder = Path(path)
     try:

@@ -1,4 +1,4 @@
-"""What a trust graph looks like, in numbers."""
+"""Graph statistics: what a trust graph looks like, in numbers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from oneway.topology import TrustGraph, stationary_masses
+from oneway.topology.graph import TrustGraph
+from oneway.topology.stationary import stationary_masses
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,12 @@
-"""Run many small simulations on all cores, remember each, and resume where one stopped."""
+"""Cells of a reproduction: many small simulations on all cores, each remembered, to be resumed."""
 
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import math
 import os
-import tempfile
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +18,8 @@ import numpy as np
 
 import oneway
 from oneway.errors import DivergenceError
+from oneway.files.atomic import write_atomically
+from oneway.metrics import evenly_spread
 from oneway.models import LogisticRegression
 from oneway.paper.methods import make
 from oneway.paper.world import World
@@ -26,6 +28,15 @@ from oneway.simulator import simulate
 
 _POINTS = 240
 """Points of a remembered curve."""
+
+
+@dataclass(frozen=True)
+class Need:
+    """What identifies a cell: one method in one world with one seed."""
+
+    world: World
+    method: str
+    seed: int
 
 
 @dataclass(frozen=True)
@@ -53,15 +64,6 @@ class Cell:
         return int(np.flatnonzero(self.rates == rate)[0])
 
 
-@dataclass(frozen=True)
-class Need:
-    """A cell that somebody asks for."""
-
-    world: World
-    method: str
-    seed: int
-
-
 def run_cells(
     needs: Iterable[Need],
     rates: Sequence[float],
@@ -80,22 +82,23 @@ def run_cells(
         folder: Where cells are remembered, by a hash of everything that determines them.
         on_done: Called with the number of finished cells and of all.
     """
-    wanted = list(dict.fromkeys(needs))
-    paths = {need: folder / f"{_key(need, rates)}.npz" for need in wanted}
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = {need: folder / f"{_key(need, rates)}.npz" for need in dict.fromkeys(needs)}
     cells: dict[Need, Cell] = {}
-    for need in wanted:
-        found = _read(paths[need])
-        if found is not None:
-            cells[need] = found
-    on_done(len(cells), len(wanted))
     groups: dict[tuple[World, int], list[str]] = {}
-    for need in wanted:
-        if need not in cells:
+    for need, path in paths.items():
+        found = _read(path)
+        if found is None:
             groups.setdefault((need.world, need.seed), []).append(need.method)
+        else:
+            cells[need] = found
+    on_done(len(cells), len(paths))
     for need, cell in _run_groups(groups, rates):
-        _write(paths[need], cell)
+        content = io.BytesIO()
+        np.savez(content, allow_pickle=False, **vars(cell))
+        write_atomically(paths[need], content.getvalue())
         cells[need] = cell
-        on_done(len(cells), len(wanted))
+        on_done(len(cells), len(paths))
     return cells
 
 
@@ -123,7 +126,7 @@ def _run_group(
     numba.set_num_threads(1)
     stream, graph = world.stream(seed), world.graph(seed)
     model = LogisticRegression()
-    shown = np.unique(np.linspace(0, stream.num_rounds - 1, _POINTS).astype(int))
+    shown = evenly_spread(stream.num_rounds, _POINTS)
     cells = []
     for method in methods:
         losses, last = (np.full(len(rates), math.inf) for _ in range(2))
@@ -153,13 +156,6 @@ def _key(need: Need, rates: Sequence[float]) -> str:
         "rates": list(rates),
     }
     return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()[:24]
-
-
-def _write(path: Path, cell: Cell) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as draft:
-        np.savez(draft, allow_pickle=False, **vars(cell))
-    Path(draft.name).replace(path)
 
 
 def _read(path: Path) -> Cell | None:

@@ -1,4 +1,4 @@
-"""Edge lists on disk: SNAP, KONECT and CSV, plain or gzipped.
+"""Edge files: SNAP, KONECT and CSV, plain or gzipped.
 
 One line is one edge, `sender receiver [weight [time]]`, separated by blanks or tabs, or by commas
 or semicolons. Times are ignored. Lines that start with `#` or `%` are comments; if those at the top
@@ -22,6 +22,7 @@ import hashlib
 import io
 import re
 import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -30,14 +31,15 @@ from typing import Any, NoReturn, TypeAlias
 import numpy as np
 
 from oneway.errors import DataError, GraphError, MissingDataError
-from oneway.records import Ints
-from oneway.topology.edge_list import EdgeList, keep_last
+from oneway.topology.edges import EdgeList
 
 FilePath: TypeAlias = str | PathLike[str]
 
-SENDER_HEADERS = {"sender", "source", "from", "src", "fromnodeid", "truster", "trustor"}
-RECEIVER_HEADERS = {"receiver", "target", "to", "dst", "tonodeid", "trustee"}
-WEIGHT_HEADERS = {"weight", "trust", "rating", "value"}
+HEADERS = {
+    "sender": {"sender", "source", "from", "src", "fromnodeid", "truster", "trustor"},
+    "receiver": {"receiver", "target", "to", "dst", "tonodeid", "trustee"},
+    "weight": {"weight", "trust", "rating", "value"},
+}
 
 _COMMENT_LINES = re.compile(rb"^[#%].*\n?", re.MULTILINE)
 # Looks at comments and empty lines only, from the start of the file.
@@ -49,27 +51,21 @@ _INT64 = np.iinfo(np.int64)
 
 @dataclass(frozen=True)
 class _Layout:
-    """Which separator a file uses and which columns count."""
+    """Which separator a file uses, and where sender, receiver and maybe weight stand."""
 
     separator: str
     has_header: bool
-    sender: int
-    receiver: int
-    weight: int | None
+    columns: Mapping[str, int]
     num_columns: int
     integer_ids: bool
 
 
 def read_edges(path: FilePath) -> EdgeList:
-    """Read an edge list; the module's docstring says what is understood.
+    """Read an edge list, see above for what is understood and `TrustGraph.read` for errors."""
+    import polars as pl  # slow to import, and only needed when a file is read
 
-    Raises:
-        MissingDataError: If there is no such file.
-        DataError: If it cannot be read, or is a truncated or damaged .gz.
-        GraphError: If it holds no edges or a line does not parse.
-    """
     file = Path(path)
-    raw = _read_bytes(file)
+    raw = read_bytes(file)
     text = _unpack(file, raw)
     lines = _tidy(text)
     layout = _layout(lines)
@@ -78,26 +74,31 @@ def read_edges(path: FilePath) -> EdgeList:
             f"{file} holds no edges; it needs a line `sender receiver [weight]` for each"
         )
     table = _parse(file, text, lines, layout)
-    names, senders, receivers = _number_nodes(table, layout)
-    weights = table["weight"].to_numpy() if layout.weight is not None else None
+    ids = table.select(pl.concat_list("sender", "receiver").explode()).to_series()
+    ids = ids.unique().sort() if layout.integer_ids else ids.unique(maintain_order=True)
+    names = tuple(ids.cast(pl.String).to_list())
     if _UNDIRECTED.match(text):
         # Line by line both ways, so that the last weight still counts, whichever way it is given.
-        senders, receivers = np.stack([[senders, receivers], [receivers, senders]], -1).reshape(
-            2, -1
-        )
-        weights = None if weights is None else np.repeat(weights, 2)
-    edges = EdgeList(
+        back = table.rename({"sender": "receiver", "receiver": "sender"}).select(table.columns)
+        table = pl.concat([table, back])[np.arange(2 * len(table)).reshape(2, -1).T.ravel()]
+    if "weight" in layout.columns:
+        table = table.unique(["sender", "receiver"], keep="last")
+    numbers = pl.Series(range(len(ids)), dtype=pl.Int64)
+    senders, receivers = (
+        table[end].replace_strict(ids, numbers).to_numpy() for end in ("sender", "receiver")
+    )
+    return EdgeList(
         num_nodes=len(names),
         senders=senders,
         receivers=receivers,
-        weights=weights,
+        weights=table["weight"].to_numpy() if "weight" in layout.columns else None,
         names=None if names == tuple(map(str, range(len(names)))) else names,
         origin={"graph": "file", "file": str(path), "sha256": hashlib.sha256(raw).hexdigest()},
     )
-    return keep_last(edges)
 
 
-def _read_bytes(file: Path) -> bytes:
+def read_bytes(file: Path) -> bytes:
+    """The content of an edge list, as it is."""
     try:
         return file.read_bytes()
     except FileNotFoundError:
@@ -148,22 +149,23 @@ def _layout(lines: bytes) -> _Layout:
     first, _, rest = lines.partition(b"\n")
     separator = next((mark for mark in ",;" if mark.encode() in first), " ")
     cells = _cells(first, separator)
-    words = [cell.lower() for cell in cells]
     following = _cells(rest.partition(b"\n")[0], separator)
-    senders = [column for column, word in enumerate(words) if word in SENDER_HEADERS]
-    receivers = [column for column, word in enumerate(words) if word in RECEIVER_HEADERS]
-    by_name = bool(senders and receivers)
+    words = [cell.lower() for cell in cells]
+    columns = {
+        name: next(column for column, word in enumerate(words) if word in known)
+        for name, known in HEADERS.items()
+        if known & set(words)
+    }
+    by_name = {"sender", "receiver"} <= columns.keys()
+    if not by_name:
+        columns = {"sender": 0, "receiver": 1} | ({"weight": 2} if len(cells) > 2 else {})
     has_header = by_name or (
         _are_integers(following[:2]) and not any(_is_number(cell) for cell in cells[:2])
     )
-    if by_name:
-        weights = [column for column, word in enumerate(words) if word in WEIGHT_HEADERS]
-        columns = (senders[0], receivers[0], weights[0] if weights else None)
-    else:
-        columns = (0, 1, 2 if len(cells) > 2 else None)
     data = following if has_header else cells
-    ids = [data[column] for column in columns[:2] if column is not None and column < len(data)]
-    return _Layout(separator, has_header, *columns, len(cells), _are_integers(ids))
+    ends = [columns["sender"], columns["receiver"]]
+    ids = [data[column] for column in ends if column < len(data)]
+    return _Layout(separator, has_header, columns, len(cells), _are_integers(ids))
 
 
 def _parse(file: Path, text: bytes, lines: bytes, layout: _Layout) -> Any:
@@ -171,12 +173,6 @@ def _parse(file: Path, text: bytes, lines: bytes, layout: _Layout) -> Any:
     import polars as pl  # slow to import, and only needed when a file is read
 
     id_type = pl.Int64 if layout.integer_ids else pl.String
-    wanted: dict[str, tuple[int, Any]] = {
-        "sender": (layout.sender, id_type),
-        "receiver": (layout.receiver, id_type),
-    }
-    if layout.weight is not None:
-        wanted["weight"] = (layout.weight, pl.Float64)
     try:
         table = pl.read_csv(
             lines,
@@ -187,8 +183,11 @@ def _parse(file: Path, text: bytes, lines: bytes, layout: _Layout) -> Any:
             quote_char=None if layout.separator == " " else '"',
             infer_schema=False,
         ).select(
-            pl.col(f"column_{column}").str.strip_chars().cast(kind, strict=True).alias(name)
-            for name, (column, kind) in wanted.items()
+            pl.col(f"column_{column}")
+            .str.strip_chars()
+            .cast(pl.Float64 if name == "weight" else id_type, strict=True)
+            .alias(name)
+            for name, column in layout.columns.items()
         )
     except pl.exceptions.PolarsError:
         _blame_a_line(file, text, layout)
@@ -197,32 +196,11 @@ def _parse(file: Path, text: bytes, lines: bytes, layout: _Layout) -> Any:
     return table
 
 
-def _number_nodes(table: Any, layout: _Layout) -> tuple[tuple[str, ...], Ints, Ints]:
-    """Names of all nodes, and the edges by node number."""
-    import polars as pl
-
-    if layout.integer_ids:
-        ids, numbers = np.unique(
-            np.stack([table["sender"].to_numpy(), table["receiver"].to_numpy()]),
-            return_inverse=True,
-        )
-        return tuple(map(str, ids.tolist())), numbers[0], numbers[1]
-    in_order = table.select(pl.concat_list("sender", "receiver").explode().alias("name"))["name"]
-    names = in_order.unique(maintain_order=True)
-    numbers = in_order.replace_strict(names, pl.Series(range(len(names)), dtype=pl.Int64))
-    pairs = numbers.to_numpy().reshape(-1, 2)
-    return tuple(names.to_list()), pairs[:, 0], pairs[:, 1]
-
-
 def _blame_a_line(file: Path, text: bytes, layout: _Layout) -> NoReturn:
     """Find the first line that does not parse and say why."""
-    header_pending = layout.has_header
-    for number, line in enumerate(text.split(b"\n"), start=1):
-        if not line.strip() or line[:1] in b"#%":
-            continue
-        if header_pending:
-            header_pending = False
-            continue
+    numbered = enumerate(text.split(b"\n"), start=1)
+    edges = [(number, line) for number, line in numbered if line.strip() and line[:1] not in b"#%"]
+    for number, line in edges[layout.has_header :]:
         complaint = _complaint(_cells(line, layout.separator), layout)
         if complaint:
             shown = line.decode(errors="replace").strip()
@@ -236,13 +214,14 @@ def _complaint(cells: list[str], layout: _Layout) -> str | None:
         return "an edge needs a sender and a receiver"
     if len(cells) != layout.num_columns:
         return f"it has {len(cells)} columns where the first line has {layout.num_columns}"
-    ids = [cells[layout.sender], cells[layout.receiver]]
+    found = {name: cells[column] for name, column in layout.columns.items()}
+    ids = [found["sender"], found["receiver"]]
     if not all(ids):
         return "a node is missing"
     if layout.integer_ids and not _are_integers(ids):
         return "node ids must be integers (of 64 bits) as in the first line"
-    if layout.weight is not None and not _is_number(cells[layout.weight]):
-        return f"the weight {cells[layout.weight]!r} is not a number"
+    if not _is_number(found.get("weight", "1")):
+        return f"the weight {found['weight']!r} is not a number"
     return None
 
 

@@ -1,0 +1,108 @@
+"""Charts of the running average loss, as text (SVG) or bytes (PNG)."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib import colormaps
+from matplotlib.figure import Figure
+
+from oneway.records import Ints, Matrix, Vector
+from oneway.report.labels import Dashes
+
+_MOST_INSIDE = 5
+"""A legend of more curves than this goes below the chart, where it hides none of them."""
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """One curve of a chart: the mean over seeds, and a band of one standard deviation.
+
+    Attributes:
+        title: What the legend says.
+        rounds: Where the curve is known.
+        losses: `losses[seed, point]`, the running average loss.
+        color: None for a shade by the curve's place in the chart.
+        dashes: Line style.
+    """
+
+    title: str
+    rounds: Ints
+    losses: Matrix
+    color: str | None = None
+    dashes: Dashes = "solid"
+
+    @property
+    def mean(self) -> Vector:
+        """Mean over seeds."""
+        mean: Vector = self.losses.mean(axis=0)
+        return mean
+
+    @property
+    def deviation(self) -> Vector:
+        """Standard deviation over seeds; NaN where one of them diverged."""
+        with np.errstate(invalid="ignore"):
+            deviation: Vector = self.losses.std(axis=0, ddof=1 if len(self.losses) > 1 else 0)
+        return deviation
+
+
+def loss_chart(
+    curves: Sequence[Curve],
+    title: str = "",
+    size: tuple[float, float] = (7.2, 4.2),
+    xlabel: str = "round",
+) -> Figure:
+    """Running average loss against rounds.
+
+    The first tenth of the rounds, where every method starts from nothing, sets no scale.
+    """
+    legend_below = len(curves) > _MOST_INSIDE
+    figure = Figure(figsize=(size[0], size[1] + 0.7 * legend_below), layout="constrained")
+    axes = figure.add_subplot()
+    shades = colormaps["viridis"](np.linspace(0.0, 0.85, max(2, len(curves))))
+    lows, highs = [], []
+    for curve, shade in zip(curves, shades, strict=False):
+        mean, deviation = curve.mean, curve.deviation
+        color = curve.color or shade
+        axes.plot(curve.rounds, mean, label=curve.title, color=color, ls=curve.dashes)
+        if len(curve.losses) > 1:
+            low, high = mean - deviation, mean + deviation
+            axes.fill_between(curve.rounds, low, high, color=color, alpha=0.18, lw=0)
+        settled = mean[len(mean) // 10 :]
+        settled = settled[~np.isnan(settled)]
+        if settled.size and np.isfinite(settled).all():
+            lows.append(settled.min())
+            highs.append(settled.max())
+    if lows:
+        margin = 0.06 * (max(highs) - min(lows)) + 1e-9
+        # A method far above the others must not flatten them.
+        top = min(max(highs), min(lows) + 6 * (sorted(highs)[len(highs) // 2] - min(lows) + 1e-9))
+        axes.set_ylim(min(lows) - margin, top + margin)
+    axes.set(xlabel=xlabel, ylabel="running average loss", title=title)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(alpha=0.25)
+    if legend_below:
+        figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize="small")
+    else:
+        axes.legend(frameon=False, fontsize="small")
+    return figure
+
+
+def as_svg(figure: Figure) -> str:
+    """The figure as an SVG element to put into a page; the same figure gives the same text."""
+    text = io.StringIO()
+    with mpl.rc_context({"svg.hashsalt": "oneway", "svg.fonttype": "none"}):
+        figure.savefig(text, format="svg", metadata={"Date": None})
+    _, start, rest = text.getvalue().partition("<svg")
+    return start + rest
+
+
+def as_png(figure: Figure) -> bytes:
+    """The figure as a PNG file."""
+    image = io.BytesIO()
+    figure.savefig(image, format="png", dpi=150)
+    return image.getvalue()
