@@ -12,7 +12,7 @@ import pytest
 from oneway.cli.output import print_json
 
 FOUR_EDGES = "# sender receiver\n10 20\n20 30\n30 10\n20 10\n"
-NAMES = ["flights", "occupancy", "susy", "advogato", "epinions"]
+NAMES = ["flights", "occupancy", "susy", "synthetic", "advogato", "epinions"]
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ def test_the_list_says_what_is_here(oneway, tmp_path):
         }
     present = {item["name"]: item["present"] for item in items}
     assert (present["advogato"], present["occupancy"]) == (True, False)
-    assert {item["name"] for item in items if item["url"] is None} == {"flights"}
+    assert {item["name"] for item in items if item["url"] is None} == {"flights", "synthetic"}
 
 
 def test_the_list_for_people_names_every_set_and_how_to_get_it(oneway, tmp_path, monkeypatch):

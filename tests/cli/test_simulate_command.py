@@ -12,9 +12,8 @@ import typer
 import oneway as ow
 from oneway import simulator
 from oneway.cli.main import command_line
-from oneway.methods import InverseSqrt
-from oneway.task import assembly as simulation
-from oneway.task.settings import Settings
+from oneway.methods import SCHEDULES, InverseSqrt
+from oneway.task.settings import Settings, flag_names
 
 SMALL = ("simulate", "--data", "synthetic", "--rounds", 60)
 ROWS = [f"{x},{x % 7},{'no' if x % 3 else 'yes'},{'abc'[x % 3]}" for x in range(1, 61)]
@@ -51,7 +50,7 @@ def test_the_command_computes_what_the_library_computes(oneway):
     shown = oneway(*SMALL, "--nodes", 8, "--max-receivers", 3, "--learning-rate", 0.3, "--json")
     stream = ow.streams.synthetic(20_000, 10, seed=0).table.deal(8, seed=0).head(60)
     run = ow.simulate(
-        ow.OnlinePushSum(0.3),
+        ow.OnlinePushSum(0.3, step="curvature"),
         ow.models.LogisticRegression(l2=1e-4),
         stream,
         ow.TrustGraph.random(8, max_receivers=3, seed=0),
@@ -142,12 +141,12 @@ def test_a_saved_run_is_read_back_and_replaced_by_the_next(oneway):
 def test_a_toml_file_holds_settings_and_flags_win(oneway):
     Path("run.toml").write_text(
         'data = "synthetic"\nnodes = 6\nrounds = 40\ngraph = "ring"\nlearning_rate = 1\n'
-        'schedule = "inverse-sqrt"\ncap_step = true\nintercept = false\nengine = "reference"\n'
+        'schedule = "inverse-sqrt"\nstep = "capped"\nintercept = false\nengine = "reference"\n'
     )
     config = oneway("simulate", "--config", "run.toml", "--json").json["config"]
     assert (config["num_nodes"], config["num_rounds"]) == (6, 40)
     assert config["learning_rate"] == "InverseSqrt(scale=1.0)"
-    assert config["cap_step"] is True
+    assert config["step"] == {"name": "capped", "cap": 1.0}
     assert config["model"]["intercept"] is False
     config = oneway(
         "simulate", "--config", "run.toml", "--nodes", 7, "--learning-rate", 0.5, "--intercept",
@@ -162,21 +161,30 @@ def test_every_setting_has_a_flag_and_its_help_shows_the_default():
     """The defaults in the help are only shown; `Settings` has the real ones."""
     command = typer.main.get_command(command_line()).commands["simulate"]
     options = {option.name: option for option in command.params}
-    shown_elsewhere = {
-        "label",
-        "owner",
-        "nodes",
-        "resample",
-        "rounds",
-        "max_receivers",
-        "intercept",
-    }
-    for name in Settings.__struct_fields__:
+    for name in flag_names():
         assert f"--{name.replace('_', '-')}" in options[name].opts
         default = getattr(Settings(), name)
-        if name not in shown_elsewhere and default is not False:
-            stated = options[name].show_default
-            assert type(default)(stated) == default
+        if isinstance(default, str | float) and not isinstance(default, bool):
+            assert type(default)(options[name].show_default) == default
+
+
+def test_former_flags_work_and_say_what_they_are_called_now(oneway):
+    former = oneway(*SMALL, "--algorithm", "ops", "--cap-step", "--json")
+    assert "method" in former.err
+    assert "step" in former.err
+    now = oneway(*SMALL, "--method", "ops", "--step", "capped", "--json")
+    assert now.err == ""
+    assert former.json["average_loss"] == now.json["average_loss"]
+
+
+def test_transforms_and_options_are_flags(oneway):
+    flags = ("--transforms", "clip,momentum", "--options", "momentum.beta=0.5")
+    config = oneway(*SMALL, *flags, "--json").json["config"]
+    assert config["engine"] == "reference"
+    assert config["transforms"] == [
+        {"name": "clip", "norm": 1.0},
+        {"name": "momentum", "beta": 0.5},
+    ]
 
 
 def test_ctrl_c_prints_the_rounds_that_were_done_and_exits_130(oneway, monkeypatch):
@@ -188,7 +196,7 @@ def test_ctrl_c_prints_the_rounds_that_were_done_and_exits_130(oneway, monkeypat
                 os.kill(os.getpid(), signal.SIGINT)
             return super().__call__(round_index)
 
-    monkeypatch.setattr(simulation, "InverseSqrt", Interrupting)
+    monkeypatch.setitem(SCHEDULES._entries, "inverse-sqrt", Interrupting)
     result = oneway(
         "simulate", "--data", "synthetic", "--resample", 2_000_000, "--schedule", "inverse-sqrt",
         "--out", "partial", "--json",
@@ -242,5 +250,6 @@ def test_owners_and_an_edge_list_are_matched_by_name(oneway, here):
     graph = ow.TrustGraph.from_edges([(2, 0), (0, 1), (1, 2), (0, 2)], num_nodes=3)
     stream = table.deal_by("airport")
     assert stream.node_names == ("a", "b", "c")
-    run = ow.simulate(ow.OnlinePushSum(0.5), ow.models.LogisticRegression(), stream, graph)
+    method = ow.OnlinePushSum(0.5, step="curvature")
+    run = ow.simulate(method, ow.models.LogisticRegression(), stream, graph)
     assert losses[0] == pytest.approx(run.average_loss, rel=1e-12)

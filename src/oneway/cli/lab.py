@@ -3,106 +3,70 @@
 from __future__ import annotations
 
 import sys
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from oneway.cli import flags
-from oneway.cli.flags import setting
-from oneway.cli.output import AsJson, complain, note, print_json, print_table, require_writable
-from oneway.cli.page import DEFAULT_PORT
+from oneway.cli.options import option, switch
+from oneway.cli.output import (
+    AsJson,
+    complain,
+    note,
+    on_interrupt,
+    print_json,
+    print_table,
+    require_writable,
+)
+from oneway.cli.page import Listen, Open, TokenFile, dashboard_extra, page_place
+from oneway.cli.settings_flags import read_given
 from oneway.errors import ConfigError, OnewayError
 
 if TYPE_CHECKING:
-    from oneway.lab.lab import Lab
-    from oneway.lab.problem import Problem
+    from oneway.lab.command_queue import CommandQueue
     from oneway.lab.result import Result
-    from oneway.task.settings import Settings
 
-DEFAULT_NODES = 8
-DEFAULT_RECEIVERS = 3
-DEFAULT_SAMPLES = 500
-WATCHED_SAMPLES = 12_000
-"""With a page there is somebody to watch, for four minutes at the usual rate."""
-MOST_WATCHED = 240_000
-"""Of all peers together: they are dealt and written before the first peer starts."""
-
-_EXAMPLE = "Example: oneway lab --data synthetic --nodes 3 --samples 50 --loss 0.2"
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("lab", epilog=_EXAMPLE)(lab)
+LEFT_OUT = ("rounds", "resample", "adversarial", "engine", "largest_component", "density")
 
 
 def lab(
-    nodes: Annotated[
-        int | None, setting("Graph", "N", "8, or as the graph file says", "Number of peers.")
-    ] = None,
-    graph: flags.Graph = None,
-    max_receivers: Annotated[
-        int | None,
-        setting("Graph", "N", "3", "Random graph: every peer sends to 1 up to this many."),
-    ] = None,
-    data: Annotated[
-        str | None,
-        setting("Data", "NAME", "flights", "flights, occupancy, susy, synthetic, or a file."),
-    ] = None,
-    label: flags.Label = None,
-    owner: Annotated[
-        str | None,
-        setting("Data", "COLUMN", "", "The values of this column with the most rows are peers."),
+    given: Mapping[str, Any],
+    config: Annotated[Path | None, option("FILE", "TOML file with settings. Flags win.")] = None,
+    task: Annotated[
+        Path | None, option("FILE", "The task.toml of peers: features, label, model, method.")
     ] = None,
     samples: Annotated[
         int | None,
-        setting(
-            "Data",
-            "N",
-            "500; with a page 12000, or fewer if many peers",
-            "At most so many samples for each peer.",
+        option(
+            "N", "At most so many samples for each peer.", "500; with a page 12000", panel="Data"
         ),
     ] = None,
-    model: flags.Model = None,
-    learning_rate: Annotated[
-        float | None, setting("Method", "RATE", "0.1", "The length of a step, gamma.")
-    ] = None,
     rate: Annotated[
-        float,
-        setting("Run", "N", "50", "Samples per second of each peer; 0: as many as it can."),
+        float, option("N", "Samples per second of each peer; 0: as many as it can.", panel="Run")
     ] = 50.0,
     loss: Annotated[
-        float, setting("Faults", "SHARE", "0", "Share of the messages that are lost: 0..1.")
+        float, option("SHARE", "Share of the messages that are lost: 0..1.", panel="Faults")
     ] = 0.0,
     kill_every: Annotated[
         str | None,
-        setting("Faults", "TIME", "", "Kill a peer about this often, as 5s, and restart it."),
+        option("TIME", "Kill a peer about this often, as 5s, and restart it.", panel="Faults"),
     ] = None,
-    seed: flags.Seed = None,
+    transport: Annotated[
+        str, option("NAME", "How the peers' messages travel.", panel="Run")
+    ] = "zeromq",
     out: Annotated[
         Path | None,
-        setting("Run", "FOLDER", "", "Leave the peers' folders, runs and result.json there."),
+        option("FOLDER", "Leave the peers' folders, runs and result.json there.", panel="Run"),
     ] = None,
     dashboard: Annotated[
-        bool,
-        flags.switch("Page", "--dashboard", "Watch and break it in a browser, until Ctrl-C."),
+        bool, switch("--dashboard", "Watch and break it in a browser, until Ctrl-C.", panel="Page")
     ] = False,
-    listen: Annotated[
-        str | None,
-        setting(
-            "Page", "[HOST:]PORT", f"127.0.0.1:{DEFAULT_PORT}", "Where; port 0 is any free one."
-        ),
-    ] = None,
-    token_file: Annotated[
-        Path | None,
-        setting("Page", "FILE", "", "Who opens the page must show what this file holds."),
-    ] = None,
-    open_browser: Annotated[
-        bool, flags.switch("Page", "--open", "Open the page in a browser.")
-    ] = False,
+    listen: Listen = None,
+    token_file: TokenFile = None,
+    open_browser: Open = False,
     as_json: AsJson = False,
 ) -> None:
     """Run real peers on this machine: a process each, its own keys and samples, one-way trust.
@@ -111,62 +75,37 @@ def lab(
     is missing), and the loss is compared with the simulator's. Ctrl-C ends the learning early,
     a second one everything at once.
     """
-    from oneway.cli.lab_page import lab_page, wait_for_interrupt
-    from oneway.lab.faults import parse_seconds
+    from oneway.lab.fault_schedule import parse_seconds
+    from oneway.lab.problem import problem_of
     from oneway.lab.run import Conditions, run_lab
-    from oneway.task.settings import read_settings
+    from oneway.lab.terminal import progress
 
-    given: dict[str, Any] = {
-        "nodes": nodes,
-        "graph": graph,
-        "max_receivers": max_receivers,
-        "data": data,
-        "label": label,
-        "owner": owner,
-        "rounds": samples,
-        "model": model,
-        "learning_rate": learning_rate,
-        "seed": seed,
-    }
     if samples is not None and samples < 1:
         raise ConfigError(f"--samples is {samples}; every peer needs at least 1 to learn from")
-    settings = read_settings(
-        None, {name: value for name, value in given.items() if value is not None}
-    )
+    chosen = dict(given) if samples is None else {**given, "rounds": samples}
+    settings = read_given(chosen, task, config, note=note)
     conditions = Conditions(
-        rate=_at_least_zero("rate", rate),
-        loss=_share("loss", loss),
+        rate=_checked("rate", rate, sys.float_info.max, "a finite number, 0 or more"),
+        loss=_checked("loss", loss, 1.0, "a share from 0 to 1, as 0.2"),
         kill_every=0.0 if kill_every is None else parse_seconds(kill_every),
         seed=settings.seed,
+        transport=transport,
     )
     if out is not None:
         require_writable(out)
     if not dashboard and (listen is not None or token_file is not None or open_browser):
         raise ConfigError("--listen, --token-file and --open are for the page; add --dashboard")
-    problem = _problem(settings, watched=dashboard)
-    watched = (
-        lab_page(listen, token_file, open_browser, aside=as_json) if dashboard else nullcontext()
-    )
-    try:
-        with _folder(out) as folder, watched as server:
-            desk = None if server is None else server.desk
-            try:
-                with _screen() as show:
-                    result = run_lab(folder, problem, conditions, show, desk=desk, stay=dashboard)
-            except OnewayError as error:
-                if desk is None or not desk.finished_by_command:
-                    raise
-                complain(str(error))
-                wait_for_interrupt()
-                raise typer.Exit(2) from error
-            if out is not None:
-                result.write(out)
-            _tell(result, out, as_json=as_json)
-            if desk is not None and desk.finished_by_command:
-                wait_for_interrupt()
-    except KeyboardInterrupt:
-        note("Interrupted: all peers were stopped, nothing was audited.")
-        raise typer.Exit(130) from None
+    problem = problem_of(settings, watched=dashboard)
+    page = _page(listen, token_file, open_browser, aside=as_json) if dashboard else nullcontext()
+    # Where the peers live: the folder asked for, or one that goes away with them.
+    place = nullcontext(out) if out is not None else TemporaryDirectory(prefix="oneway-lab-")
+    interrupted = "Interrupted: all peers were stopped, nothing was audited."
+    with on_interrupt(interrupted), place as folder, page as queue, _page_stays(queue):
+        with progress() as show:
+            result = run_lab(Path(folder), problem, conditions, show, queue=queue, stay=dashboard)
+        if out is not None:
+            result.write(out)
+        _print(result, out, as_json=as_json)
     if not result.audit.is_exact:
         raise typer.Exit(1)
     # With a page there is no other end.
@@ -175,8 +114,14 @@ def lab(
         raise typer.Exit(130)
 
 
-def _tell(result: Result, out: Path | None, *, as_json: bool) -> None:
-    from oneway.lab.display import result_table
+def _checked(flag: str, value: float, highest: float, rule: str) -> float:
+    if not 0.0 <= value <= highest:
+        raise ConfigError(f"--{flag} is {value:g}; it must be {rule}")
+    return value
+
+
+def _print(result: Result, out: Path | None, *, as_json: bool) -> None:
+    from oneway.lab.terminal import result_table
 
     if as_json:
         print_json(result.as_dict())
@@ -188,88 +133,43 @@ def _tell(result: Result, out: Path | None, *, as_json: bool) -> None:
         note(f"Peers, runs and result.json: {out}; see them with: oneway runs {out}")
 
 
-def _problem(settings: Settings, *, watched: bool) -> Problem:
-    """Load the data, make the graph, deal.
+@contextmanager
+def _page(
+    listen: str | None, token_file: Path | None, open_browser: bool, *, aside: bool
+) -> Iterator[CommandQueue]:
+    """Serve the page of a lab while the block runs, in a process that does not slow it down."""
+    from oneway.web.server_process import server_process
 
-    Raises:
-        OnewayError: If a setting does not fit the data or another setting.
-    """
-    from msgspec.structs import replace
+    with dashboard_extra():
+        from oneway.dashboard.lab.page import serve_lab
+        from oneway.lab.api import serve_api
+    what = "the page of the lab"
+    with page_place(listen, token_file, what) as place, serve_api() as lab:
+        page = (place.listener, place.host, place.token, lab.url, lab.token)
+        with server_process(serve_lab, *page, what=what, ended=_say_that_the_page_has_ended):
+            place.announce(open_browser, aside=aside)
+            yield lab.queue
 
-    from oneway.lab.problem import Problem, read_table
-    from oneway.task.assembly import chosen_graph
 
-    nodes = settings.nodes or DEFAULT_NODES
-    receivers = settings.max_receivers or max(1, min(DEFAULT_RECEIVERS, nodes - 1))
-    graph = chosen_graph(replace(settings, max_receivers=receivers), nodes)
-    most = min(WATCHED_SAMPLES, max(1, MOST_WATCHED // graph.num_nodes))
-    samples = settings.rounds or (most if watched else DEFAULT_SAMPLES)
-    table = read_table(
-        settings.data,
-        label=settings.label,
-        model=settings.model,
-        num_samples=graph.num_nodes * samples,
-        seed=settings.seed,
-    )
-    return Problem.deal(
-        table,
-        graph,
-        samples=samples,
-        seed=settings.seed,
-        owner=settings.owner,
-        model=settings.model,
-        learning_rate=settings.learning_rate,
-    )
+def _say_that_the_page_has_ended() -> None:
+    note("The page has ended; the lab goes on. Ctrl-C ends it.")
 
 
 @contextmanager
-def _folder(out: Path | None) -> Iterator[Path]:
-    """Where the peers live: the folder asked for, or one that goes away with them."""
-    if out is not None:
-        yield out
-        return
-    with tempfile.TemporaryDirectory(prefix="oneway-lab-") as folder:
-        yield Path(folder)
+def _page_stays(queue: CommandQueue | None) -> Iterator[None]:
+    """Leave the page as it is after a lab that was finished there, also if it failed."""
+    from oneway.web.interrupts import wait_for_signal
 
-
-@contextmanager
-def _screen() -> Iterator[Callable[[Lab, str], None]]:
-    """Something to show a lab with, on stderr: live on a terminal, else a line per phase."""
-    from rich.console import Console
-    from rich.live import Live
-
-    from oneway.lab.display import network_table
-    from oneway.lab.meter import Meter
-
-    console = Console(file=sys.stderr, highlight=False)
-    if not console.is_terminal:
-        told: list[str] = []
-
-        def tell(_: Lab, phase: str) -> None:
-            if phase not in told:
-                told.append(phase)
-                note(f"{phase.capitalize()} ...")
-
-        yield tell
-        return
-    meter = Meter()
-    with Live(console=console, transient=True, auto_refresh=False) as live:
-
-        def show(lab: Lab, phase: str) -> None:
-            looks = lab.statuses()
-            messages = meter.read(looks).messages
-            live.update(network_table(looks, lab.events, phase, messages), refresh=True)
-
-        yield show
-
-
-def _at_least_zero(name: str, value: float) -> float:
-    if not 0.0 <= value < float("inf"):
-        raise ConfigError(f"--{name} is {value:g}; it must be a finite number, 0 or more")
-    return value
-
-
-def _share(name: str, value: float) -> float:
-    if not 0.0 <= value <= 1.0:
-        raise ConfigError(f"--{name} is {value:g}; it must be a share from 0 to 1, as 0.2")
-    return value
+    code = 0
+    try:
+        yield
+    except OnewayError as error:
+        if queue is None or not queue.finished_by_command:
+            raise
+        complain(error.for_shell)
+        code = 2
+    if queue is not None and queue.finished_by_command:
+        note("The page stays until Ctrl-C.")
+        wait_for_signal()
+    if code:
+        raise typer.Exit(code)

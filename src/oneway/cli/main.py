@@ -9,8 +9,10 @@ import typer
 
 import oneway
 from oneway.cli import data, demo, graph, lab, peer, reproduce, runs, simulate, theory
+from oneway.cli.options import add_commands, switch
 from oneway.cli.output import complain
-from oneway.errors import OnewayError
+from oneway.cli.settings_flags import with_flags
+from oneway.errors import OnewayError, needs_extra
 
 
 def command_line() -> typer.Typer:
@@ -24,25 +26,40 @@ def command_line() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback(epilog="Example: oneway demo --rounds 300")(_oneway)
-    for command in (demo, simulate, peer, lab, runs, graph, data, reproduce, theory):
-        command.register(app)
+    add_commands(
+        app,
+        "oneway",
+        {
+            "demo": (demo.demo, "--rounds 300 --out my-demo"),
+            "simulate": (with_flags(simulate.simulate), "--data synthetic --nodes 16 --rounds 500"),
+            "lab": (
+                with_flags(lab.lab, leave_out=lab.LEFT_OUT),
+                "--data synthetic --nodes 3 --samples 50 --loss 0.2",
+            ),
+            "runs": (runs.runs, ". --listen 0"),
+            "graph": (graph.graph, "edges.csv --json"),
+            "reproduce": (reproduce.reproduce, "list"),
+            "theory": (
+                with_flags(theory.theory, only=theory.SETTINGS),
+                "--nodes 16 --rounds 1000 --data synthetic",
+            ),
+        },
+    )
+    app.add_typer(peer.command_line(), name="peer")
+    app.add_typer(data.data, name="data")
     return app
 
 
 def main() -> None:
     """Run the command line; an error raised on purpose becomes one sentence and exit code 2."""
     try:
-        command_line()()
+        with needs_extra("this command", "lab"):
+            command_line()()
     except OnewayError as error:
-        complain(str(error))
+        complain(error.for_shell)
         sys.exit(2)
     except (OSError, MemoryError) as error:
         complain(f"the machine refuses: {error}; give it a shorter name, room, or a smaller task")
-        sys.exit(2)
-    except ModuleNotFoundError as error:
-        if (error.name or "oneway").startswith("oneway"):
-            raise
-        complain(f"{error.name} is not installed; run: pip install 'oneway[lab]'")
         sys.exit(2)
 
 
@@ -55,13 +72,7 @@ def _show_version(wanted: bool) -> None:
 def _oneway(
     version: Annotated[
         bool,
-        typer.Option(
-            "--version",
-            metavar="",
-            callback=_show_version,
-            is_eager=True,
-            help="Show the version and exit.",
-        ),
+        switch("--version", "Show the version and exit.", callback=_show_version, is_eager=True),
     ] = False,
 ) -> None:
     """Learn together over one-way trust, without a server."""

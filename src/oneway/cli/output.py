@@ -1,4 +1,4 @@
-"""Results to stdout, progress and complaints to stderr."""
+"""Console output: results to stdout, progress and errors to stderr, JSON for programs."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import json
 import math
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich import box
 from rich.console import Console
 from rich.progress import Progress, ProgressColumn
 from rich.table import Table
@@ -22,29 +24,25 @@ AsJson = Annotated[
     bool, typer.Option("--json", metavar="", help="Print the result as JSON, for programs.")
 ]
 
-_AS_FLAGS = {
-    "graph.largest_strong_component()": "--largest-component (in Python: "
-    "graph.largest_strong_component())",
-    "OnlinePushSum(cap_step=True)": "--cap-step (in Python: OnlinePushSum(cap_step=True))",
-    "resample=NUM_SAMPLES": "--resample NUM_SAMPLES",
-    "task='classes' or task='number'": "--model softmax for classes, or --model ridge for numbers",
-    "task='binary'": "a two-class model",
-    "task='number'": "--model ridge",
-    "label='...'": "--label COLUMN",
-}
-"""Remedies as the library words them, and as somebody at the command line needs them."""
-
 
 def complain(sentence: str) -> None:
-    """Say what is wrong, on stderr, with remedies as flags."""
-    for in_python, flag in _AS_FLAGS.items():
-        sentence = sentence.replace(in_python, flag)
+    """Say what is wrong, on stderr."""
     _stderr().print(Text.assemble(("Error: ", "bold red"), sentence))
 
 
 def note(sentence: str) -> None:
     """Say something about progress, on stderr."""
     _stderr().print(Text(sentence, style="dim"))
+
+
+@contextmanager
+def on_interrupt(sentence: str) -> Iterator[None]:
+    """Let Ctrl-C in the block end the command with a sentence and exit code 130."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        note(sentence)
+        raise typer.Exit(130) from None
 
 
 def progress_bar(*columns: ProgressColumn) -> Progress:
@@ -65,6 +63,20 @@ def print_facts(title: str, facts: Mapping[str, str]) -> None:
     width = max(map(len, facts))
     for name, value in facts.items():
         console.print(Text.assemble((name.ljust(width), "dim"), "  ", value))
+
+
+def make_table(
+    *columns: str, right: Collection[str] = (), wrapped: str = "", title: str = "", below: str = ""
+) -> Table:
+    """An empty table; numbers stand to the right, and one column makes room for the others."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=title or None, caption=below or None)
+    table.title_justify = table.caption_justify = "left"
+    for name in columns:
+        if name == wrapped:
+            table.add_column(name, overflow="fold", min_width=len(name))
+        else:
+            table.add_column(name, justify="right" if name in right else "left", no_wrap=True)
+    return table
 
 
 def print_table(table: Table) -> None:

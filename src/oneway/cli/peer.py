@@ -1,4 +1,4 @@
-"""`oneway peer`: a participant of one's own, whom it sends to, and who may send to it."""
+"""`oneway peer`: a participant of one's own; here `init` and `card`, which make it known."""
 
 from __future__ import annotations
 
@@ -10,63 +10,70 @@ import typer
 
 from oneway.cli import (
     peer_dashboard,
-    peer_leave,
     peer_predict,
     peer_run,
     peer_status,
     peer_task,
+    peer_trust,
 )
+from oneway.cli.options import add_commands, argument, option
 from oneway.cli.output import AsJson, note, print_facts, print_json
-from oneway.cli.peer_home import (
-    CARD_HELP,
-    HomeFolder,
-    folder_of,
-    handed_over,
-    how_it_follows,
-    name_or_key,
-    open_home,
-)
-from oneway.cli.peer_trust import admit_anyone, admit_no_more, admit_one, send_to
+from oneway.cli.peer_home import HomeFolder, folder_of, open_home
+from oneway.cli.settings_flags import with_flags
 from oneway.errors import ConfigError
 
 if TYPE_CHECKING:
     from oneway.peer.home.config import PeerConfig
-    from oneway.peer.home.home import Home
-
-peer = typer.Typer(no_args_is_help=True)
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    app.add_typer(
-        peer,
-        name="peer",
+def command_line() -> typer.Typer:
+    """The commands of `oneway peer`."""
+    app = typer.Typer(
+        no_args_is_help=True,
         help="Take part: one process, its own data and keys, one-way trust, no server.",
         epilog="Example: oneway peer card",
     )
+    add_commands(
+        app,
+        "oneway peer",
+        {
+            "task": (
+                with_flags(
+                    peer_task.task,
+                    only=peer_task.LEARNING,
+                    defaults={"model": "as the label says"},
+                ),
+                "stream.csv --label Occupancy",
+            ),
+            "init": (init, "carol --task task.toml --home carol"),
+            "card": (card, "--home bob"),
+            "trust": (peer_trust.trust, "bob.card --weight 2"),
+            "admit": (peer_trust.admit, "bob.card"),
+            "distrust": (peer_trust.distrust, "bob"),
+            "leave": (peer_run.leave, "--home bob"),
+            "run": (peer_run.run, "--data stream.csv --until-done"),
+            "status": (peer_status.status, "--json"),
+            "doctor": (peer_status.doctor, ""),
+            "predict": (peer_predict.predict, "Temperature=21 Light=430 CO2=750"),
+            "dashboard": (peer_dashboard.dashboard, "--listen 0"),
+        },
+    )
+    return app
 
 
-peer_task.register(peer)
-
-
-@peer.command("init", epilog="Example: oneway peer init carol --task task.toml --home carol")
 def init(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="What others shall call it.")],
-    task: Annotated[Path, typer.Option(metavar="FILE", help="The task.toml that all peers share.")],
+    name: Annotated[str, argument("NAME", "What others shall call it.")],
+    task: Annotated[Path, option("FILE", "The task.toml that all peers share.")],
     listen: Annotated[
         str | None,
-        typer.Option(
-            metavar="HOST:PORT",
-            help="Where it listens; 0.0.0.0 is every interface.",
-            show_default="127.0.0.1 and the first free port from 7701 on",
+        option(
+            "HOST:PORT",
+            "Where it listens; 0.0.0.0 is every interface.",
+            "127.0.0.1 and the first free port from 7701 on",
         ),
     ] = None,
-    advertise: Annotated[
-        str,
-        typer.Option(
-            metavar="HOST:PORT", help="Where others reach it, if not there.", show_default=False
-        ),
-    ] = "",
+    advertise: Annotated[str, option("HOST:PORT", "Where others reach it, if not there.")] = "",
+    transport: Annotated[str, option("NAME", "How messages travel; all peers alike.")] = "zeromq",
     home: HomeFolder = None,
     as_json: AsJson = False,
 ) -> None:
@@ -74,11 +81,11 @@ def init(
     from oneway.peer.home.home import Home
 
     folder = folder_of(home)
-    _check_reachable(name, listen, advertise)
+    _check_reachable(name, listen, advertise, transport)
     made = Home.create(folder, name, task, listen)
-    if advertise:
-        made.change(lambda config: replace(config, advertise=advertise))
-    config, card = made.config(), _card(made)
+    made.change(lambda config: replace(config, advertise=advertise, transport=transport))
+    config = made.config()
+    card = str(config.card(made.keys().public))
     if as_json:
         print_json({"name": name, "folder": str(folder), "listen": config.listen, "card": card})
         return
@@ -96,108 +103,24 @@ def init(
     _say_what_is_next(config, there="" if home is None else f" --home {folder}")
 
 
-@peer.command("card", epilog="Example: oneway peer card --home bob")
 def card(home: HomeFolder = None) -> None:
     """Print the line to hand to others: who this peer is and where it listens; no secret."""
-    typer.echo(_card(open_home(home)))
-
-
-@peer.command("trust", epilog="Example: oneway peer trust bob.card --weight 2")
-def trust(
-    card: Annotated[str, typer.Argument(metavar="CARD", help=CARD_HELP)],
-    weight: Annotated[
-        float, typer.Option(metavar="X", help="How much it gets, compared with the others.")
-    ] = 1.0,
-    home: HomeFolder = None,
-) -> None:
-    """Send to a peer from now on. Trust is one-way: it may send to you only if you admit it."""
-    from oneway.peer.identity.card import Card
-
     mine = open_home(home)
-    receiver = Card.parse(handed_over(card))
-    config, said = send_to(mine, receiver, weight)
-    typer.echo(said)
-    note(how_it_follows(mine, config.name))
-    note(
-        f"{receiver.name} takes it in once it has admitted you; if it has not yet, there, run:\n"
-        f"oneway peer admit '{_card(mine)}'"
-    )
+    typer.echo(mine.config().card(mine.keys().public))
 
 
-@peer.command("admit", epilog="Example: oneway peer admit bob.card")
-def admit(
-    who: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[CARD|KEY]",
-            help=f"{CARD_HELP} Or its key alone; with --revoke also its name.",
-            show_default=False,
-        ),
-    ] = None,
-    anyone: Annotated[
-        bool,
-        typer.Option("--anyone", metavar="", help="Admit everybody: for open networks only."),
-    ] = False,
-    revoke: Annotated[
-        bool, typer.Option("--revoke", metavar="", help="Take the admission back.")
-    ] = False,
-    home: HomeFolder = None,
-) -> None:
-    """Let a peer send to this one. Without this nobody may."""
-    if (who is None) != anyone:
-        raise ConfigError("name either whom to admit, by a card or a key, or --anyone")
-    mine = open_home(home)
-    config, said = _admission(mine, who, revoke=revoke)
-    typer.echo(said)
-    note(how_it_follows(mine, config.name))
-    if config.anyone:
-        note(
-            "Anyone who has the card can push models of any kind to it; each push is checked and "
-            "clipped, but a crowd of liars is not stopped by that."
-            if who is None
-            else f"{config.name} admits anyone anyway; to end that: oneway peer admit --anyone "
-            "--revoke"
-        )
-
-
-peer_leave.register(peer)
-peer_run.register(peer)
-peer_status.register(peer)
-peer_predict.register(peer)
-peer_dashboard.register(peer)
-
-
-def _admission(mine: Home, who: str | None, *, revoke: bool) -> tuple[PeerConfig, str]:
-    """What holds now, and what has changed."""
-    from oneway.peer.identity.card import parse_card_or_key
-
-    if who is None:
-        return admit_anyone(mine, revoke=revoke)
-    if revoke:
-        return admit_no_more(mine, name_or_key(who))
-    return admit_one(mine, parse_card_or_key(handed_over(who)))
-
-
-def _card(mine: Home) -> str:
-    return str(mine.config().card(mine.keys().public))
-
-
-def _check_reachable(name: str, listen: str | None, advertise: str) -> None:
+def _check_reachable(name: str, listen: str | None, advertise: str, transport: str) -> None:
     """Find out before anything is made whether the peer can have a card.
 
     Raises:
         ConfigError: If a part of it breaks its rule, or others could not reach it.
     """
     from oneway.peer.home.config import PeerConfig
-    from oneway.peer.identity.address import parse_address
     from oneway.transport.address import is_wildcard
 
-    if listen is None:
-        PeerConfig(name, "127.0.0.1:7701", advertise)
-        return
-    PeerConfig(name, listen, advertise)
-    host, port = parse_address(listen)
-    if is_wildcard(host) and not advertise:
+    config = PeerConfig(name, listen or "127.0.0.1:7701", advertise, transport)
+    host, _, port = config.listen.rpartition(":")
+    if is_wildcard(host.strip("[]")) and not advertise:
         raise ConfigError(
             f"--listen {listen} is every interface of this machine, which nobody can dial; say "
             f"under which address others reach it: --advertise HOST:{port}"
@@ -205,11 +128,10 @@ def _check_reachable(name: str, listen: str | None, advertise: str) -> None:
 
 
 def _say_what_is_next(config: PeerConfig, there: str) -> None:
-    from oneway.peer.identity.address import parse_address
-    from oneway.web.access import is_loopback
+    from oneway.web.access_control import is_loopback
 
-    host, port = parse_address(config.advertise or config.listen)
-    if is_loopback(host):
+    host, _, port = (config.advertise or config.listen).rpartition(":")
+    if is_loopback(host.strip("[]")):
         note(
             "Only peers on this machine can reach it. For others, change peer.toml before you hand "
             f'out the card: listen = "0.0.0.0:{port}", advertise = "THIS-MACHINE:{port}".'

@@ -5,16 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from oneway.cli.options import option
 from oneway.cli.page import Listen, Open, TokenFile, dashboard_extra, show_page
 from oneway.cli.peer_home import HomeFolder, open_home
-from oneway.cli.serving import token_in
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("dashboard", epilog="Example: oneway peer dashboard --listen 0")(dashboard)
 
 
 def dashboard(
@@ -23,11 +16,7 @@ def dashboard(
     open_browser: Open = False,
     api_token_file: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="What the peer's own --token-file holds, if its local API needs a token.",
-            show_default=False,
-        ),
+        option("FILE", "What the peer's own --token-file holds, if its local API needs a token."),
     ] = None,
     home: HomeFolder = None,
 ) -> None:
@@ -36,15 +25,17 @@ def dashboard(
     It shows what this peer alone can know. Only this machine can open it, unless a token is set.
     """
     with dashboard_extra():
-        from oneway.cli.peer_source import FolderSource
+        from oneway.peer.page_source import FolderSource
+
+    from oneway.web.endpoint import read_token
 
     mine = open_home(home)
-    name = mine.config().name
-    source = FolderSource(mine, "" if api_token_file is None else token_in(api_token_file))
+    source = FolderSource(mine, read_token(api_token_file))
 
     def register() -> None:
+        # Late: NiceGUI takes its time, and flags may be wrong.
         with dashboard_extra():
             from oneway.dashboard.peer.page import register_peer_page
         register_peer_page(source)
 
-    show_page(register, listen, token_file, open_browser, f"the page of {name}")
+    show_page(register, listen, token_file, open_browser, f"the page of {mine.config().name}")

@@ -1,13 +1,14 @@
-"""Which peer a command is about, whose card it was given, and how a change reaches the peer."""
+"""Arguments of the peer commands: which peer, whose card, how long to wait."""
 
 from __future__ import annotations
 
 import sys
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
-import typer
-
+from oneway.cli.options import option
+from oneway.cli.output import on_interrupt
 from oneway.errors import CardError
 
 if TYPE_CHECKING:
@@ -16,14 +17,7 @@ if TYPE_CHECKING:
 _LONGEST_FILE = 4096
 
 HomeFolder: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(
-        "--home",
-        metavar="DIR",
-        envvar="ONEWAY_PEER",
-        help="The peer's folder.",
-        show_default="the current folder",
-    ),
+    Path | None, option("DIR", "The peer's folder.", "the current folder", envvar="ONEWAY_PEER")
 ]
 
 CARD_HELP = "The line that `oneway peer card` prints there, in quotes; or a file with it; or -."
@@ -78,9 +72,6 @@ def name_or_key(text: str) -> str:
     return key_text(Card.parse(line).key) if line.startswith("oneway:") else line
 
 
-def how_it_follows(home: Home, name: str) -> str:
-    """When a changed peer.toml takes effect, as a sentence."""
-    process = home.running_process()
-    if process is None:
-        return f"{name} is not running; it will do so once you start it: oneway peer run"
-    return f"{name} is running (process {process}) and follows within half a second."
+def waiting() -> AbstractContextManager[None]:
+    """Let Ctrl-C end the waiting in the block, with exit code 130, and nothing else."""
+    return on_interrupt("No longer waiting; the peer goes on.")

@@ -3,39 +3,30 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
 
 import typer
-from rich import box
-from rich.table import Table
+from rich.console import Console
 from rich.text import Text
 
-from oneway.cli.output import AsJson, note, print_facts, print_json, print_table
+from oneway.cli.output import AsJson, make_table, note, print_facts, print_json, print_table
 from oneway.cli.peer_home import HomeFolder, open_home
 
-if TYPE_CHECKING:
-    from oneway.records.status import ReceiverStatus, SenderStatus, Status
-
 _STYLES = {"problem": "bold red", "note": "yellow", "ok": "green"}
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    app.command("status", epilog="Example: oneway peer status --json")(status)
-    app.command("doctor", epilog="Example: oneway peer doctor")(doctor)
+_NAMES = ("phase", "link", "state")
+"""Columns of words; those behind them hold numbers and times."""
 
 
 def status(home: HomeFolder = None, as_json: AsJson = False) -> None:
     """Say how the peer is doing: what it learned, to whom it sends, from whom it hears."""
     import msgspec
 
-    from oneway.peer.doctor.spoken_time import spoken_age
-    from oneway.peer.status import read_status
+    from oneway.peer.doctor.findings import spoken_age
+    from oneway.peer.status_text import receiver_table, sender_table, status_facts
 
     mine = open_home(home)
     name, process = mine.config().name, mine.running_process()
-    last, now = read_status(mine.status_path), time.time()
-    age = None if last is None else max(0.0, now - last.time)
+    last = mine.status()
+    age = None if last is None else max(0.0, time.time() - last.time)
     if as_json:
         print_json(
             {
@@ -53,15 +44,9 @@ def status(home: HomeFolder = None, as_json: AsJson = False) -> None:
         typer.echo(f"{name} {runs} {never}; to start it: oneway peer run --data FILE")
         return
     old = "" if process is not None and age < 10 else f"; these numbers are {spoken_age(age)} old"
-    print_facts(f"{name} {runs}{old}", _facts(last))
-    if last.receivers:
-        print_table(_receivers(last.receivers, last.time))
-    else:
-        typer.echo("It sends to nobody; with a card of somebody: oneway peer trust 'CARD'")
-    if last.senders:
-        print_table(_senders(last.senders, last.time))
-    else:
-        typer.echo("Nobody sends to it; with a card of somebody: oneway peer admit 'CARD'")
+    print_facts(f"{name} {runs}{old}", status_facts(last))
+    _print_edges(receiver_table(last), "It sends to nobody", "trust")
+    _print_edges(sender_table(last), "Nobody sends to it", "admit")
     problems = [peer.problem for peer in last.receivers] + [peer.problem for peer in last.senders]
     for sentence in filter(None, problems):
         note(sentence)
@@ -70,15 +55,11 @@ def status(home: HomeFolder = None, as_json: AsJson = False) -> None:
 def doctor(home: HomeFolder = None, as_json: AsJson = False) -> None:
     """Say in sentences what is wrong and what to do; exit code 1 if there is a problem."""
     import msgspec
-    from rich.console import Console
 
     from oneway.peer.doctor.doctor import diagnose, examine
-    from oneway.peer.status import read_status
 
     mine = open_home(home)
-    findings = diagnose(
-        read_status(mine.status_path), mine.config(), mine.task(), examine(mine, time.time())
-    )
+    findings = diagnose(mine.status(), mine.config(), mine.task(), examine(mine, time.time()))
     if as_json:
         print_json(msgspec.to_builtins(findings))
     else:
@@ -90,89 +71,13 @@ def doctor(home: HomeFolder = None, as_json: AsJson = False) -> None:
         raise typer.Exit(1)
 
 
-def _facts(status: Status) -> dict[str, str]:
-    facts = {"card": status.card, "samples": f"{status.samples:,}"}
-    if status.skipped:
-        facts["skipped"] = f"{status.skipped:,}, the last: {status.last_skipped or 'before'}"
-    if status.average_loss is not None:
-        recent = "" if status.recent_loss is None else f", lately {status.recent_loss:.4f}"
-        facts["loss"] = f"{status.average_loss:.4f} on average{recent}"
-    if status.accuracy is not None:
-        facts["accuracy"] = f"{status.accuracy:.2%}, each predicted before it was learned from"
-    facts["mass"] = f"{status.mass:.6f}" + ("" if status.minted else ", its own is not in it yet")
-    if status.leaving:
-        facts["leaving"] = "everything is handed over" if status.drained else "hands over"
-    if status.paused:
-        facts["paused"] = "neither learns nor pushes"
-    if status.disk_problem:
-        facts["disk"] = status.disk_problem
-    if status.refused:
-        facts["refused"] = f"{status.refused:,} messages from keys that are not admitted"
-    if status.undecodable:
-        facts["undecodable"] = f"{status.undecodable:,} messages"
-    if status.api:
-        facts["local API"] = status.api
-    return facts
-
-
-def _receivers(receivers: list[ReceiverStatus], now: float) -> Table:
-    table = _table("sends to", "phase", "link")
-    for heading in ("weight", "sent", "acked", "lag", "last answer"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for peer in receivers:
-        table.add_row(
-            peer.name,
-            peer.phase,
-            peer.link,
-            f"{peer.weight:g}" if peer.weight else "-",
-            f"{peer.seq:,}",
-            f"{peer.acked:,}",
-            f"{peer.lag:.1f} s" if peer.lag < 60 else _short(peer.lag),
-            _ago(peer.last_answer, now),
-        )
-    return table
-
-
-def _senders(senders: list[SenderStatus], now: float) -> Table:
-    table = _table("hears from", "state")
-    for heading in ("heard", "last push", "rejected", "clipped", "strikes"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for peer in senders:
-        table.add_row(
-            peer.name,
-            _state(peer),
-            f"{peer.seq:,}",
-            _ago(peer.last_push, now),
-            f"{peer.num_rejected:,}",
-            f"{peer.clipped:,}",
-            f"{peer.strikes:,}",
-        )
-    return table
-
-
-def _state(peer: SenderStatus) -> str:
-    if peer.quarantined:
-        return "quarantined"
-    if not peer.admitted:
-        return "not admitted"
-    return "closed" if peer.closed else "admitted"
-
-
-def _table(name: str, *columns: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column(name, overflow="fold", min_width=len(name))
-    for column in columns:
-        table.add_column(column, no_wrap=True)
-    return table
-
-
-def _ago(moment: float, now: float) -> str:
-    return f"{_short(max(0.0, now - moment))} ago" if moment else "never"
-
-
-def _short(age: float) -> str:
-    """An age that fits into a column: 7 s, 3 min, 2 h, 5 d."""
-    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
-        if age >= size:
-            return f"{age // size:.0f} {unit}"
-    return f"{age:.0f} s"
+def _print_edges(edges: list[dict[str, str]], nobody: str, command: str) -> None:
+    if not edges:
+        typer.echo(f"{nobody}; with a card of somebody: oneway peer {command} 'CARD'")
+        return
+    columns = list(edges[0])
+    right = [column for column in columns[1:] if column not in _NAMES]
+    table = make_table(*columns, right=right, wrapped=columns[0])
+    for edge in edges:
+        table.add_row(*edge.values())
+    print_table(table)

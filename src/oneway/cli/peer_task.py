@@ -2,50 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from oneway.cli.options import argument, option
 from oneway.cli.output import note
+from oneway.cli.settings_flags import read_given
 from oneway.errors import ConfigError
 
 if TYPE_CHECKING:
-    from oneway.task.derive import Derived
-    from oneway.task.task import ModelName
+    from oneway.task.task_from_file import Derived
 
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("task", epilog="Example: oneway peer task stream.csv --label Occupancy")(task)
+LEARNING = (
+    "model", "method", "learning_rate", "schedule", "step", "transforms", "l2", "intercept",
+    "options",
+)  # fmt: skip
 
 
 def task(
-    data: Annotated[Path, typer.Argument(metavar="CSV", help="A CSV file with a header.")],
-    label: Annotated[str, typer.Option(metavar="COLUMN", help="What to predict.")],
-    model: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="logistic, ridge, hinge or softmax.",
-            show_default="by the label: two values, some, or many numbers",
-        ),
-    ] = None,
-    learning_rate: Annotated[
-        float, typer.Option(metavar="RATE", help="The length of a step, gamma.")
-    ] = 0.3,
-    out: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write it there.", show_default="standard output"),
-    ] = None,
+    given: Mapping[str, Any],
+    data: Annotated[Path, argument("CSV", "A CSV file with a header.")],
+    label: Annotated[str, option("COLUMN", "What to predict.")],
+    out: Annotated[Path | None, option("FILE", "Write it there.", "standard output")] = None,
 ) -> None:
     """Derive a task from a CSV file: its numeric columns, their scaling, its labels.
 
+    Without --model the label decides: two values mean logistic, some softmax, many numbers ridge.
     One peer does this once; all peers of a network must have the very same file.
     """
-    from oneway.task.derive import derive_task
+    from oneway.task.learning import without_former_names
+    from oneway.task.task_from_file import derive_task
 
-    derived = derive_task(data, label, model=_model(model), learning_rate=learning_rate)
+    read_given(given)  # checks them
+    learning, _ = without_former_names(given)
+    derived = derive_task(data, label, **learning)
     text = derived.task.to_toml()
     if out is None:
         typer.echo(text, nl=False)
@@ -55,29 +48,8 @@ def task(
     _say_what_it_is(data, derived)
 
 
-def _model(name: str | None) -> ModelName | None:
-    """The model of that name.
-
-    Raises:
-        ConfigError: If there is none.
-    """
-    from oneway.sentences import nearest, shown
-    from oneway.task.task import ModelName
-
-    known = get_args(ModelName)
-    if name is not None and name not in known:
-        raise ConfigError(
-            f"--model is {shown(name)}; it must be one of {', '.join(known)}{nearest(name, known)}"
-        )
-    return cast("ModelName | None", name)
-
-
 def _write_new(path: Path, text: str) -> None:
-    """Write a file that was not there: a task in use must not change under its peers.
-
-    Raises:
-        ConfigError: If it is there, or cannot be written.
-    """
+    """Write a file that was not there: a task in use must not change under its peers."""
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)

@@ -1,78 +1,93 @@
-"""Changing whom a peer sends to and who may send to it, whoever asks: a command or a page.
-
-Changes go into peer.toml; a running peer follows. Each function returns the configuration that
-holds now (`send_no_more_to` the peer it was), and what has changed, as a sentence.
-"""
+"""`oneway peer trust`, `distrust` and `admit`: whom it sends to, and who may send to it."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
+import time
+from typing import Annotated
 
+import typer
+
+from oneway.cli.options import argument, option, switch
+from oneway.cli.output import note
+from oneway.cli.peer_home import (
+    CARD_HELP,
+    HomeFolder,
+    handed_over,
+    name_or_key,
+    open_home,
+    waiting,
+)
 from oneway.errors import ConfigError
 
-if TYPE_CHECKING:
-    from oneway.peer.home.config import PeerConfig, Receiver
-    from oneway.peer.home.home import Home
+
+def trust(
+    card: Annotated[str, argument("CARD", CARD_HELP)],
+    weight: Annotated[float, option("X", "How much it gets, compared with the others.")] = 1.0,
+    home: HomeFolder = None,
+) -> None:
+    """Send to a peer from now on. Trust is one-way: it may send to you only if you admit it."""
     from oneway.peer.identity.card import Card
+    from oneway.peer.trust import how_it_follows, send_to
+
+    mine = open_home(home)
+    receiver = Card.parse(handed_over(card))
+    typer.echo(send_to(mine, receiver, weight))
+    note(how_it_follows(mine))
+    note(
+        f"{receiver.name} takes it in once it has admitted you; if it has not yet, there, run:\n"
+        f"oneway peer admit '{mine.config().card(mine.keys().public)}'"
+    )
 
 
-def send_to(mine: Home, card: Card, weight: float) -> tuple[PeerConfig, str]:
-    """Send to a peer from now on.
+def admit(
+    who: Annotated[
+        str | None,
+        argument("[CARD|KEY]", f"{CARD_HELP} Or its key alone; with --revoke also its name."),
+    ] = None,
+    anyone: Annotated[bool, switch("--anyone", "Admit everybody: for open networks only.")] = False,
+    revoke: Annotated[bool, switch("--revoke", "Take the admission back.")] = False,
+    home: HomeFolder = None,
+) -> None:
+    """Let a peer send to this one. Without this nobody may."""
+    from oneway.peer import trust
+    from oneway.peer.identity.card import parse_card_or_key
 
-    Raises:
-        ConfigError: If this peer is leaving, the card is its own, or the weight is not positive.
-    """
-    own_key = mine.keys().public
-
-    def with_it(config: PeerConfig) -> PeerConfig:
-        if config.leaving:
-            raise ConfigError(
-                f"{config.name} is leaving or has left, and sends to nobody new; to take part "
-                "again, make a new peer in another folder with oneway peer init"
-            )
-        return config.with_receiver(card, weight, own_key=own_key)
-
-    _, changed = mine.change(with_it)
-    return changed, f"{changed.name} sends to {card.name} with weight {weight:g}."
-
-
-def send_no_more_to(mine: Home, name_or_key: str) -> tuple[Receiver, str]:
-    """Send no more to a peer.
-
-    Raises:
-        ConfigError: If there is no such receiver.
-    """
-    config, changed = mine.change(lambda config: config.without_receiver(name_or_key))
-    (gone,) = set(config.receivers) - set(changed.receivers)
-    return gone, f"{config.name} sends no more to {gone.name}."
-
-
-def admit_one(mine: Home, card_or_key: Card | bytes) -> tuple[PeerConfig, str]:
-    """Let a peer send to this one.
-
-    Raises:
-        CardError: If it is this peer's own card, or its name belongs to another key.
-    """
-    own_key = mine.keys().public
-    _, changed = mine.change(lambda config: config.with_sender(card_or_key, own_key=own_key))
-    key = card_or_key if isinstance(card_or_key, bytes) else card_or_key.key
-    return changed, f"{changed.name} admits {changed.name_of(key)}."
+    if (who is None) != anyone:
+        raise ConfigError("name either whom to admit, by a card or a key, or --anyone")
+    mine = open_home(home)
+    if who is None:
+        said = trust.admit_anyone(mine, revoke=revoke)
+    elif revoke:
+        said = trust.admit_no_more(mine, name_or_key(who))
+    else:
+        said = trust.admit_one(mine, parse_card_or_key(handed_over(who)))
+    typer.echo(said)
+    note(trust.how_it_follows(mine))
+    config = mine.config()
+    if config.anyone:
+        note(
+            "Anyone who has the card can push models of any kind to it; each push is checked and "
+            "clipped, but a crowd of liars is not stopped by that."
+            if who is None
+            else f"{config.name} admits anyone anyway; to end that: oneway peer admit --anyone "
+            "--revoke"
+        )
 
 
-def admit_no_more(mine: Home, name_or_key: str) -> tuple[PeerConfig, str]:
-    """Take an admission back.
+def distrust(
+    who: Annotated[str, argument("NAME", "A receiver, by its name, its key or its card.")],
+    wait: Annotated[
+        float, option("SECONDS", "How long to wait until the edge is closed.", min=0)
+    ] = 10.0,
+    home: HomeFolder = None,
+) -> None:
+    """Send no more to a peer; what has not arrived there comes back."""
+    from oneway.peer.departure import wait_for_closed_edge
+    from oneway.peer.trust import send_no_more_to
 
-    Raises:
-        ConfigError: If there is no such sender.
-    """
-    config, changed = mine.change(lambda config: config.without_sender(name_or_key))
-    (gone,) = set(config.senders) - set(changed.senders)
-    return changed, f"{config.name} takes in nothing more from {config.name_of(gone.key)}."
-
-
-def admit_anyone(mine: Home, *, revoke: bool) -> tuple[PeerConfig, str]:
-    """Let everybody send to this one, or only those it knows."""
-    _, changed = mine.change(lambda config: replace(config, anyone=not revoke))
-    who = "only those it knows" if revoke else "anyone"
-    return changed, f"{changed.name} admits {who}."
+    mine = open_home(home)
+    gone, said = send_no_more_to(mine, name_or_key(who))
+    since = time.time()
+    typer.echo(said)
+    with waiting():
+        note(wait_for_closed_edge(mine, gone, since, wait))

@@ -2,33 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from oneway.cli.options import argument
 from oneway.cli.output import AsJson, print_json
 from oneway.cli.page import Listen, Open, TokenFile, dashboard_extra, show_page
 from oneway.errors import StoreError
 
-_EXAMPLE = "Example: oneway runs . --listen 0"
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("runs", epilog=_EXAMPLE)(runs)
+_FOLDER = "Where runs, labs, demos and reproductions are stored, or folders with them."
 
 
 def runs(
-    folder: Annotated[
-        Path,
-        typer.Argument(
-            metavar="[FOLDER]",
-            help="Where runs, labs, demos and reproductions are stored, or folders with them.",
-            show_default="this folder",
-        ),
-    ] = Path(),
+    folder: Annotated[Path, argument("[FOLDER]", _FOLDER, "this folder")] = Path(),
     listen: Listen = None,
     token_file: TokenFile = None,
     open_browser: Open = False,
@@ -38,11 +26,13 @@ def runs(
 
     New runs appear by themselves. Ctrl-C ends it.
     """
-    from oneway.dashboard.runs.shelf import Shelf, as_plain
+    from oneway.dashboard.runs.catalogue_cache import TURN_SECONDS, CatalogueCache, as_plain
 
-    shelf = Shelf(folder)
+    shelf = CatalogueCache(folder)
+    shelf.refresh(math.inf if as_json else TURN_SECONDS)
+    if shelf.problem:
+        raise StoreError(shelf.problem)
     if as_json:
-        shelf.read_all()
         found = shelf.catalogue
         print_json(
             {
@@ -52,9 +42,6 @@ def runs(
             }
         )
         return
-    shelf.refresh()
-    if shelf.problem:
-        raise StoreError(shelf.problem)
     with dashboard_extra():
         from oneway.dashboard.runs.page import register_runs_pages
     register = partial(register_runs_pages, shelf)
