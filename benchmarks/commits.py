@@ -19,7 +19,7 @@ import numpy as np
 from oneway.peer.store.file import log_of
 from oneway.peer.store.history import with_sample
 from oneway.peer.store.snapshot import Journal, Snapshot
-from oneway.peer.store.store import PeerStore
+from oneway.peer.store.store import Owner, PeerStore
 from oneway.protocol.messages import Ack, State
 from oneway.protocol.rules import Rules
 from oneway.protocol.state import PeerState
@@ -91,7 +91,7 @@ def push_rates(folder: Path, dim: int, window: int) -> tuple[float, float, int]:
     step = 1e-6 * rng.standard_normal(dim)
     snapshot = Snapshot(started(dim, rules), Journal())
     path = folder / f"peer-{dim}-{window}.sqlite"
-    store = PeerStore.create(path, key=KEY, task=TASK, dim=dim, snapshot=snapshot)
+    store = PeerStore.create(path, Owner(KEY, TASK, dim), snapshot)
 
     def forget() -> None:
         nonlocal snapshot

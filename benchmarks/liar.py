@@ -16,11 +16,10 @@ from dataclasses import replace
 import numpy as np
 
 import oneway as ow
-from oneway.protocol.fixed_point import ONE, fixed, mass_of, numerator_of
+from oneway.protocol.fixed_point import fixed
+from oneway.protocol.outgoing import answer, say
 from oneway.protocol.rules import Rules
-from oneway.protocol.speech import answer, say
 from oneway.protocol.state import PeerState
-from oneway.protocol.steps import capped_step
 from oneway.protocol.transitions import descend, mint, push, receive_push, receive_reply, trust
 from oneway.records import Batch
 
@@ -92,11 +91,12 @@ class Network:
                     gradient_steps=state.gradient_steps - told,
                 )
             else:
-                params = numerator_of(state.holding) / (mass_of(state.holding) / ONE)
+                params = state.estimate
+                assert params is not None
                 self.losses.append(self.model.loss(params, one))
                 bounds = self.model.curvature_bounds(one.features)
                 assert bounds is not None
-                step = capped_step(0.3, state.mass, float(bounds[0]))
+                step = min(0.3, 0.5 * state.mass / float(bounds[0]))
                 state = descend(state, step * self.model.gradient(params, one))
             shares = {self.keys[r]: self.mixing[index, r] for r in self.graph.receivers_of(index)}
             self.states[index] = push(state, shares, self.rules[index])

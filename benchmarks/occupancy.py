@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 import oneway as ow
-from oneway.methods import BY_NAME
+from oneway.methods import METHODS
 from oneway.simulator.comparison import compare
 
 RATES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
@@ -28,9 +28,9 @@ def main() -> None:
         for seed in SEEDS:
             stream = table.deal(20, adversarial=adversarial, seed=seed)
             graph = ow.TrustGraph.random(20, max_receivers=10, seed=seed)
-            results.append(compare(BY_NAME, RATES, model, stream, graph))
+            results.append(compare(METHODS, RATES, model, stream, graph))
         print(f"{adversarial:.0%} dealt by cluster, mean over {len(SEEDS)} seeds:")
-        for name in BY_NAME:
+        for name in METHODS:
             losses = [result[name].run.average_loss for result in results]
             rates = sorted({result[name].learning_rate for result in results})
             print(

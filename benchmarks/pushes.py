@@ -24,7 +24,7 @@ import zmq
 from oneway.peer.home.config import PeerConfig
 from oneway.peer.home.home import Home
 from oneway.peer.peer import Peer
-from oneway.peer.samples.row import START, Row
+from oneway.tables.rows import START, Row
 
 SECONDS = 6.0
 RAW_SECONDS = 2.0
@@ -58,11 +58,13 @@ def make_peers(folder: Path, dim: int) -> tuple[Home, Home]:
     config: PeerConfig = sender.config()
     limits = replace(config.limits, pushes_per_second=1e6)
     card = receiver.config().card(receiver_key)
-    sender.save_config(
-        replace(config, keep=0.9999, limits=limits).with_receiver(card, own_key=sender_key)
+    sender.change(
+        lambda mine: replace(mine, keep=0.9999, limits=limits).with_receiver(
+            card, own_key=sender_key
+        )
     )
     card = sender.config().card(sender_key)
-    receiver.save_config(receiver.config().with_sender(card, own_key=receiver_key))
+    receiver.change(lambda mine: mine.with_sender(card, own_key=receiver_key))
     return sender, receiver
 
 
