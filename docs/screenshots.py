@@ -139,7 +139,7 @@ def runs(browser: Browser, folder: Path) -> None:
         more = [] if method in ("local", "col") else ["--max-receivers", "3"]
         size = ("--nodes", "20", "--rounds", "3000")
         out = ("--out", f"simulations/{method}")
-        oneway(folder, "simulate", "--algorithm", method, *size, *more, *out)
+        oneway(folder, "simulate", "--method", method, *size, *more, *out)
     with running(folder, "runs", ".", "--listen", "0") as said:
         url = url_in(said)
         chosen = "&".join(f"run=simulations/{name}" for name in ("ops", "local", "dol-symm", "col"))

@@ -29,7 +29,12 @@ from oneway.cli.main import command_line, main
 README = Path(__file__).parents[2] / "README.md"
 FENCE = re.compile(r"^```(?P<language>\w*)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 BLOCKS = [(match["language"], match["code"]) for match in FENCE.finditer(README.read_text("utf-8"))]
-PYTHON = [code for language, code in BLOCKS if language == "python"]
+PYTHON = [
+    code
+    for language, code in BLOCKS
+    # One that names its file is a plugin, for a process of its own: `test_extensions.py`.
+    if language == "python" and not re.match(r"# \w+\.py\n", code)
+]
 COMMANDS = [
     line
     for language, code in BLOCKS
@@ -110,7 +115,7 @@ def call(arguments: list[str]) -> tuple[int, str, str]:
 
 
 def test_there_is_something_to_test():
-    assert len(PYTHON) >= 3
+    assert len(PYTHON) >= 2
     assert COMMANDS
     assert len(MODULES) > 50
     assert {(), ("demo",), ("simulate",), ("graph",), ("data", "fetch"), ("peer", "run")} <= set(
