@@ -102,7 +102,7 @@ def simulate(
     done = 0
     with _politely() as stop, _bar(method.name, stream.num_rounds, progress) as bar:
         for last in _paced(stream.num_rounds, stop):
-            for begin, end, mixing in network.segments(done, last):
+            for begin, end, mixing in network.stretches(done, last):
                 runner.advance(begin, end, mixing)
             done = last
             bar.show(done)

@@ -100,7 +100,7 @@ class Network:
         order = np.array([place[name] for name in wanted])
         return TrustGraph.from_mixing(graph.mixing()[order][:, order])
 
-    def segments(self, first: int, last: int) -> Iterator[tuple[int, int, Mixing | None]]:
+    def stretches(self, first: int, last: int) -> Iterator[tuple[int, int, Mixing | None]]:
         """Split rounds `first` to `last` (excluded) into stretches of equal shares."""
         if self._at is None:
             yield first, last, None
