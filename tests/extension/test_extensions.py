@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from oneway.peer.store.store import read_snapshot
+
 HERE = Path(__file__).parent
 PATIENCE = 300.0
 LEARNING = (
@@ -107,6 +109,10 @@ def test_real_peers_of_a_lab_use_them_over_a_transport_of_ones_own(tmp_path):
     assert all(
         word in task_toml for word in ('"adagrad"', '"huber"', '"gentle"', "[options.huber]")
     )
+    for name in ("peer0", "peer1", "peer2"):
+        memory = read_snapshot(tmp_path / "lab" / name / "peer.sqlite").memory
+        assert list(memory) == ["squares"]  # no other method keeps it
+        assert memory["squares"].max() > 1.5
     # Real peers with the method, and the simulator with the method, learn the same.
     losses = found["average_loss"]
     assert losses["together"] == pytest.approx(losses["simulated"], rel=0.25)

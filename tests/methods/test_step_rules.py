@@ -51,7 +51,9 @@ def test_the_estimate_never_moves_farther_than_half_of_what_the_sample_bears(
 @EXAMPLES
 @given(rates, masses)
 def test_the_other_rules_are_what_their_names_say(learning_rate, mass):
-    assert length(Mass(), learning_rate, mass, 0.25) / mass == pytest.approx(learning_rate)
+    assert length(Mass(), learning_rate, mass, 0.25) / mass == pytest.approx(
+        learning_rate, rel=1e-12
+    )
     assert length(Paper(), learning_rate, mass, 0.25) == learning_rate
     assert length(Capped(3.0), learning_rate, mass, None) == learning_rate * min(3.0, mass)
 

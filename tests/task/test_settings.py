@@ -67,6 +67,21 @@ def test_settings_know_exactly_the_registered_methods():
     assert set(listed.split(", ")) == set(METHODS)
 
 
+@pytest.mark.parametrize(
+    ("learning", "culprit"),
+    [
+        ({"model": "softmax", "options": {"softmax": {"num_classes": 3}}}, "num_classes"),
+        ({"options": {"logistic": {"l3": 1}}}, "'l3'"),
+        ({"options": {"curvature": {"stable": "x"}}}, "stable is 'x'"),
+        ({"options": {"ops": {"learning_rate": 1.0}}}, "'learning_rate'"),
+        ({"transforms": ("clip", "clp")}, "'clp'"),
+    ],
+)
+def test_an_option_that_cannot_be_used_is_named(learning, culprit):
+    with pytest.raises(ConfigError, match=culprit):
+        Settings(**learning).model_for(2)
+
+
 def test_former_names_work_and_are_told(tmp_path: Path):
     file = tmp_path / "run.toml"
     file.write_text('algorithm = "local"\n')

@@ -91,8 +91,9 @@ def _former(name: str, kind: Any) -> inspect.Parameter:
 
 
 def _parameter(name: str, kind: Any, option: Any) -> inspect.Parameter:
-    hint = Annotated.__class_getitem__((kind, option))  # type: ignore[attr-defined]
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=hint)
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind, option]
+    )
 
 
 def _plain(hint: Any) -> Any:

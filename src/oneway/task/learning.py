@@ -124,7 +124,13 @@ class Learning:
                 raise ConfigError(
                     f"model {self.model} has no option {shown(name)}{nearest(name, known)}"
                 )
-        return entry.for_labels(num_classes, **given)
+        try:
+            return entry.for_labels(num_classes, **given)
+        except TypeError as error:
+            raise ConfigError(
+                f"model {self.model} cannot be made with {shown(str(given))}: {error}; leave out "
+                "the option that the labels decide, or correct its value"
+            ) from None
 
     def _options(self, name: str) -> dict[str, Any]:
         return dict(self.options.get(name, {}))
