@@ -1,16 +1,19 @@
 """Worlds in which every transport is put through the same checks."""
 
 import asyncio
+import contextlib
 import hashlib
 import itertools
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import ClassVar
 
 import pytest
+import zmq
 
 from oneway.testing import MemoryNetwork, World
 from oneway.transport import ConnectionLimits, Faults, Faulty, Transport
+from oneway.transport.keys import KeyPair, public_of
 from oneway.transport.zeromq import ZeroMQ
 
 FAST = ConnectionLimits(
@@ -96,3 +99,31 @@ def listen() -> Callable[..., ZeroMQ]:
         return ZeroMQ(secret_of(name), address, limits=limits)
 
     return listen
+
+
+@pytest.fixture(scope="session")
+def identity_of() -> Callable[[str], KeyPair]:
+    """The keys that follow from a name."""
+    return lambda name: KeyPair(public_of(secret_of(name)), secret_of(name))
+
+
+@pytest.fixture(scope="session")
+def bare_dealer(identity_of):
+    """A DEALER with a valid key and none of our manners, and its key."""
+
+    @contextlib.contextmanager
+    def bare_dealer(
+        name: str, receiver: Transport, address: str = "", **options: int
+    ) -> Iterator[tuple]:
+        identity = identity_of(name)
+        with zmq.Context() as context, context.socket(zmq.DEALER) as dealer:
+            dealer.set(zmq.LINGER, 0)
+            dealer.set(zmq.CURVE_PUBLICKEY, identity.public)
+            dealer.set(zmq.CURVE_SECRETKEY, identity.secret)
+            dealer.set(zmq.CURVE_SERVERKEY, receiver.key)
+            for option, value in options.items():
+                setattr(dealer, option, value)
+            dealer.connect(f"tcp://{address or receiver.address}")
+            yield dealer, identity.public
+
+    return bare_dealer

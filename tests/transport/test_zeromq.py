@@ -242,6 +242,22 @@ def test_a_malformed_address_is_not_dialled_and_keeps_the_old_connection(listen)
     run(scenario)
 
 
+def test_a_receiver_with_another_key_never_gets_a_byte(listen):
+    async def scenario():
+        alice, bob, mallory = listen("alice"), listen("bob"), listen("mallory")
+        await bob.close()
+        mallory.admit(None)
+        alice.dial(bob.key, mallory.address)
+        while alice.links[bob.key].state != "stranger":
+            alice.push(bob.key, b"for bob")
+            await asyncio.sleep(0.01)
+        assert mallory.receive_now() is None
+        await alice.close()
+        await mallory.close()
+
+    run(scenario)
+
+
 def test_an_absent_receiver_costs_no_memory(listen):
     async def scenario():
         alice, bob = listen("alice"), listen("bob")

@@ -32,6 +32,9 @@ without a proof of the receiver's key.
 MAX_NAMED = 1024
 """Refusals are counted by key for this many keys, then together: keys cost a stranger nothing."""
 
+MAX_QUEUED_BYTES = 2**24
+"""What waits per connection and direction; two frames do in any case."""
+
 ARRIVALS_PER_TURN = 64
 """Arrivals in a row before the other tasks of the event loop get a turn."""
 
@@ -40,8 +43,8 @@ ARRIVALS_PER_TURN = 64
 class ConnectionLimits:
     """Bounds on what the network can make a peer hold, and on how long it waits.
 
-    One sender can make a receiver hold about `queue * max_frame` bytes, so a peer sets `max_frame`
-    to what its model needs.
+    One connection can make a peer hold about `queue * max_frame` bytes, so a peer sets `max_frame`
+    to what its model needs; `for_frames` sets the queue to match.
 
     Attributes:
         max_frame: Bytes; larger frames are lost.
@@ -52,6 +55,8 @@ class ConnectionLimits:
         reconnect: Seconds before the first attempt to reconnect; doubles up to `reconnect_max`.
         reconnect_max: Longest pause between two attempts.
         redial: Seconds without a connection after which dialling starts afresh.
+        connections: How many others may have open with this peer; no more than half of the
+            descriptors that the process may have.
 
     Raises:
         ConfigError: One of them is not positive.
@@ -64,6 +69,12 @@ class ConnectionLimits:
     reconnect: float = 0.1
     reconnect_max: float = 1.0
     redial: float = 5.0
+    connections: int = 4096
+
+    @classmethod
+    def for_frames(cls, max_frame: int) -> ConnectionLimits:
+        """Return the default limits for frames of a size, with queues bounded in bytes."""
+        return cls(max_frame, queue=max(2, min(cls.queue, MAX_QUEUED_BYTES // max_frame)))
 
     def __post_init__(self) -> None:
         for item in fields(self):
@@ -80,11 +91,13 @@ class Arrival(msgspec.Struct, frozen=True, gc=False):
         peer: Who sent it, proven by the transport.
         frame: What was sent, byte for byte.
         via: Whether it was pushed to me or answers me.
+        flaw: What came instead of a frame, which is empty then; no honest peer sends that.
     """
 
     peer: Key
     frame: bytes
     via: Via
+    flaw: str = ""
 
 
 @dataclass(frozen=True)
@@ -102,7 +115,8 @@ class Losses:
     Attributes:
         unsent: Frames that could not leave: no connection, or its queue was full.
         oversized: Frames above the size limit, on their way out or in.
-        malformed: Messages that are not one frame.
+        malformed: Messages that are not one frame, or have no end.
+        crowded_out: Connections of others that were closed because there were too many.
         refused: By key, attempts to connect and frames of senders that are not admitted.
         refused_others: The same for the keys after the first `MAX_NAMED`.
     """
@@ -110,6 +124,7 @@ class Losses:
     unsent: int = 0
     oversized: int = 0
     malformed: int = 0
+    crowded_out: int = 0
     refused: Counter[Key] = field(default_factory=Counter)
     refused_others: int = 0
 

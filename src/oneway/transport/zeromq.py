@@ -5,9 +5,8 @@ with a DEALER that accepts only the receiver's key at the other end; replies com
 connection. Everything runs in the thread of the event loop, but for ZeroMQ's own I/O threads, which
 encrypt.
 
-What this cannot bound: ZeroMQ collects all parts of a message before it hands over the first, and
-limits the size of a part but not their number. An admitted sender that never ends a message can
-fill the memory of a receiver; strangers cannot, they are refused before.
+ZeroMQ itself bounds neither how many connections strangers open nor how many parts a message has;
+`zeromq_accepted` and `inflow` do.
 """
 
 from __future__ import annotations
@@ -19,12 +18,31 @@ from collections.abc import Callable, Mapping
 
 import zmq
 
+from oneway.errors import TransportError
 from oneway.protocol.state import Key
 from oneway.transport.base import ARRIVALS_PER_TURN, Arrival, ConnectionLimits, Link, Transport
+from oneway.transport.descriptors import (
+    BorrowedSocket,
+    descriptor_limit,
+    is_shortage,
+    require_descriptors,
+)
+from oneway.transport.inflow import InflowWatch
 from oneway.transport.keys import KeyPair, public_of
 from oneway.transport.zeromq_client import Connection
 from oneway.transport.zeromq_server import Server
-from oneway.transport.zeromq_sockets import NUM_IO_THREADS, Context, Environment, Inlet
+from oneway.transport.zeromq_sockets import (
+    NUM_IO_THREADS,
+    Context,
+    Environment,
+    Inlet,
+    RateLimitedWarning,
+)
+
+_DESCRIPTORS_TO_START = 24
+
+_UNFINISHED_BYTES = 2**22
+"""What a connection may bring for a message that has no end yet, beside twice its queue."""
 
 
 class ZeroMQ(Transport):
@@ -48,7 +66,7 @@ class ZeroMQ(Transport):
 
         Raises:
             ConfigError: The address is malformed.
-            TransportError: The address is in use, or not this machine's.
+            TransportError: The address is in use, or not this machine's; or no files can be opened.
             KeyFileError: The secret does not have 32 bytes.
         """
         keys, limits = KeyPair(public_of(secret_key), secret_key), limits or ConnectionLimits()
@@ -57,14 +75,34 @@ class ZeroMQ(Transport):
         self._connections: dict[Key, Connection] = {}
         # What may have something to read, each once, served in turn.
         self._ready: deque[Inlet] = deque()
+        try:
+            # ZeroMQ ends the process if it cannot open what its threads need.
+            require_descriptors(_DESCRIPTORS_TO_START)
+            borrowed = BorrowedSocket()
+        except OSError as error:
+            raise _no_descriptors(address, error) from None
         context: Context = zmq.Context(io_threads=NUM_IO_THREADS)
+        allowance = 2 * limits.queue * limits.max_frame + _UNFINISHED_BYTES
         self._env = Environment(
-            context, keys, limits, clock, self._loop, self._losses, self._enqueue
+            context,
+            keys,
+            limits,
+            clock,
+            self._loop,
+            self._losses,
+            self._enqueue,
+            borrowed,
+            InflowWatch(self._loop, borrowed, allowance),
+            RateLimitedWarning(self._loop.time),
+            RateLimitedWarning(self._loop.time),
         )
         try:
             self._server = Server(self._env, address, self.admits)
-        except BaseException:
+        except BaseException as error:
+            borrowed.close()
             context.destroy(linger=0)
+            if isinstance(error, zmq.ZMQError) and is_shortage(error):
+                raise _no_descriptors(address, error) from None
             raise
         self.address = self._server.address
 
@@ -131,6 +169,8 @@ class ZeroMQ(Transport):
             for receiver in list(self._connections):
                 self.hang_up(receiver)
             self._server.close()
+            self._env.inflows.close()
+            self._env.borrowed.close()
             self._ready.clear()
             self.wake()
         # In a thread, because an I/O thread that is looking up a name must finish that first.
@@ -141,3 +181,10 @@ class ZeroMQ(Transport):
             inlet.queued = True
             self._ready.append(inlet)
         self.wake()
+
+
+def _no_descriptors(address: str, error: OSError | zmq.ZMQError) -> TransportError:
+    return TransportError(
+        f"cannot listen on {address}: {error.strerror or error}; this process may have "
+        f"{descriptor_limit()} files open, raise that limit (ulimit -n)"
+    )

@@ -12,10 +12,13 @@ import zmq
 from oneway.protocol.state import Key
 from oneway.transport.address import parse_address
 from oneway.transport.base import Arrival, Link, LinkState
+from oneway.transport.descriptors import descriptor_limit, is_shortage
+from oneway.transport.inflow import Inflow
 from oneway.transport.zeromq_sockets import (
     DIALLING_THREAD,
     DONT_WAIT,
     Environment,
+    FrameReader,
     Socket,
     WatchedSocket,
     milliseconds,
@@ -35,7 +38,8 @@ class Connection:
 
     ZeroMQ reconnects by itself after a lost connection, but gives up for good after a refusal or a
     malformed answer, and says so nowhere. So whatever the cause, a connection that has been down
-    for `limits.redial` seconds is dialled afresh.
+    for `limits.redial` seconds is dialled afresh. In between there may be no socket at all: making
+    one takes descriptors, which may all be in use.
 
     Attributes:
         address: What was dialled.
@@ -52,10 +56,17 @@ class Connection:
         self._place = parse_address(address)
         self._endpoint = f"tcp://{self._place}"
         self._attempts = itertools.count()
+        self._timer: asyncio.TimerHandle | None = None
+        self._answered = False
+        self._inflow: Inflow | None = None
+        self._endless: Arrival | None = None
+        self._watched: WatchedSocket | None = None
         self._open()
 
     def push(self, frame: bytes) -> bool:
         """Send; False if the connection is down or its queue is full."""
+        if self._watched is None:
+            return False
         sent = True
         try:
             self._watched.socket.send(frame, DONT_WAIT)
@@ -66,24 +77,61 @@ class Connection:
         return sent
 
     def take(self) -> Arrival | None:
-        """Read one reply; None if it was malformed.
+        """Read one reply; None if that takes several turns.
 
         Raises:
             zmq.Again: There is none.
         """
-        socket = self._watched.socket
-        frame = self._env.whole_frame(socket, socket.recv(DONT_WAIT, copy=False))
-        return None if frame is None else Arrival(self._receiver, frame, "reply")
+        if self._endless is not None:
+            endless, self._endless = self._endless, None
+            return endless
+        if self._watched is None:
+            raise zmq.Again
+        if self._reader.is_amid:
+            return self._reader.skip()
+        part = self._watched.socket.recv(DONT_WAIT, copy=False)
+        if self._inflow is not None:
+            self._inflow.progressed = True
+        return self._reader.whole(part, self._receiver, "reply")
 
     def close(self) -> None:
         """Hang up; what is queued is lost."""
         self._stop_timer()
-        self._watched.socket.disable_monitor()
-        self._monitor.close()
-        self._watched.close()
+        self._watch_inflow(None)
+        if self._watched is not None:
+            self._watched.socket.disable_monitor()
+            self._monitor.close()
+            self._watched.close()
+            self._watched = None
 
     def _open(self) -> None:
-        dealer = self._env.socket(zmq.DEALER)
+        """Dial; where there is no descriptor left for that, try again later."""
+        self._answered = False
+        self._start_timer()
+        try:
+            dealer = self._env.socket(zmq.DEALER)
+            try:
+                monitor = self._env.monitor(dealer, _MONITORED)
+            except zmq.ZMQError:
+                dealer.close(linger=0)
+                raise
+        except zmq.ZMQError as error:
+            if not is_shortage(error):
+                raise
+            self._env.warn_shortage(
+                "cannot dial %s: this process has all %d files open that it may have; it tries "
+                "again, but raise the limit (ulimit -n) if this stays so",
+                self.address,
+                descriptor_limit(),
+            )
+            return
+        self._configure(dealer)
+        self._monitor = WatchedSocket(monitor, self._env.loop, self._follow)
+        self._reader = FrameReader(self._env, dealer)
+        self._watched = WatchedSocket(dealer, self._env.loop, lambda: self._env.on_readable(self))
+        dealer.connect(self._endpoint)
+
+    def _configure(self, dealer: Socket) -> None:
         dealer.set(zmq.CURVE_SERVERKEY, self._receiver)
         # Frames are queued only while the connection is up, and are gone when it breaks: they hold
         # running totals, and those of before the break would only delay the newest. ZMQ_CONFLATE
@@ -96,20 +144,6 @@ class Connection:
         odd_attempt = next(self._attempts) % 2 == 1
         kind = self._place.kind
         dealer.set(zmq.IPV6, int(kind == "ipv6" or (kind == "name" and odd_attempt)))
-        self._monitor = WatchedSocket(self._monitor_of(dealer), self._env.loop, self._follow)
-        self._watched = WatchedSocket(dealer, self._env.loop, lambda: self._env.on_readable(self))
-        self._answered = False
-        self._timer: asyncio.TimerHandle | None = None
-        self._start_timer()
-        dealer.connect(self._endpoint)
-
-    def _monitor_of(self, dealer: Socket) -> Socket:
-        address = f"inproc://monitor-{id(self)}-{id(dealer)}"
-        dealer.monitor(address, _MONITORED)
-        monitor = self._env.context.socket(zmq.PAIR)
-        monitor.set(zmq.LINGER, 0)
-        monitor.connect(address)
-        return monitor
 
     def _follow(self) -> None:
         while True:
@@ -117,11 +151,13 @@ class Connection:
                 head, _endpoint = self._monitor.socket.recv_multipart(DONT_WAIT)
             except zmq.Again:
                 return
-            self._note(zmq.Event(struct.unpack_from("=H", head)[0]))
+            event, value = struct.unpack_from("=HI", head)
+            self._note(zmq.Event(event), value)
 
-    def _note(self, event: zmq.Event) -> None:
+    def _note(self, event: zmq.Event, value: int) -> None:
         if event == zmq.EVENT_CONNECTED:
             self._answered = True
+            self._watch_inflow(Inflow(value, self._end_endless))
             return
         if event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
             self._stop_timer()
@@ -132,6 +168,7 @@ class Connection:
             self._become("connecting")
         elif event == zmq.EVENT_DISCONNECTED:
             self._start_timer()
+            self._watch_inflow(None)
             self._note_end()
         self._answered = False
 
@@ -140,10 +177,27 @@ class Connection:
             # It was there and left before it had proven its key: perhaps it has another one.
             self._become("stranger")
             # ZeroMQ counts an answer as a success and would be back at once, ten times a second.
-            with contextlib.suppress(zmq.ZMQError):
-                self._watched.socket.disconnect(self._endpoint)
+            if self._watched is not None:
+                with contextlib.suppress(zmq.ZMQError):
+                    self._watched.socket.disconnect(self._endpoint)
         elif self.link.state == "connected":
             self._become("connecting")
+
+    def _watch_inflow(self, inflow: Inflow | None) -> None:
+        if self._inflow is not None:
+            self._env.inflows.remove(self._inflow)
+        self._inflow = inflow
+        if inflow is not None:
+            self._env.inflows.add(inflow)
+
+    def _end_endless(self) -> None:
+        """Hang up on a receiver whose reply has no end, and dial it again later."""
+        self._env.losses.malformed += 1
+        self._endless = Arrival(self._receiver, b"", "reply", flaw="a message without an end")
+        self.close()
+        self._become("connecting")
+        self._start_timer()
+        self._env.on_readable(self)
 
     def _become(self, state: LinkState) -> None:
         if state != self.link.state:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import socket as sockets
+from collections import deque
 from collections.abc import Callable
 
 import zmq
@@ -16,16 +17,21 @@ from oneway.errors import TransportError
 from oneway.protocol.state import Key
 from oneway.transport.address import Address, parse_address
 from oneway.transport.base import Arrival
+from oneway.transport.zeromq_accepted import AcceptedConnections
 from oneway.transport.zeromq_sockets import (
     DONT_WAIT,
     LISTENING_THREAD,
     Environment,
+    FrameReader,
     Socket,
     WatchedSocket,
 )
 
 MAX_ROUTES = 4096
 """Ways back are remembered for this many senders: with anyone admitted, keys cost nothing."""
+
+# Short, so that a burst of connections waits in the kernel, and its surplus is closed in time.
+_BACKLOG = 16
 
 _ZAP_ADDRESS = "inproc://zeromq.zap.01"
 
@@ -61,30 +67,41 @@ class Server:
         router.set(zmq.CURVE_SERVER, 1)
         router.set(zmq.ZAP_DOMAIN, b"oneway")
         router.set(zmq.AFFINITY, LISTENING_THREAD)
+        router.set(zmq.BACKLOG, _BACKLOG)
         # Unroutable replies are reported, so that they can be counted. Handover stays off: nobody
         # can take over another's connection by claiming its routing id.
         router.set(zmq.ROUTER_MANDATORY, 1)
         router.set(zmq.IPV6, int(place.kind == "ipv6"))
         self.address = _bind(router, place, address)
+        port = parse_address(self.address).port
+        self._accepted = AcceptedConnections(env, router, port, self._note_endless)
+        self._endless: deque[Arrival] = deque()
+        self._reader = FrameReader(env, router)
         self._watched = WatchedSocket(router, env.loop, lambda: env.on_readable(self))
 
     def take(self) -> Arrival | None:
-        """Read one message; None if it was refused or malformed.
+        """Read one message; None if it was refused, or takes several turns to read.
 
         Raises:
             zmq.Again: There is none.
         """
+        if self._endless:
+            return self._endless.popleft()
+        if self._reader.is_amid:
+            flawed = self._reader.skip()
+            return flawed if flawed is not None and self._admits(flawed.peer) else None
         router = self._watched.socket
         route = router.recv(DONT_WAIT)
         part = router.recv(DONT_WAIT, copy=False)
         peer = bytes.fromhex(str(part.get("User-Id")))
-        frame = self._env.whole_frame(router, part)
+        self._accepted.brought(route, peer, part)
+        arrival = self._reader.whole(part, peer, "push")
         # Admission is asked at the handshake too, but it may have been revoked since.
-        if frame is None or not self._admits(peer):
+        if not self._admits(peer):
             return None
         if self._routes.get(peer) != route:
             self._remember(peer, route)
-        return Arrival(peer, frame, "push")
+        return arrival
 
     def reply(self, sender: Key, frame: bytes) -> bool:
         """Send back; False if the sender never pushed or is gone, or its queue is full."""
@@ -104,6 +121,7 @@ class Server:
 
     def close(self) -> None:
         """Stop listening."""
+        self._accepted.close()
         self._watched.close()
         self._zap.close()
 
@@ -112,6 +130,10 @@ class Server:
         self._routes[sender] = route
         if len(self._routes) > MAX_ROUTES:
             del self._routes[next(iter(self._routes))]
+
+    def _note_endless(self, sender: Key) -> None:
+        self._endless.append(Arrival(sender, b"", "push", flaw="a message without an end"))
+        self._env.on_readable(self)
 
     def _authenticate(self) -> None:
         """Answer ZeroMQ's questions; an admitted connection gets its key as its user id."""

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+import logging
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 import zmq
 
-from oneway.transport.base import Arrival, ConnectionLimits, Losses
+from oneway.protocol.state import Key
+from oneway.transport.base import Arrival, ConnectionLimits, Losses, Via
+from oneway.transport.descriptors import BorrowedSocket
+from oneway.transport.inflow import InflowWatch
 from oneway.transport.keys import KeyPair
 
 Socket: TypeAlias = "zmq.Socket[bytes]"
@@ -27,6 +33,16 @@ _CURVE_OVERHEAD = 64
 DONT_WAIT = int(zmq.NOBLOCK)
 _EVENTS = int(zmq.EVENTS)
 _POLLIN = int(zmq.POLLIN)
+_RCVMORE = int(zmq.RCVMORE)
+
+_PARTS_PER_TURN = 256
+
+WARN_SECONDS = 30.0
+"""The same warning is logged no more often than this."""
+
+# Under the peer's name, because its console shows what is logged there.
+_log = logging.getLogger("oneway.peer.transport")
+_numbers = itertools.count()
 
 
 class Inlet(Protocol):
@@ -51,7 +67,8 @@ class Inlet(Protocol):
 class Environment:
     """What the server and all connections of one transport share.
 
-    `clock` is for links; `on_readable` is called with an inlet that may have something to read.
+    `clock` is for links; `on_readable` is called with an inlet that may have something to read;
+    `borrowed` and `inflows` are for the descriptors of connections.
     """
 
     context: Context
@@ -61,6 +78,10 @@ class Environment:
     loop: asyncio.AbstractEventLoop
     losses: Losses
     on_readable: Callable[[Inlet], None]
+    borrowed: BorrowedSocket
+    inflows: InflowWatch
+    warn_crowd: RateLimitedWarning
+    warn_shortage: RateLimitedWarning
 
     def socket(self, kind: int) -> Socket:
         """Make an encrypted socket with the limits; the caller adds the other side's key."""
@@ -78,16 +99,72 @@ class Environment:
         socket.set(zmq.LINGER, 0)
         return socket
 
-    def whole_frame(self, socket: Socket, part: zmq.Frame) -> bytes | None:
-        """Return a received part if it is a whole message within the limit, or count what it is."""
+    def monitor(self, socket: Socket, events: int) -> Socket:
+        """Make a socket on which ZeroMQ tells what happens to the connections of another."""
+        address = f"inproc://monitor-{next(_numbers)}"
+        socket.monitor(address, events)
+        try:
+            monitor = self.context.socket(zmq.PAIR)
+        except zmq.ZMQError:
+            socket.disable_monitor()
+            raise
+        monitor.set(zmq.LINGER, 0)
+        # Without a bound: ZeroMQ's thread would wait for a reader that may be waiting for it.
+        monitor.set(zmq.RCVHWM, 0)
+        monitor.connect(address)
+        return monitor
+
+
+class RateLimitedWarning:
+    """Logs a warning, but no more often than every so many seconds."""
+
+    def __init__(self, clock: Callable[[], float], seconds: float = WARN_SECONDS) -> None:
+        self._clock = clock
+        self._seconds = seconds
+        self._quiet_until = -math.inf
+
+    def __call__(self, sentence: str, *values: object) -> None:
+        """Log it, unless the last one was logged just now."""
+        if (now := self._clock()) >= self._quiet_until:
+            self._quiet_until = now + self._seconds
+            _log.warning(sentence, *values)
+
+
+class FrameReader:
+    """Reads frames from a socket, and says what is wrong with messages that are none.
+
+    A message of many parts is read in many turns: its number of parts is not limited.
+    """
+
+    def __init__(self, env: Environment, socket: Socket) -> None:
+        self._limits, self._losses = env.limits, env.losses
+        self._socket = socket
+        self._flawed: Arrival | None = None
+
+    @property
+    def is_amid(self) -> bool:
+        """Whether parts of the last message are still to be skipped."""
+        return self._flawed is not None
+
+    def whole(self, part: zmq.Frame, peer: Key, via: Via) -> Arrival | None:
+        """Return what a message is, given its part with the content; None if that takes longer."""
         if part.more:
-            while socket.get(zmq.RCVMORE):
-                socket.recv(DONT_WAIT)
-            self.losses.malformed += 1
-        elif len(part) > self.limits.max_frame:
-            self.losses.oversized += 1
-        else:
-            return part.bytes
+            self._losses.malformed += 1
+            self._flawed = Arrival(peer, b"", via, flaw="a message of several parts")
+            return self.skip()
+        if len(part) > self._limits.max_frame:
+            self._losses.oversized += 1
+            flaw = f"a message of {len(part)} bytes, where {self._limits.max_frame} are allowed"
+            return Arrival(peer, b"", via, flaw=flaw)
+        return Arrival(peer, part.bytes, via)
+
+    def skip(self) -> Arrival | None:
+        """Skip more parts of a malformed message; return what it is once that is done."""
+        for _ in range(_PARTS_PER_TURN):
+            if not self._socket.get(_RCVMORE):
+                flawed, self._flawed = self._flawed, None
+                return flawed
+            self._socket.recv(DONT_WAIT)
         return None
 
 
