@@ -3,9 +3,12 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
+import random
 import socket
 import tarfile
 import threading
+import urllib.error
+import urllib.request
 import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
@@ -14,7 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from oneway.datasets import DATASETS
+from oneway.datasets import DATASETS, download
+from oneway.datasets.trust_graphs import graph_sha256
 from oneway.errors import DataError
 from oneway.streams import DataFile, DataSet, fetch
 
@@ -73,6 +77,17 @@ def tarred(name: str, content: bytes) -> bytes:
     return buffer.getvalue()
 
 
+def broken(content: bytes) -> bytes:
+    """An archive that begins well."""
+    middle = len(content) // 2
+    return content[:middle] + bytes(64) + content[middle + 64 :]
+
+
+def lying(content: bytes, size: int) -> bytes:
+    """An archive that says that what it holds is small."""
+    return content.replace(size.to_bytes(4, "little"), (10).to_bytes(4, "little"))
+
+
 @pytest.fixture
 def mirror() -> Iterator[Mirror]:
     pages = {
@@ -85,6 +100,12 @@ def mirror() -> Iterator[Mirror]:
         "/incomplete.zip": zipped({"datatest.txt": b"one"}),
         "/damaged.zip": zipped(MEMBERS).replace(b"datatest2.txt", b"datatest9.txt", 1),
         "/page": b"<html>sorry</html>",
+        "/other": gzip.compress(b"0\t1\n1\t0\n0\t2\n"),
+        "/broken.tar.bz2": broken(tarred("out.advogato", random.Random(0).randbytes(3_000_000))),
+        "/susy-2.zip": zipped({"SUSY.csv.gz": gzip.compress(b"1,3\n")}),
+        "/bomb.zip": zipped({"SUSY.csv.gz": bytes(3_000_000)}),
+        "/lying-bomb.zip": lying(zipped({"SUSY.csv.gz": bytes(3_000_000)}), 3_000_000),
+        "/bomb": bytes(3_000_000),
     }
     server = Mirror(pages)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
@@ -93,6 +114,17 @@ def mirror() -> Iterator[Mirror]:
     server.shutdown()
     thread.join()
     server.server_close()
+
+
+@pytest.fixture(autouse=True)
+def small_graphs(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The trust graphs with the digests of small ones."""
+    for name, content in (("epinions", GRAPH), ("advogato", b"% sym\n1 2 0.8\n")):
+        file = tmp_path_factory.mktemp(name) / "edges"
+        file.write_bytes(content)
+        data_set = DATASETS[name]
+        files = (replace(data_set.files[0], sha256=graph_sha256(file)),)
+        monkeypatch.setitem(DATASETS._entries, name, replace(data_set, files=files))
 
 
 @pytest.fixture
@@ -164,6 +196,10 @@ def test_a_download_is_found_in_the_data_folder(
         ("occupancy", "/incomplete.zip", "the archive holds no datatraining.txt"),
         ("occupancy", "/damaged.zip", "the archive is damaged"),
         ("occupancy", "/page", "neither a zip nor a tar archive"),
+        ("epinions", "/page", "soc-Epinions1.txt.gz is not what it should be: "),
+        ("epinions", "/other", "soc-Epinions1.txt.gz has the SHA-256 .* instead of "),
+        ("advogato", "/other", "out.advogato has the SHA-256 .* instead of "),
+        ("advogato", "/broken.tar.bz2", "the archive is damaged"),
     ],
 )
 def test_a_download_that_fails_leaves_nothing_and_says_what_to_do(
@@ -171,7 +207,7 @@ def test_a_download_that_fails_leaves_nothing_and_says_what_to_do(
 ) -> None:
     with pytest.raises(DataError, match=message) as caught:
         fetch(name, tmp_path, mirror.url(page))
-    folder = tmp_path / ("trust" if name == "epinions" else "occupancy")
+    folder = tmp_path / ("occupancy" if name == "occupancy" else "trust")
     assert str(folder) in str(caught.value)
     assert "\n" not in str(caught.value)
     assert everything_in(tmp_path) == []
@@ -179,9 +215,10 @@ def test_a_download_that_fails_leaves_nothing_and_says_what_to_do(
 
 def test_a_failed_download_leaves_the_old_file_alone(mirror: Mirror, tmp_path: Path) -> None:
     (file,) = fetch("epinions", tmp_path, mirror.url("/epinions"))
+    file.write_bytes(b"another")
     with pytest.raises(DataError):
         fetch("epinions", tmp_path, mirror.url("/short"))
-    assert file.read_bytes() == GRAPH
+    assert file.read_bytes() == b"another"
 
 
 def test_a_refused_connection_is_named(tmp_path: Path) -> None:
@@ -202,3 +239,76 @@ def test_a_folder_that_cannot_be_written_is_named(mirror: Mirror, tmp_path: Path
     (tmp_path / "file").write_text("")
     with pytest.raises(DataError, match=r"file.data cannot be written"):
         fetch("epinions", tmp_path / "file" / "data", mirror.url("/epinions"))
+
+
+def test_comments_line_ends_and_packing_make_no_other_graph(tmp_path: Path) -> None:
+    def digest(content: bytes) -> str:
+        (tmp_path / "edges").write_bytes(content)
+        return graph_sha256(tmp_path / "edges")
+
+    plain = digest(b"1 2 .8\n2 1 1\n3 1 .6")
+    assert digest(b"% asym posweighted\n% 3 3 3\r\n1 2 0.8\r\n2 1 1.0\r\n3 1 .6\n") == plain
+    assert digest(gzip.compress(b"1 2 .8\n2 1 1\n3 1 .6\n")) == plain
+    for other in (b"1 2 .8\n2 1 1\n3 1 .8", b"1 2\n2 1\n3 1", b"1 2 .8\n2 1 1\n1 3 .6"):
+        assert digest(other) != plain
+    # A comment that changes what is loaded changes the digest.
+    assert digest(b"% sym\n1 2 .8\n2 1 1\n3 1 .6") != plain
+
+
+def test_every_address_is_encrypted_and_every_digest_is_known_or_remembered() -> None:
+    for name, data_set in DATASETS.items():
+        if data_set.url:
+            assert data_set.url.startswith("https://"), name
+    unknown = {
+        name for name, each in DATASETS.items() if any(file.sha256 is None for file in each.files)
+    }
+    assert unknown == {"susy"}
+
+
+def test_what_was_downloaded_first_is_not_replaced_by_another_without_a_word(
+    mirror: Mirror, tmp_path: Path
+) -> None:
+    (file,) = fetch("susy", tmp_path, mirror.url("/susy.zip"))
+    first, note = file.read_bytes(), file.with_name("SUSY.csv.gz.sha256")
+    assert note.read_text() == f"{hashlib.sha256(first).hexdigest()}  SUSY.csv.gz\n"
+    fetch("susy", tmp_path, mirror.url("/susy.zip"))
+    assert mirror.requests == ["/susy.zip"], "it is there, and the one of the first download"
+    file.unlink()
+    with pytest.raises(DataError, match=r"at the first download it had .* remove .*gz\.sha256"):
+        fetch("susy", tmp_path, mirror.url("/susy-2.zip"))
+    assert everything_in(tmp_path) == ["susy/SUSY.csv.gz.sha256"]
+    fetch("susy", tmp_path, mirror.url("/susy.zip"))
+    assert file.read_bytes() == first
+    note.unlink()
+    fetch("susy", tmp_path, mirror.url("/susy-2.zip"))
+    assert gzip.decompress(file.read_bytes()) == b"1,3\n"
+    assert hashlib.sha256(file.read_bytes()).hexdigest() in note.read_text()
+
+
+@pytest.mark.parametrize("page", ["/bomb", "/bomb.zip", "/lying-bomb.zip"])
+def test_no_more_is_downloaded_or_unpacked_than_the_largest_data_set_has(
+    mirror: Mirror, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: str
+) -> None:
+    monkeypatch.setattr(download, "MOST_BYTES", 1_000_000)
+    with pytest.raises(DataError, match=r"has more than 1,000,000 bytes|is damaged"):
+        fetch("susy", tmp_path, mirror.url(page))
+    assert everything_in(tmp_path) == []
+
+
+def test_an_archive_gives_only_what_is_asked_for(mirror: Mirror, tmp_path: Path) -> None:
+    mirror.pages["/more.zip"] = zipped(
+        {"../escaped": b"x", "a/SUSY.csv.gz": b"1,2\n", "huge": bytes(1_000_000)}
+    )
+    (file,) = fetch("susy", tmp_path / "data", mirror.url("/more.zip"))
+    assert file.read_bytes() == b"1,2\n"
+    assert everything_in(tmp_path) == ["data/susy/SUSY.csv.gz", "data/susy/SUSY.csv.gz.sha256"]
+
+
+def test_an_encrypted_address_does_not_lead_to_one_that_is_not() -> None:
+    follow = download._NoDowngrade().redirect_request
+    asked = urllib.request.Request("https://publisher.example/file")
+    with pytest.raises(urllib.error.URLError, match=r"http://publisher\.example.*no TLS"):
+        follow(asked, None, 302, "Found", {}, "http://publisher.example/file")
+    followed = follow(asked, None, 302, "Found", {}, "https://elsewhere.example/file")
+    assert followed is not None
+    assert followed.full_url == "https://elsewhere.example/file"

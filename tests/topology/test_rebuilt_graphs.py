@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import gzip
 import json
+import tracemalloc
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -110,3 +113,16 @@ def test_origins_nested_without_end_are_refused():
         origin = {"graph": "mutual", "of": origin}
     with pytest.raises(GraphError):
         rebuild(origin)
+
+
+def test_a_small_gzip_of_a_huge_edge_list_is_not_unfolded(tmp_path):
+    bomb = tmp_path / "edges.txt.gz"
+    bomb.write_bytes(gzip.compress(b"0 1\n" * 16_000_000))
+    origin = {"graph": "file", "file": str(bomb), "sha256": sha256(bomb.read_bytes()).hexdigest()}
+    tracemalloc.start()
+    try:
+        with pytest.raises(GraphError, match=r"edges\.txt\.gz has more than 12,800,000 bytes"):
+            rebuild(origin, 200_000)
+        assert tracemalloc.get_traced_memory()[1] < 40_000_000
+    finally:
+        tracemalloc.stop()

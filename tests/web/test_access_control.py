@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Any
 
 import httpx
@@ -13,7 +14,7 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
-from oneway.web.access_control import PageAccess
+from oneway.web.access_control import ApiAccess, PageAccess, is_own_host
 
 TOKEN = "0123456789abcdef-of-a-page"
 OWN = "http://127.0.0.1:8700"
@@ -165,3 +166,130 @@ def test_a_token_in_the_address_leads_to_no_other_host():
     (answer,) = get(page(TOKEN), f"{OWN}//elsewhere.example/?token={TOKEN}")
     assert answer.status_code == 303
     assert answer.headers["location"] == "/elsewhere.example/"
+
+
+MALFORMED = [
+    "127.0.0.1:evil.example",
+    "127.0.0.1:8700.evil.example",
+    "127.0.0.1:8700:evil.example",
+    "127.0.0.1:8700@evil.example",
+    "127.0.0.1:",
+    "127.0.0.1:0",
+    "127.0.0.1:65536",
+    "127.0.0.1:99999",
+    "127.0.0.1:008700",
+    "127.0.0.1:+8700",
+    "127.0.0.1:-1",
+    "127.0.0.1:0x50",
+    "127.0.0.1:80 ",
+    " 127.0.0.1:80",
+    "127.0.0.1 :80",
+    "127.0.0.1\t:80",
+    "127.0.0.1: 80",
+    "127.0.0.1:80,evil.example",
+    "127.0.0.1, evil.example",
+    "127.0.0.1/evil.example",
+    "127.0.0.1#evil.example",
+    "127.0.0.1?evil.example",
+    "127.0.0.1\\evil.example",
+    "evil@127.0.0.1",
+    "evil.example@127.0.0.1:8700",
+    "http://127.0.0.1:8700",
+    "127.0.0.1.evil.example",
+    "evil.127.0.0.1",
+    "127.0.0.1.",
+    "localhost.",
+    "localhost.evil.example",
+    "[::1]evil.example",
+    "[::1].evil.example",
+    "[::1]:evil.example",
+    "[::1]:80:80",
+    "[::1",
+    "::1",
+    "::1]:80",
+    "[]",
+    "[]:80",
+    "[127.0.0.1]:80",
+    "[localhost]:80",
+    "[::1%25eth0]:80",
+    "127.1",
+    "2130706433",
+    "0x7f.1",
+    "0.0.0.0",
+    "",
+    ":8700",
+    ":",
+    ".",
+    "127.0.0.1:\xb2",
+    "127.0.0.1:80\n",
+    "127.0.0.1:80\0",
+]
+
+
+@pytest.mark.parametrize("header", MALFORMED)
+def test_a_host_header_that_is_not_exactly_a_host_and_a_port_is_refused(header):
+    assert not is_own_host(header, "127.0.0.1")
+    for host in ("127.0.0.1", "localhost", "::1"):
+        sent = connect(page(host=host), host=header)
+        assert sent == [{"type": "websocket.close", "code": 1008}]
+    if not re.fullmatch(r"[a-z0-9.]+", header):
+        assert not is_own_host(header, "0.0.0.0"), "every interface: any name, but a name"
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["127.0.0.1", "127.0.0.1:1", "127.0.0.1:65535", "LOCALHOST:8700", "localhost", "[::1]:8700"],
+)
+def test_a_host_header_of_this_machine_may_have_any_port_as_a_tunnel_has(header):
+    assert is_own_host(header, "127.0.0.1")
+    assert is_own_host(header, "0.0.0.0")
+
+
+def test_of_two_host_headers_none_is_believed():
+    both = [(b"host", b"127.0.0.1:8700"), (b"host", b"evil.example")]
+    for headers in (both, both[::-1]):
+        for app in (page(), ApiAccess(page(), "127.0.0.1", "")):
+            assert _status(app, headers) == 400
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:evil.example", "[::1]evil.example:80", "127.0.0.1:"])
+def test_the_api_refuses_a_malformed_host_too(host):
+    app = ApiAccess(page(), "127.0.0.1", "")
+    assert _status(app, [(b"host", host.encode())]) == 400
+    assert _status(app, [(b"host", b"127.0.0.1:8700")]) == 200
+
+
+def _status(app: Any, headers: list[tuple[bytes, bytes]]) -> int:
+    sent: list[dict[str, Any]] = []
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message: Any) -> None:
+        sent.append(dict(message))
+
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": "/",
+        "query_string": b"",
+        "headers": headers,
+    }
+    asyncio.run(app(scope, receive, send))
+    return int(sent[0]["status"])
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "http://127.0.0.1:8700.evil.example",
+        "http://evil@127.0.0.1:8700",
+        "ftp://127.0.0.1:8700",
+        "http://127.0.0.1:8700/",
+        "//127.0.0.1:8700",
+        "",
+    ],
+)
+def test_an_origin_must_be_exactly_our_own(origin):
+    (answer,) = get(page(), "/", origin=origin)
+    assert answer.status_code == 403

@@ -7,6 +7,7 @@ A data set is one file with one registration, here or in a user's own package:
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from inspect import signature
@@ -19,6 +20,12 @@ from oneway.models import LabelKind
 from oneway.registry import Registry
 
 
+def file_sha256(path: Path) -> str:
+    """The SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 @dataclass(frozen=True)
 class DataFile:
     """A file of a data set.
@@ -26,12 +33,16 @@ class DataFile:
     Attributes:
         path: Relative to the data folder.
         member: What it is called inside the archive that is downloaded.
-        sha256: Its SHA-256, where known.
+        sha256: Its digest, if it is known: no other file is taken. If it is not, the one of the
+            first download is written down beside the file, and no other is taken from then on.
+        digest: Computes it: the SHA-256 of the file, or of what it holds, where the same content
+            is published in several forms.
     """
 
     path: str
     member: str
     sha256: str | None = None
+    digest: Callable[[Path], str] = file_sha256
 
 
 @dataclass(frozen=True)

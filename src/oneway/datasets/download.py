@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
-import hashlib
 import http.client
+import lzma
 import tarfile
 import tempfile
 import urllib.error
 import urllib.request
 import zipfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import IO, Any
 
-from oneway.datasets.data_set import DATASETS, DataSet, info
-from oneway.errors import DataError
+from oneway.datasets.data_set import DATASETS, DataFile, DataSet, info
+from oneway.errors import DataError, OnewayError
 from oneway.files.folders import data_folder
+from oneway.sentences import cut
 
 TIMEOUT_SECONDS = 30.0
+MOST_BYTES = 2 << 30
+"""Of a download, and of a file in it: more than twice the largest data set, SUSY."""
 CHUNK_BYTES = 2**18
+
+_DAMAGE = (
+    zipfile.BadZipFile,
+    tarfile.TarError,
+    zlib.error,
+    lzma.LZMAError,
+    EOFError,
+    RuntimeError,
+)
 
 Progress = Callable[[int, int | None], None]
 """Called with the bytes received so far, and the bytes in all if the server says."""
@@ -46,17 +59,15 @@ def fetch(
 
     Raises:
         ConfigError: If there is no such data set; suggests the nearest name.
-        DataError: If the download fails or ends early, or a file has the wrong SHA-256; says where
-            to put the files by hand.
+        DataError: If the download fails or ends early, or a file has the wrong SHA-256, or not the
+            one of the first download; says where to put the files by hand.
     """
     data_set = DATASETS[name]
     if not data_set.url:
         return info(name).found
     base = data_folder() if folder is None else folder
     targets = tuple(base / file.path for file in data_set.files)
-    proofs = [file.sha256 for file in data_set.files]
-    present = all(path.is_file() for path in targets)
-    if present and all(proofs) and list(map(_sha256, targets)) == proofs:
+    if all(map(_is_proven, data_set.files, targets)):
         return targets
     address = url or data_set.url
     by_hand = f"put {', '.join(file.member for file in data_set.files)} into {targets[0].parent}"
@@ -66,13 +77,12 @@ def fetch(
             archive = Path(work) / "download"
             _download(address, archive, progress)
             unpacked = _unpack(archive, data_set, Path(work))
-            for path, file in zip(unpacked, data_set.files, strict=True):
-                if file.sha256 not in (None, digest := _sha256(path)):
-                    raise _FetchError(
-                        f"{file.member} has the SHA-256 {digest} instead of {file.sha256}"
-                    )
-            for path, target in zip(unpacked, targets, strict=True):
+            for path, file, target in zip(unpacked, data_set.files, targets, strict=True):
+                _check(path, file, target)
+            for path, file, target in zip(unpacked, data_set.files, targets, strict=True):
                 target.parent.mkdir(parents=True, exist_ok=True)
+                if file.sha256 is None and _first_seen(target) is None:
+                    _note_of(target).write_text(f"{file.digest(path)}  {target.name}\n")
                 path.replace(target)
     except _FetchError as failure:
         raise DataError(
@@ -86,6 +96,45 @@ def fetch(
     return targets
 
 
+def _is_proven(file: DataFile, path: Path) -> bool:
+    """Whether a file is there, and the one that is known or was there first."""
+    expected = file.sha256 or _first_seen(path)
+    try:
+        return expected is not None and path.is_file() and file.digest(path) == expected
+    except OnewayError:
+        return False
+
+
+def _check(path: Path, file: DataFile, target: Path) -> None:
+    """Check that a downloaded file is the one that is known, or the one of the first download."""
+    try:
+        digest = file.digest(path)
+    except OnewayError as error:
+        reason = str(error).replace(str(path), file.member)
+        raise _FetchError(f"{file.member} is not what it should be: {cut(reason)}") from None
+    first = _first_seen(target)
+    if file.sha256 not in (None, digest):
+        raise _FetchError(f"{file.member} has the SHA-256 {digest} instead of {file.sha256}")
+    if file.sha256 is None and first not in (None, digest):
+        raise _FetchError(
+            f"{file.member} has the SHA-256 {digest}, and at the first download it had {first}; if "
+            f"you know that its publisher has changed it, remove {_note_of(target)}"
+        )
+
+
+def _note_of(target: Path) -> Path:
+    """The file with the SHA-256 of the first download, as sha256sum -c reads it."""
+    return target.with_name(f"{target.name}.sha256")
+
+
+def _first_seen(target: Path) -> str | None:
+    try:
+        words = _note_of(target).read_text(encoding="ascii").split()
+    except (OSError, ValueError):
+        return None
+    return words[0] if words else None
+
+
 class _FetchError(Exception):
     """Why a download is of no use."""
 
@@ -93,13 +142,15 @@ class _FetchError(Exception):
 def _download(url: str, target: Path, progress: Progress | None) -> None:
     done = 0
     try:
-        with urllib.request.urlopen(url, timeout=TIMEOUT_SECONDS) as response:
+        with _OPENER.open(url, timeout=TIMEOUT_SECONDS) as response:
             stated = response.headers.get("Content-Length")
             total = int(stated) if stated else None
             with target.open("wb") as file:
                 while chunk := response.read(CHUNK_BYTES):
-                    file.write(chunk)
                     done += len(chunk)
+                    if done > MOST_BYTES:
+                        raise _FetchError(f"it has more than {MOST_BYTES:,} bytes")
+                    file.write(chunk)
                     if progress is not None:
                         progress(done, total)
     except urllib.error.HTTPError as error:
@@ -113,29 +164,61 @@ def _download(url: str, target: Path, progress: Progress | None) -> None:
         raise _FetchError(f"the server sent {done:,} of {total:,} bytes")
 
 
+class _NoDowngrade(urllib.request.HTTPRedirectHandler):
+    """Follows no redirect from an encrypted address to one that is not."""
+
+    def redirect_request(
+        self, req: urllib.request.Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
+    ) -> urllib.request.Request | None:
+        if req.type == "https" and not newurl.lower().startswith("https:"):
+            raise urllib.error.URLError(f"the server leads to {newurl[:200]}, which has no TLS")
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+_OPENER = urllib.request.build_opener(_NoDowngrade)
+
+
 def _unpack(archive: Path, data_set: DataSet, work: Path) -> list[Path]:
-    """Take the files of a data set out of a zip or tar archive; a bare file is itself."""
-    folder = work / "unpacked"
+    """Take the files of a data set, and no others, out of an archive; a bare file is itself."""
     try:
         if zipfile.is_zipfile(archive):
             with zipfile.ZipFile(archive) as zipped:
-                zipped.extractall(folder)
-        elif tarfile.is_tarfile(archive):
+                members = {_name(item.filename): item for item in zipped.infolist()}
+                return [_take(zipped.open, members, file, work) for file in data_set.files]
+        if tarfile.is_tarfile(archive):
             with tarfile.open(archive) as tarred:
-                tarred.extractall(folder, filter="data")
-        elif len(data_set.files) > 1:
-            raise _FetchError("it is neither a zip nor a tar archive")
-        else:
-            return [archive]
-    except (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError) as error:
+                held = {_name(item.name): item for item in tarred if item.isfile()}
+                return [_take(tarred.extractfile, held, file, work) for file in data_set.files]
+    except (*_DAMAGE, OSError) as error:
+        # The disk gives a number with what is wrong, bzip2 does not.
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
         raise _FetchError(f"the archive is damaged ({error})") from None
-    unpacked = {path.name: path for path in folder.rglob("*") if path.is_file()}
-    for file in data_set.files:
-        if file.member not in unpacked:
-            raise _FetchError(f"the archive holds no {file.member}")
-    return [unpacked[file.member] for file in data_set.files]
+    if len(data_set.files) > 1:
+        raise _FetchError("it is neither a zip nor a tar archive")
+    return [archive]
 
 
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def _take(
+    open_member: Callable[[Any], IO[bytes] | None],
+    members: Mapping[str, object],
+    file: DataFile,
+    work: Path,
+) -> Path:
+    if file.member not in members:
+        raise _FetchError(f"the archive holds no {file.member}")
+    path, left = work / file.member, MOST_BYTES
+    content = open_member(members[file.member])
+    assert content is not None, "only ordinary files are members"
+    with content, path.open("wb") as target:
+        # Counted: what an archive says about sizes may be a lie.
+        while chunk := content.read(CHUNK_BYTES):
+            left -= len(chunk)
+            if left < 0:
+                raise _FetchError(f"{file.member} in it has more than {MOST_BYTES:,} bytes")
+            target.write(chunk)
+    return path
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]

@@ -75,6 +75,7 @@ SUSY = DATASETS.register(
         licence="CC BY 4.0",
         load=load_susy,
         url="https://archive.ics.uci.edu/static/public/279/susy.zip",
+        # Its digest is not known to us: that of the first download is kept beside the file.
         files=(DataFile("susy/SUSY.csv.gz", "SUSY.csv.gz"),),
         alternatives=tuple(
             f"susy/{name}" for name in ("SUSY.csv", "SUSY", "SUSY.xz", "SUSY.bz2", SAMPLE)

@@ -13,6 +13,7 @@ from oneway.lab.lab import Lab
 from oneway.lab.peer_folders import TASK_FILE
 from oneway.lab.trust_edges import CONNECTED, TrustEdges, dead_ends, flow_sentence
 from oneway.peer.identity.card import check_name
+from oneway.peer.identity.names import appearance, check_new_name
 from oneway.records import Ints
 from oneway.records.network import Command
 from oneway.store import RESULT, RUNS
@@ -80,17 +81,19 @@ class Commands:
         return said
 
     def _new_name(self, wanted: str) -> str:
-        taken = {peer.name.lower() for peer in self._lab.peers}
+        taken = {appearance(peer.name): peer.name for peer in self._lab.peers}
         if not wanted:
             numbers = (f"peer{number}" for number in range(len(taken) + 1))
-            return next(name for name in numbers if name not in taken)
-        if wanted.lower() in taken:
-            raise ConfigError(f"there is a peer {wanted} already; choose another name")
+            return next(name for name in numbers if appearance(name) not in taken)
+        if (known := taken.get(appearance(wanted))) is not None:
+            raise ConfigError(
+                f"there is a peer {known} already, like {wanted}; choose another name"
+            )
         if wanted.lower() in _FILES:
             raise ConfigError(
                 f"{wanted} is what the lab itself leaves in its folder; choose another name"
             )
-        return check_name(wanted)
+        return check_new_name(check_name(wanted))
 
     def _rows(self) -> Ints:
         """About as many rows as the others have: such as are not dealt yet, if there are enough."""

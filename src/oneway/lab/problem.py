@@ -10,6 +10,7 @@ import numpy as np
 from oneway.errors import ConfigError, DataError
 from oneway.models import MODELS
 from oneway.peer.identity.card import check_name
+from oneway.peer.identity.names import appearance, check_new_name
 from oneway.records import Ints
 from oneway.streams.stream import Stream
 from oneway.tables.cells import label_text
@@ -160,9 +161,9 @@ def _by_owner(table: Table, column: str, num_nodes: int, samples: int) -> Stream
 def _names(wanted: tuple[str, ...] | None, num_nodes: int) -> tuple[str, ...]:
     """The names that nodes have already, if peers can have them: they become folders too."""
     numbered = tuple(f"peer{node}" for node in range(num_nodes))
-    if wanted is None or len({name.lower() for name in wanted}) < num_nodes:
+    if wanted is None or len(set(map(appearance, wanted))) < num_nodes:
         return numbered
     try:
-        return tuple(check_name(name) for name in wanted)
+        return tuple(check_new_name(check_name(name)) for name in wanted)
     except ConfigError:
         return numbered

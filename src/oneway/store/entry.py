@@ -7,6 +7,7 @@ entry's problem, or is left out.
 from __future__ import annotations
 
 import csv
+import io
 import math
 import re
 from collections.abc import Mapping
@@ -15,7 +16,7 @@ from pathlib import Path, PurePath
 from typing import Any, Literal, TypeAlias
 
 from oneway.errors import StoreError
-from oneway.store.run_folder import ARRAYS, MOST_BYTES, in_short, read_json, read_summary
+from oneway.store.run_folder import ARRAYS, in_short, read_json, read_summary, read_text
 
 RESULT = "result.json"
 REPORT = "report.html"
@@ -23,6 +24,7 @@ RUNS = "runs"
 """Below a lab or a demo: the runs that belong to it."""
 PANELS = "panels"
 _MOST_PANELS = 100
+_MOST_SENTENCES = 100
 _MOST = 1 << 53
 """Beyond this, a browser does not count exactly."""
 _SHORT = 60
@@ -141,7 +143,7 @@ def read_lab(blank: Entry) -> Entry:
         average_loss=as_number(losses.get("together")),
         complete=bool(result.get("complete")),
         seconds=as_number(result.get("seconds")),
-        sentences=tuple(map(_text, as_list(result.get("sentences")))),
+        sentences=tuple(map(_text, as_list(result.get("sentences"))[:_MOST_SENTENCES])),
     )
 
 
@@ -195,16 +197,13 @@ def read_panel(entry: Entry, name: str) -> list[PanelCurve]:
     path = entry.path / PANELS / f"{name}.csv"
     curves: dict[str, PanelCurve] = {}
     try:
-        if path.stat().st_size > MOST_BYTES:
-            raise ValueError(f"it has more than {MOST_BYTES:,} bytes")
-        with path.open(newline="", encoding="utf-8") as file:
-            for row in csv.DictReader(file):
-                curve = curves.setdefault(
-                    row["curve"], PanelCurve(row["curve"], [], [], int(row["seeds"]))
-                )
-                mean = float(row["mean"])
-                curve.rounds.append(int(row["iteration"]))
-                curve.means.append(mean if math.isfinite(mean) else math.nan)
+        for row in csv.DictReader(io.StringIO(read_text(path), newline="")):
+            curve = curves.setdefault(
+                row["curve"], PanelCurve(row["curve"], [], [], int(row["seeds"]))
+            )
+            mean = float(row["mean"])
+            curve.rounds.append(int(row["iteration"]))
+            curve.means.append(mean if math.isfinite(mean) else math.nan)
     except (OSError, ValueError, KeyError, TypeError, csv.Error) as error:
         raise StoreError(f"{path.name} is damaged ({error}); reproduce it again") from error
     return list(curves.values())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import math
 import shutil
 import tempfile
 import zipfile
@@ -23,8 +25,10 @@ from oneway.records import Ints, RunRecord, Vector
 FORMAT = 1
 SUMMARY = "run.json"
 ARRAYS = "arrays.npz"
-MOST_BYTES = 1 << 26
-"""A longer file of text is none of ours."""
+MOST_BYTES = 1 << 24
+"""A longer file of text is none of ours; what Python makes of a text can take 30 times as much."""
+_MOST_AT_ONCE = 1 << 20
+"""Bytes that are read of an archive in one go, so those of its table of contents, too."""
 _LONGEST = 300
 _DAMAGE = (
     OSError,
@@ -154,9 +158,7 @@ def read_json(file: Path) -> dict[str, Any]:
         ValueError: If it is too long, no JSON, or holds something else.
         RecursionError: If there are too many tables within tables.
     """
-    if file.stat().st_size > MOST_BYTES:
-        raise ValueError(f"{file.name} has more than {MOST_BYTES:,} bytes")
-    text = file.read_text(encoding="utf-8")
+    text = read_text(file)
     found = json.loads(text)
     if not isinstance(found, dict):
         raise ValueError(f"{file.name} holds no table")
@@ -164,6 +166,21 @@ def read_json(file: Path) -> dict[str, Any]:
         # JSON may name halves of letters, which UTF-8 cannot hold.
         found = json.loads(json.dumps(found, ensure_ascii=False).encode("utf-8", "replace"))
     return dict(found)
+
+
+def read_text(file: Path) -> str:
+    """Read a file of text that is not too long.
+
+    Raises:
+        OSError: If the file cannot be read.
+        ValueError: If it is too long, or not UTF-8.
+    """
+    with file.open("rb") as opened:
+        # Not by its size: a file may grow, and a device has none.
+        content = opened.read(MOST_BYTES + 1)
+    if len(content) > MOST_BYTES:
+        raise ValueError(f"{file.name} has more than {MOST_BYTES:,} bytes")
+    return content.decode("utf-8")
 
 
 def in_short(error: BaseException) -> str:
@@ -175,11 +192,10 @@ def in_short(error: BaseException) -> str:
 
 def _read_arrays(folder: Path, *names: str) -> dict[str, NDArray[Any]]:
     """The arrays of these names, or all: of numbers, and they fit together."""
-    with (folder / ARRAYS).open("rb") as file, np.load(file, allow_pickle=False) as stored:
-        for name in stored.files:
-            if name not in _AXES:
-                raise ValueError(f"{ARRAYS} holds {name[:40]!r}, which is no array of a run")
-        arrays = {name: stored[name] for name in names or stored.files}
+    with _Archive(folder / ARRAYS) as file:
+        _check_sizes(file)
+        with np.load(file, allow_pickle=False) as stored:
+            arrays = {name: stored[name] for name in names or stored.files}
     lengths: dict[str, int] = {}
     for name in filter(arrays.__contains__, _AXES):
         array = arrays[name]
@@ -192,6 +208,43 @@ def _read_arrays(folder: Path, *names: str) -> dict[str, NDArray[Any]]:
         if array.shape != expected or len(array.shape) != len(_AXES[name]):
             raise ValueError(f"{name} has the shape {array.shape} and should have {expected}")
     return arrays
+
+
+class _Archive(io.FileIO):
+    """A file of which little is read at once, however much an archive's own tables claim."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        wanted = _MOST_AT_ONCE if size is None or size < 0 else min(size, _MOST_AT_ONCE)
+        return super().read(wanted) or b""
+
+
+def _check_sizes(file: io.FileIO) -> None:
+    """Check that the arrays take no more memory than the file has bytes: that it is no zip bomb.
+
+    What is compressed can be a thousand times as large as its file, so it is not read; a run's
+    arrays are stored as they are.
+    """
+    left = file.seek(0, io.SEEK_END)
+    with zipfile.ZipFile(file) as archive:
+        for member in archive.infolist():
+            name = member.filename.removesuffix(".npy")
+            if name not in _AXES:
+                raise ValueError(f"{ARRAYS} holds {name[:40]!r}, which is no array of a run")
+            if member.compress_type != zipfile.ZIP_STORED:
+                raise ValueError(
+                    f"{name} in {ARRAYS} is compressed, to unfold to {member.file_size:,} bytes; "
+                    "the arrays of a run are stored uncompressed"
+                )
+            left -= member.file_size
+            with archive.open(member) as content:
+                np.lib.format.read_magic(content)
+                shape, _, dtype = np.lib.format.read_array_header_1_0(content)
+                claimed = math.prod(shape) * dtype.itemsize
+                if left < 0 or claimed != member.file_size - content.tell():
+                    raise ValueError(
+                        f"{name} in {ARRAYS} claims {claimed:,} bytes, which the file does not have"
+                    )
+    file.seek(0)
 
 
 @contextmanager

@@ -60,13 +60,13 @@ class _Layout:
     integer_ids: bool
 
 
-def read_edges(path: FilePath) -> EdgeList:
+def read_edges(path: FilePath, most_bytes: float = np.inf) -> EdgeList:
     """Read an edge list, see above for what is understood and `TrustGraph.read` for errors."""
     import polars as pl  # slow to import, and only needed when a file is read
 
     file = Path(path)
     raw = read_bytes(file)
-    text = _unpack(file, raw)
+    text = _unpack(file, raw, most_bytes)
     lines = _tidy(text)
     layout = _layout(lines)
     if lines.count(b"\n") + 1 == layout.has_header or not lines:
@@ -109,15 +109,18 @@ def read_bytes(file: Path) -> bytes:
         raise DataError(f"{file} cannot be read: {error.strerror}; give a readable file") from None
 
 
-def _unpack(file: Path, raw: bytes) -> bytes:
+def _unpack(file: Path, raw: bytes, most_bytes: float) -> bytes:
     """Decompress if it is gzip, whatever its name; line ends become single newlines."""
+    num_bytes = len(raw)
     if raw.startswith(b"\x1f\x8b"):
         chunks: list[bytes] = []
+        num_bytes = 0
         try:
             with gzip.open(io.BytesIO(raw)) as stream:
                 # read1 gives what there is before it complains; read would drop it.
-                while chunk := stream.read1(1 << 16):
+                while num_bytes <= most_bytes and (chunk := stream.read1(1 << 16)):
                     chunks.append(chunk)
+                    num_bytes += len(chunk)
         except (EOFError, zlib.error, gzip.BadGzipFile):
             whole_lines = b"".join(chunks).rpartition(b"\n")[0]
             num_edges = sum(1 for line in whole_lines.split(b"\n") if line[:1] not in b"#%")
@@ -126,6 +129,11 @@ def _unpack(file: Path, raw: bytes) -> bytes:
                 "broke off; download it again"
             ) from None
         raw = b"".join(chunks)
+    if num_bytes > most_bytes:
+        raise GraphError(
+            f"the edge list {file} has more than {most_bytes:,} bytes, too many to be read for a "
+            "look; TrustGraph.read reads it all the same"
+        )
     return raw.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n")
 
 

@@ -162,15 +162,16 @@ class TrustGraph:
         return cls._of(edge_lists.mixing_edges(mixing))
 
     @classmethod
-    def read(cls, path: FilePath) -> TrustGraph:
+    def read(cls, path: FilePath, most_bytes: float = np.inf) -> TrustGraph:
         """From an edge list in SNAP, KONECT or CSV format, plain or gzipped; see `edge_files`.
 
         Raises:
             MissingDataError: If there is no such file.
             DataError: If it cannot be read, or is a truncated .gz.
-            GraphError: If it holds no edges or a line does not parse.
+            GraphError: If it holds no edges, a line does not parse, or there are more bytes, once
+                decompressed.
         """
-        return cls._of(read_edges(path))
+        return cls._of(read_edges(path, most_bytes))
 
     @staticmethod
     def union(graphs: Iterable[TrustGraph]) -> TrustGraph:

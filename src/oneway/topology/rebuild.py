@@ -94,7 +94,8 @@ def _read(origin: Mapping[str, Any], most_bytes: int) -> TrustGraph:
         )
     if hashlib.sha256(read_bytes(path)).hexdigest() != origin["sha256"]:
         raise GraphError(f"the edge list {path} has changed since the run; put the old one back")
-    return TrustGraph.read(path)
+    # Once more, as a small gzip can be a huge list.
+    return TrustGraph.read(path, most_bytes)
 
 
 def _without(graph: TrustGraph, origin: Mapping[str, Any]) -> TrustGraph:

@@ -9,22 +9,27 @@ Starlette is imported where it is needed: a peer without its extra checks addres
 
 from __future__ import annotations
 
+import re
 from hmac import compare_digest
 from http.cookies import CookieError, SimpleCookie
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qsl, urlencode
 
 from oneway.errors import ConfigError
 from oneway.transport.address import host_kind, is_wildcard
 
 if TYPE_CHECKING:
+    from starlette.datastructures import Headers
     from starlette.responses import Response
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 SHORTEST_TOKEN = 16
 
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+_HOST_HEADER = re.compile(
+    r"(\[(?P<ipv6>[0-9a-f.]*:[0-9a-f:.]*)\]|(?P<name>[a-z0-9_.-]+))(:(?P<port>[0-9]{1,5}))?"
+)
 _YEAR = 365 * 24 * 3600
 _TOKEN_FORM = """<!doctype html><html lang="en"><meta name="viewport" content="width=device-width">
 <title>oneway</title><meta name="color-scheme" content="light dark">
@@ -84,14 +89,19 @@ def is_loopback(host: str) -> bool:
 def is_own_host(header: str, host: str) -> bool:
     """Return whether a Host header is for the host that is listened on, or for this machine.
 
+    Its port may be any: through a tunnel it is another. Nothing but a port may follow the host.
+
     >>> is_own_host("localhost:8701", "127.0.0.1"), is_own_host("page.example:80", "127.0.0.1")
     (True, False)
+    >>> is_own_host("127.0.0.1:page.example", "127.0.0.1")
+    False
     """
-    name = header.strip().lower()
-    name = name[1:].partition("]")[0] if name.startswith("[") else name.partition(":")[0]
+    parts = _HOST_HEADER.fullmatch(header.lower())
+    if parts is None or not 0 < int(parts["port"] or 80) < 2**16:
+        return False
     # Every interface has many names; check_bind saw to it that there is a token, and no page
     # knows that.
-    return is_wildcard(host) or name in _LOOPBACK | {host.lower()}
+    return is_wildcard(host) or (parts["ipv6"] or parts["name"]) in _LOOPBACK | {host.lower()}
 
 
 class ApiAccess:
@@ -113,7 +123,7 @@ class ApiAccess:
         from oneway.web.api import as_error
 
         headers = Headers(scope=scope)
-        if not is_own_host(headers.get("host", ""), self._host):
+        if not is_own_host(_only(headers, "host"), self._host):
             return as_error(400, "the Host header names another host; ask for the address served")
         scheme, _, shown = headers.get("authorization", "").partition(" ")
         if self._token and not (
@@ -154,12 +164,13 @@ class PageAccess:
         from starlette.responses import PlainTextResponse
 
         headers = Headers(scope=scope)
-        host, origin = headers.get("host", ""), headers.get("origin")
+        host = _only(headers, "host").lower()
         if not is_own_host(host, self._host):
             return PlainTextResponse(
                 "This address is not that of the page; open the one that oneway printed.\n", 400
             )
-        if origin is not None and _origin_host(origin) != host.strip().lower():
+        own = (f"http://{host}", f"https://{host}")
+        if any(origin.lower() not in own for origin in headers.getlist("origin")):
             return PlainTextResponse("Another site's page may not use this one.\n", 403)
         if self._token and not _is_token(self._shown(headers.get("cookie", "")), self._token):
             return self._login(scope)
@@ -197,12 +208,10 @@ def _is_token(shown: str, token: str) -> bool:
     return compare_digest(shown.encode(), token.encode())
 
 
-def _origin_host(origin: str) -> str:
-    """The host and port of an Origin header; nothing if it is none."""
-    try:
-        return urlsplit(origin).netloc.lower()
-    except ValueError:
-        return ""
+def _only(headers: Headers, name: str) -> str:
+    """The one header of this name; nothing if there are more: which one would others believe?"""
+    found = headers.getlist(name)
+    return found[0] if len(found) == 1 else ""
 
 
 def _unframed(send: Send) -> Send:

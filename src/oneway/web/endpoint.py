@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from oneway.errors import ConfigError
-from oneway.files.toml import read_text
+from oneway.files.private_file import check_private
 from oneway.transport.address import parse_address
 from oneway.web.access_control import check_bind
 
 DEFAULT_HOST = "127.0.0.1"
+_LARGEST_FILE = 4096
 
 
 @dataclass(frozen=True)
@@ -47,11 +49,23 @@ def read_token(file: Path | None) -> str:
     """Return the token in a file; nothing if there is no file.
 
     Raises:
-        ConfigError: If it cannot be read, or is empty.
+        ConfigError: If it cannot be read, is empty, or open to others.
     """
     if file is None:
         return ""
-    token = read_text(file, ConfigError, "name a file with a token").strip()
-    if not token:
-        raise ConfigError(f"{file} is empty; it should hold a token, one line")
+    try:
+        with file.open("rb") as opened:
+            check_private(file, os.fstat(opened.fileno()), "token file", "token", ConfigError)
+            token = opened.read(_LARGEST_FILE + 1).decode().strip()
+    except FileNotFoundError:
+        raise ConfigError(f"there is no {file}; name a file with a token") from None
+    except OSError as error:
+        raise ConfigError(f"cannot read the token file {file}: {error.strerror}") from error
+    except UnicodeDecodeError:
+        raise ConfigError(
+            f"{file} holds no text; it should hold a token, one line of ASCII characters"
+        ) from None
+    if not token or len(token) > _LARGEST_FILE:
+        size = "empty" if not token else f"longer than {_LARGEST_FILE:,} characters"
+        raise ConfigError(f"{file} is {size}; it should hold a token, one line")
     return token

@@ -16,6 +16,7 @@ from oneway.files.typed_values import check_fields, checked, nearest_of
 from oneway.peer.home.limits import Limits
 from oneway.peer.identity.card import Card, check_name
 from oneway.peer.identity.keys import check_key, key_text, parse_key
+from oneway.peer.identity.names import appearance, check_new_name, doubts
 from oneway.records.weight import Weight
 from oneway.sentences import listed, nearest, shown
 from oneway.transport import TRANSPORTS, Faults
@@ -161,6 +162,10 @@ class PeerConfig:
         total = sum(peer.weight for peer in self.receivers)
         return {peer.key: (1.0 - self.keep) * peer.weight / total for peer in self.receivers}
 
+    def doubtful_names(self, own_key: bytes) -> list[str]:
+        """Return a sentence for every name that can be taken for another."""
+        return doubts(self._names(own_key))
+
     def card(self, key: bytes) -> Card:
         """Return the card to hand to others; `key` is this peer's public key.
 
@@ -232,15 +237,33 @@ class PeerConfig:
                 "that is your own card; ask the other peer for the line that oneway peer card "
                 "prints there"
             )
-        taken = {peer.name: peer.key for peer in self._peers if peer.name}
-        holder = (taken | {self.name: own_key}).get(name, key)
-        if holder != key:
-            whose = "yourself" if holder == own_key else f"the key {key_text(holder)[:8]}..."
-            raise CardError(
-                f"the name {name} is taken by {whose}, and this card has the key "
-                f"{key_text(key)[:8]}...; give it another name by changing the end of the card, "
-                f"?name={name}2, or first remove the other"
-            )
+        names = self._names(own_key)
+        # What was accepted once is not refused when a weight changes.
+        is_new = bool(name) and (name, key) not in names
+        if is_new:
+            _check_readable(name)
+        for other, holder in names:
+            alike = appearance(other) == appearance(name) if is_new else other == name
+            if alike and holder != key:
+                whose = "yourself" if holder == own_key else f"the key {key_text(holder)[:8]}..."
+                looks = "is" if other == name else f"looks like {other}, which is"
+                raise CardError(
+                    f"the name {name} {looks} taken by {whose}, and this card has the key "
+                    f"{key_text(key)[:8]}...; give it another name by changing the end of the "
+                    f"card, ?name={name}2, or first remove the other"
+                )
+
+    def _names(self, own_key: bytes) -> list[tuple[str, bytes]]:
+        """All names that this peer knows, with their keys; its own is the first."""
+        known = [(peer.name, peer.key) for peer in self._peers if peer.name]
+        return [(self.name, own_key), *known]
+
+
+def _check_readable(name: str) -> None:
+    try:
+        check_new_name(name)
+    except ConfigError as error:
+        raise CardError(f"{error}; change the end of the card, ?name=") from None
 
 
 def _put(peers: tuple[_Peer, ...], new: _Peer) -> tuple[_Peer, ...]:

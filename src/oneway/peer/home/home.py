@@ -15,8 +15,9 @@ from oneway.files.toml import read_text
 from oneway.peer.home.config import PeerConfig
 from oneway.peer.home.config_file import read_config, write_config
 from oneway.peer.home.free_address import free_address
-from oneway.peer.home.process_lock import hold, holder, in_turn
+from oneway.peer.home.process_lock import check_folder, close_to_others, hold, holder, in_turn
 from oneway.peer.identity.keys import load, save
+from oneway.peer.identity.names import check_new_name
 from oneway.records.status import Status
 from oneway.task.task import Task
 from oneway.transport.keys import KeyPair, generate
@@ -81,7 +82,7 @@ class Home:
         home = cls(folder)
         text = read_text(task_path, TaskError, "name the task.toml that the other peers have")
         Task.parse(text, str(task_path)).require_without_server()
-        config = PeerConfig(name, listen or free_address(folder))
+        config = PeerConfig(check_new_name(name), listen or free_address(folder))
         try:
             own_task = home.task_path.exists() and home.task_path.samefile(task_path)
             home._refuse_existing(own_task=own_task)
@@ -173,7 +174,10 @@ class Home:
     def write_status(self, status: Status) -> None:
         """Replace the status in one step, so that a reader never sees half of it."""
         beside = self.status_path.with_suffix(".new")
-        beside.write_bytes(msgspec.json.format(msgspec.json.encode(status), indent=2))
+        # Made anew: what somebody has put in its place, a link say, is not written to.
+        beside.unlink(missing_ok=True)
+        with beside.open("xb") as file:
+            file.write(msgspec.json.format(msgspec.json.encode(status), indent=2))
         beside.replace(self.status_path)
 
     @contextmanager
@@ -181,13 +185,22 @@ class Home:
         """Run this peer: no other process can at the same time, and a killed one is no obstacle.
 
         Raises:
-            ConfigError: If another process runs it; names the process.
+            ConfigError: If another process runs it; names the process. If the lock is another
+                user's, or every user may write into the folder.
         """
+        check_folder(self.folder)
         with hold(self.lock_path, f"the peer in {self.folder}"):
+            # A backup that was copied back may be open to all: to read, and so to lock.
+            for end in ("", "-wal", "-shm"):
+                close_to_others(self.store_path.with_name(f"{self.store_path.name}{end}"))
             yield
 
     def running_process(self) -> int | None:
-        """Return the id of the process that runs this peer; None if none does."""
+        """Return the id of the process that runs this peer; None if none does.
+
+        Raises:
+            ConfigError: If only another user can know.
+        """
         return holder(self.lock_path)
 
     def _write(self, config: PeerConfig, task: str | None) -> None:

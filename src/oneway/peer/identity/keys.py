@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import stat
 from base64 import b32decode, b32encode
+from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
 
 from oneway.errors import CardError, ConfigError, KeyFileError
+from oneway.files.private_file import check_private
 from oneway.sentences import shown
 from oneway.transport.keys import SIZE, KeyPair, public_of
 
@@ -30,6 +32,7 @@ def signing_secret(pair: KeyPair) -> bytes:
     return blake2b(pair.secret, digest_size=SIZE, person=b"oneway signing").digest()
 
 
+@lru_cache(maxsize=4096)
 def key_text(key: bytes) -> str:
     """Return a key as 52 lowercase base32 characters, safe in shells and addresses.
 
@@ -128,18 +131,7 @@ def load(path: Path) -> KeyPair:
 def _check_private(path: Path, status: os.stat_result) -> None:
     if not stat.S_ISREG(status.st_mode):
         raise KeyFileError(f"{path} is not a file; a key file is an ordinary file")
-    if status.st_uid != os.geteuid():
-        raise KeyFileError(
-            f"the key file {path} belongs to user {status.st_uid} and you are user "
-            f"{os.geteuid()}; a secret key must belong to the user who runs the peer: "
-            f"run the peer as that user, or sudo chown $(id -u) {path}"
-        )
-    mode = stat.S_IMODE(status.st_mode)
-    if mode & 0o077:
-        raise KeyFileError(
-            f"the key file {path} has mode {mode:04o}, so others can get at it; only its owner may "
-            f"read or write a secret key: chmod 600 {path}"
-        )
+    check_private(path, status, "key file", "secret key", KeyFileError)
 
 
 def _parse_file(path: Path, content: bytes) -> KeyPair:
