@@ -6,7 +6,7 @@ LAB := $(VENV)/.lab
 DEV := $(VENV)/.dev
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable
 
-.PHONY: demo lab test check lint fuzz bench browser screenshots clean help
+.PHONY: demo lab test check lint fuzz soak bench browser screenshots clean help
 
 help: ## Say what there is to make
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 13
@@ -52,7 +52,12 @@ screenshots: $(DEV) browser ## The pictures of docs/images, anew
 	$(BIN)/python docs/screenshots.py
 
 fuzz: $(DEV) ## Ten thousand schedules of faults against the protocol, a quarter of an hour
-	ONEWAY_FUZZ_SCHEDULES=10000 $(BIN)/python -m pytest -n 2 --dist load tests/protocol/test_fuzz.py
+	ONEWAY_FUZZ_SCHEDULES=10000 $(BIN)/python -m pytest -n 2 --dist load \
+	  tests/protocol/test_fuzz.py tests/protocol/test_neighbourhood.py
+
+soak: export OPENBLAS_NUM_THREADS := 1
+soak: $(DEV) ## Eight real peers under loss, kills and attack for 20 minutes: audit, memory, learning
+	$(BIN)/python benchmarks/soak.py --minutes 20
 
 bench: $(DEV) browser ## Speed and memory, as ratios measured in one run
 	$(BIN)/python benchmarks/engines.py

@@ -69,6 +69,10 @@ class TransportError(OnewayError):
     """An address cannot be listened on, or a peer cannot be dialled."""
 
 
+class CopyError(OnewayError):
+    """Another copy of a peer runs with the same key, so this one stopped."""
+
+
 class DivergenceError(OnewayError):
     """A run left the finite numbers.
 

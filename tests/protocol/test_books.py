@@ -30,9 +30,9 @@ out_edges = st.dictionaries(edge_ids, st.tuples(st.sampled_from(OutPhase), units
 totals = st.dictionaries(edge_ids, units)
 
 
-@given(st.tuples(units, units, units), out_edges, totals, totals)
+@given(st.tuples(units, units, units, units), out_edges, totals, totals)
 def test_the_books_of_any_ledger_say_what_must_be_held(own, out, heard, settled):
-    minted, steps, clipped = map(amount, own)
+    minted, steps, clipped, owed = map(amount, own)
     state = PeerState(
         ledger=1,
         boot=1,
@@ -40,9 +40,10 @@ def test_the_books_of_any_ledger_say_what_must_be_held(own, out, heard, settled)
         minted=minted,
         gradient_steps=steps,
         clipped=clipped,
+        owed=owed,
         out={name: out_edge(*name, *facts) for name, facts in out.items()},
         in_={name: InEdge(*name, amount(mass)) for name, mass in heard.items()},
-        settled={name: Settled(*name, 1, 1, amount(mass), 1) for name, mass in settled.items()},
+        settled={name: Settled(*name, 1, 1, amount(mass)) for name, mass in settled.items()},
     )
     books = books_of(state)
     assert books.owed == mass_of(expected_holding(state))

@@ -10,7 +10,7 @@ import os
 
 import pytest
 
-from oneway.protocol import transitions
+from oneway.protocol import replies, transitions
 from oneway.protocol.layout import Layout
 
 SCHEDULES = int(os.environ.get("ONEWAY_FUZZ_SCHEDULES", "500"))
@@ -22,7 +22,8 @@ FEW = 40
 @pytest.fixture
 def no_resync(monkeypatch):
     """Nobody asks its receivers what they heard, neither after a restart nor when in doubt."""
-    monkeypatch.setattr(transitions, "_resync", lambda _state, edge: edge)
+    for module in (transitions, replies):
+        monkeypatch.setattr(module, "resync", lambda _state, edge: edge)
 
 
 def weathered(world):

@@ -6,13 +6,18 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oneway.protocol.fixed_point import ONE, fixed
-from oneway.protocol.incoming import averaged, objection
+from oneway.protocol.fixed_point import ONE, fixed, mass_of
+from oneway.protocol.incoming import FULL, averaged, mint, objection
 from oneway.protocol.layout import Layout
+from oneway.protocol.messages import Data, Life
+from oneway.protocol.outgoing import answer, say
+from oneway.protocol.replies import receive_reply
 from oneway.protocol.rules import Rules
-from oneway.protocol.state import InEdge, PeerState
-from oneway.protocol.transitions import mint
+from oneway.protocol.state import InEdge, OutEdge, OutPhase, PeerState
+from oneway.protocol.tags import NO_TAG
+from oneway.protocol.transitions import push, receive_push
 from oneway.records import Segment
+from oneway.testing.records import replace
 
 RELAY = Layout.of(
     [
@@ -76,18 +81,47 @@ def test_copies_are_averaged_with_ones_own_and_far_ones_are_moved_to_the_limit()
     }
     closed = InEdge(b"c", 1, fixed(np.array([9.0, 9.0])), seq=1, closed=True)
     unheard = InEdge(b"d", 1, fixed(np.array([9.0, 9.0])))
-    state = PeerState(
-        **{
-            name: getattr(state, name)
-            for name in ("ledger", "boot", "holding", "minted", "gradient_steps", "clipped")
-        },
-        in_={**edges, (b"c", 1): closed, (b"d", 1): unheard},
-        layout=PULL,
-    )
+    state = replace(state, in_={**edges, (b"c", 1): closed, (b"d", 1): unheard})
     # The limit is clip * (1 + |own|) = 1 away from 1.
     expected = (1.0 + 1.2 + 2.0) / 3
     np.testing.assert_allclose(averaged(state, RULES)[:2] / ONE, [expected, 0.0], atol=1e-11)
     assert averaged(state, RULES)[-1] == ONE
+
+
+def test_what_one_push_may_not_carry_beside_the_model_goes_with_the_next():
+    parcel, sender = 2.5 * RULES.radius, b"a" * 32
+    alice = mint(PeerState.new(5, 1, 1, RELAY), np.zeros(5))
+    held = fixed(np.array([0.1, 0.1, parcel, -parcel, 3.0]), 1.0)
+    edge = OutEdge(b"b" * 32, 7, 1, OutPhase.OPEN, {0: 0 * held})
+    alice = replace(alice, holding=held, out={(edge.receiver, 7): edge})
+    bob = PeerState.new(5, 2, 1, RELAY)
+    bob = replace(bob, in_={(sender, 7): InEdge(sender, 7, 0 * held, session=1)})
+    for pushes in range(1, 5):
+        alice = push(alice, {edge.receiver: 0.1}, RULES)
+        sent = alice.out[edge.receiver, 7].sent
+        assert abs(sent[2]) == abs(sent[3]) == min(pushes, 2.5) * RULES.radius * ONE
+        assert np.array_equal(alice.holding + sent, held)
+        word = say(alice, alice.out[edge.receiver, 7], RULES)
+        done = receive_push(bob, sender, word, RULES)
+        assert (done.strike, done.waits) == (None, "")
+        bob = done.state
+        [ack] = answer(bob, sender, word, RULES)
+        alice = receive_reply(alice, edge.receiver, ack, RULES).state
+    assert np.array_equal(bob.in_[sender, 7].heard, sent)
+
+
+def test_more_beside_the_model_than_a_peer_may_hold_waits():
+    rules = replace(RULES, radius=10.0, mass_limit=2.0)
+    bob, sender = PeerState.new(5, 2, 1, RELAY), b"a" * 32
+    full = fixed(np.array([0.0, 0.0, 15.0, 0.0, 0.0]), 1.0)
+    bob = replace(bob, in_={(sender, 7): InEdge(sender, 7, 0 * full)}, holding=full, minted=full)
+    life = Life(1, 0, False, NO_TAG)
+    for more, waits in ((4.0, ""), (6.0, FULL), (-6.0, "")):
+        total = fixed(np.array([0.0, 0.0, more, 0.0, 0.0]), 0.5)
+        word = Data(7, life, 2, 0, 0, 1, total, NO_TAG)
+        done = receive_push(bob, sender, word, rules)
+        assert (done.strike, done.waits) == (None, waits)
+        assert mass_of(done.state.in_[sender, 7].heard) == (0 if waits else ONE // 2)
 
 
 def test_what_travels_beside_the_model_is_bounded_too():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import NamedTuple
 
 import msgspec
@@ -12,23 +11,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oneway.protocol.audit import discrepancy, expected_holding
-from oneway.protocol.fixed_point import ONE, zeros
-from oneway.protocol.messages import Ack, Closed, Data, Gone, Hello, Stale, State
-from oneway.protocol.outgoing import answer, report, say
+from oneway.protocol.fixed_point import ONE, mass_of, zeros
+from oneway.protocol.incoming import mint
+from oneway.protocol.messages import Ack, Close, Closed, Data, Gone, Hello, Life, Stale, State
+from oneway.protocol.outgoing import answer, remind, report, say
+from oneway.protocol.replies import receive_reply
 from oneway.protocol.rules import Rules
-from oneway.protocol.state import OutPhase, PeerState
+from oneway.protocol.state import OutPhase, PeerState, Told
 from oneway.protocol.tags import NO_TAG, SIZE, digest_of, is_mine, sign
 from oneway.protocol.transitions import (
     distrust,
     leave,
-    mint,
     presume_dead,
     push,
     receive_push,
-    receive_reply,
     restart,
     trust,
 )
+from oneway.testing.records import replace
 
 EXAMPLES = settings(deadline=None, max_examples=80)
 ALICE, BOB, CAROL = (bytes([letter]) * 32 for letter in b"abc")
@@ -42,6 +42,10 @@ totals = st.lists(st.integers(-(2**63), 2**63 - 1), min_size=3, max_size=3).map(
 )
 
 
+def life(boot=BOOT):
+    return Life(boot, 0, False, NO_TAG)
+
+
 class Signed(NamedTuple):
     seq: int
     total: np.ndarray
@@ -52,7 +56,7 @@ class Pair:
     """Alice, who sends to Bob, with everything she ever said."""
 
     def __init__(self, pushes=4):
-        self.said = []
+        self.said, self.claims = [], 0
         self.alice = mint(PeerState.new(DIM, 1, BOOT), np.array([2.0, -3.0]))
         self.bob = mint(PeerState.new(DIM, 2, BOOT), np.zeros(DIM))
         self.alice = trust(self.alice, BOB, EPOCH)
@@ -69,13 +73,24 @@ class Pair:
         word = say(self.alice, self.edge, RULES)
         self.said.append(word)
         self.bob = receive_push(self.bob, ALICE, word, BOBS).state
-        for reply in answer(self.bob, ALICE, word):
+        for reply in answer(self.bob, ALICE, word, BOBS):
             self.tell(reply)
 
     def tell(self, reply, by=BOB):
         done = receive_reply(self.alice, by, reply, RULES)
         self.alice = done.state
+        self.claims += done.is_claim
         return done.strike
+
+    def settle(self):
+        """Alice closes the edge, and both come to know how it ended."""
+        self.alice = distrust(self.alice, BOB)
+        self.exchange()
+        self.remind()
+
+    def remind(self):
+        word = remind(self.alice, self.alice.settled[BOB, EPOCH], RULES)
+        self.bob = receive_push(self.bob, ALICE, word, BOBS).state
 
     def signed(self, index):
         """The `index`-th total that Alice sent, with her tag."""
@@ -88,10 +103,10 @@ def claim(kind, pair, seq, total, tag, boot=BOOT):
     total = np.asarray(total)
     if kind is State:
         edge = pair.edge
-        return State(EPOCH, 2, edge.session, BOOT, seq, total, tag, boot)
+        return State(EPOCH, life(boot), 2, edge.session, BOOT, seq, total, tag)
     if kind is Closed:
-        return Closed(EPOCH, seq, total, tag, boot)
-    return Ack(EPOCH, seq, digest_of(total), tag, boot)
+        return Closed(EPOCH, life(boot), seq, total, tag)
+    return Ack(EPOCH, life(boot), seq, digest_of(total), tag)
 
 
 def resyncing(pushes=4):
@@ -233,27 +248,130 @@ def test_no_claim_without_a_tag_ever_takes_a_unit_from_a_sender(
     assert np.array_equal(pair.alice.holding, expected_holding(pair.alice))
 
 
-@pytest.mark.parametrize("kind", [State, Closed])
-def test_a_claim_to_have_heard_nothing_needs_no_tag(kind):
-    """A receiver whose backup is older than the edge says so; it cannot rob anybody by it."""
-    pair = resyncing()
-    before = pair.alice
-    assert pair.tell(claim(kind, pair, 0, zeros(DIM), NO_TAG)) is None
-    returned = pair.alice.holding - before.holding
-    assert np.array_equal(returned, before.out[BOB, EPOCH].sent)
+def unacknowledged():
+    """A pair of which Bob never acknowledged the last push."""
+    pair = Pair()
+    pair.alice = push(pair.alice, {BOB: 0.5}, RULES)
+    return pair
 
 
-@pytest.mark.parametrize("kind", [State, Closed])
-def test_an_older_total_with_its_tag_is_believed(kind):
-    """A receiver that was restored from a backup holds no more than that."""
-    pair = resyncing()
+def claimed_less(kind, seq, total, tag):
+    """A pair in which Bob claims that this is all that he heard."""
+    pair = unacknowledged()
+    if kind is State:
+        pair.alice = restart(pair.alice, 9 << 20)
     before = pair.alice
-    seq, total, tag = pair.signed(1)
-    assert seq not in pair.edge.totals
     assert pair.tell(claim(kind, pair, seq, total, tag)) is None
-    returned = pair.alice.holding - before.holding
-    assert np.array_equal(returned, before.out[BOB, EPOCH].sent - total)
     assert np.array_equal(pair.alice.holding, expected_holding(pair.alice))
+    return pair, before
+
+
+def a_claim_of_less(which):
+    """To have heard nothing needs no tag: nobody is robbed by it."""
+    return (0, zeros(DIM), NO_TAG) if which is None else Pair().signed(which)
+
+
+@pytest.mark.parametrize("which", [None, 0, 1, 2])
+def test_who_claims_to_have_heard_less_gets_it_again_and_its_sender_gains_nothing(which):
+    """A receiver that was restored from a backup holds no more than that; or it lies."""
+    seq, total, tag = a_claim_of_less(which)
+    pair, before = claimed_less(State, seq, total, tag)
+    assert pair.claims == 1
+    assert np.array_equal(pair.alice.holding, before.holding)
+    edge, old = pair.edge, before.out[BOB, EPOCH]
+    assert (edge.phase, edge.seq) == (OutPhase.OPEN, old.seq + 1)
+    assert np.array_equal(edge.sent, old.sent)
+    # What was acknowledged stays acknowledged, whatever comes next.
+    assert np.array_equal(edge.confirmed, old.confirmed)
+    again = claim(Ack, pair, seq, total, tag)
+    assert pair.tell(again) is None
+    assert pair.edge is edge
+    for end in (
+        presume_dead(pair.alice, (BOB, EPOCH)),
+        receive_reply(pair.alice, BOB, claim(Closed, pair, seq, total, tag), RULES).state,
+        receive_reply(pair.alice, BOB, Gone(EPOCH, life(), 2), RULES).state,
+    ):
+        assert np.array_equal(end.holding - before.holding, old.sent - old.confirmed)
+
+
+@pytest.mark.parametrize("which", [None, 0, 1, 2])
+def test_an_edge_that_ends_with_a_claim_of_less_returns_what_was_not_acknowledged(which):
+    pair, before = claimed_less(Closed, *a_claim_of_less(which))
+    assert pair.claims == 1
+    old = before.out[BOB, EPOCH]
+    assert np.array_equal(pair.alice.holding - before.holding, old.sent - old.confirmed)
+    assert np.array_equal(pair.alice.settled[BOB, EPOCH].total, old.confirmed)
+
+
+def test_a_claim_of_less_under_a_later_number_leaves_what_was_acknowledged_too():
+    """Alice said it in a life that she forgot with a restored backup."""
+    pair = resyncing()
+    before, total = pair.alice, pair.signed(1).total
+    tag = sign(RULES.secret, 1, BOB, EPOCH, 99, digest_of(total))
+    assert pair.tell(claim(State, pair, 99, total, tag)) is None
+    edge = pair.edge
+    assert (edge.acked, edge.seq) == (100, 101)
+    assert np.array_equal(edge.confirmed, before.out[BOB, EPOCH].confirmed)
+    assert np.array_equal(pair.alice.holding, before.holding)
+    # What Bob holds is no news, and no reason to ask again.
+    assert pair.tell(claim(Ack, pair, 99, total, tag)) is None
+    assert pair.edge is edge
+
+
+def test_an_edge_over_which_nothing_arrived_leaves_nothing_to_remember():
+    pair = Pair(0)
+    pair.alice = distrust(push(pair.alice, {BOB: 0.5}, RULES), BOB)
+    assert pair.tell(claim(Closed, pair, 0, zeros(DIM), NO_TAG)) is None
+    assert (pair.alice.out, pair.alice.settled) == ({}, {})
+    assert pair.alice.mass == 1.0
+
+
+@EXAMPLES
+@given(st.lists(st.tuples(st.sampled_from([State, Closed, Ack]), st.integers(-1, 6)), max_size=12))
+def test_no_order_of_true_old_claims_brings_or_costs_a_sender_anything(claims):
+    """Alice never forgot anything: whatever Bob shows again, she knows what he acknowledged."""
+    pair = unacknowledged()
+    acknowledged = pair.edge.confirmed
+    everything = pair.alice.holding + pair.edge.sent
+    signed = [pair.signed(index) for index in range(4)]
+    signed += [signed[-1]] * 3
+    for kind, index in claims:
+        if (BOB, EPOCH) not in pair.alice.out:
+            break
+        if kind is State:
+            pair.alice = restart(pair.alice, 9 << 20)
+        true = (0, zeros(DIM), NO_TAG) if index < 0 else signed[index]
+        assert pair.tell(claim(kind, pair, *true)) is None
+        held = pair.alice.holding
+        assert 0 <= mass_of(held) <= mass_of(everything - acknowledged)
+        assert not pair.alice.owed.any()
+        assert np.array_equal(held, expected_holding(pair.alice))
+
+
+@pytest.mark.parametrize("ends", [False, True])
+@pytest.mark.parametrize("lost", [1, 2, 3, 4])
+def test_what_a_restored_receiver_forgot_is_given_again_to_the_unit(ends, lost):
+    pair, backups = Pair(0), []
+    for _ in range(4):
+        backups.append(pair.bob)
+        pair.alice = push(pair.alice, {BOB: 0.5}, RULES)
+        pair.exchange()
+    total = pair.edge.sent
+    pair.bob = restart(backups[-lost], 9 << 20)
+    if ends:
+        pair.bob = leave(pair.bob)
+    pair.exchange()
+    for _ in range(3):
+        if pair.alice.out:
+            pair.exchange()
+    if ends:
+        pair.remind()
+        assert pair.bob.in_[ALICE, EPOCH].told is Told.SENDER
+    assert np.array_equal(pair.bob.in_[ALICE, EPOCH].heard, total)
+    assert pair.claims == ends
+    assert not discrepancy([pair.alice, pair.bob]).any()
+    for one in (pair.alice, pair.bob):
+        assert np.array_equal(one.holding, expected_holding(one))
 
 
 @pytest.mark.parametrize("kind", [State, Closed])
@@ -266,14 +384,19 @@ def test_a_sender_that_forgot_what_it_sent_believes_its_own_tag(kind):
         pair.exchange()
     pair.alice = restart(backup, 9 << 20)
     pair.tell(claim(kind, pair, *pair.signed(-1)))
+    assert pair.claims == 1
     assert not discrepancy([pair.alice, pair.bob]).any()
+    assert np.array_equal(pair.alice.holding, expected_holding(pair.alice))
+    # She remembers to hold half a unit, and hears that 7/16 of one are Bob's: half she owes.
+    assert mass_of(pair.alice.holding) == ONE // 4
+    assert mass_of(pair.alice.owed) == ONE // 4 - ONE // 16
 
 
 def test_an_acknowledgement_of_what_was_not_sent_is_a_reason_to_ask_and_moves_nothing():
     for seq, total in ((99, np.array([1, 2, 3])), (5, np.array([1, 2, 3]))):
         pair = Pair()
         before = pair.alice
-        assert pair.tell(Ack(EPOCH, seq, digest_of(total), NO_TAG, BOOT)) is None
+        assert pair.tell(Ack(EPOCH, life(), seq, digest_of(total), NO_TAG)) is None
         assert pair.edge.phase is OutPhase.RESYNC
         assert np.array_equal(pair.alice.holding, before.holding)
         pair.exchange()
@@ -307,8 +430,7 @@ def test_a_state_nobody_asked_for_changes_nothing():
 def settled():
     pair = Pair()
     last = pair.signed(-1)
-    pair.alice = distrust(pair.alice, BOB)
-    pair.exchange()
+    pair.settle()
     assert not pair.alice.out
     return pair, last
 
@@ -316,32 +438,62 @@ def settled():
 def test_a_false_claim_about_a_settled_edge_changes_nothing_and_is_a_strike():
     pair, (seq, total, tag) = settled()
     before = pair.alice
-    assert pair.tell(Closed(EPOCH, seq + 1, total + 1, tag, 2**61)).kind == "false claim"
-    assert pair.tell(Closed(EPOCH, 0, total, tag, 2**61)).kind == "false claim"
+    assert pair.tell(Closed(EPOCH, life(), seq + 1, total + 1, tag)).kind == "false claim"
+    assert pair.tell(Closed(EPOCH, life(), 0, total, tag)).kind == "false claim"
     assert pair.alice is before
 
 
-def test_a_settled_edge_is_settled_anew_by_a_newer_life_only():
+@pytest.mark.parametrize("boot", [BOOT, BOOT + 1])
+def test_no_old_claim_about_a_settled_edge_brings_its_sender_anything(boot):
+    """Neither in the same life nor in a newer one: the receiver hears how the edge ended."""
     pair, _ = settled()
     before = pair.alice
-    end = before.settled[BOB, EPOCH]
-    older = Closed(EPOCH, *pair.signed(1), BOOT)
-    assert pair.tell(older) is None
-    assert pair.alice is before  # overtaken: the same life has said more
-    assert pair.tell(msgspec.structs.replace(older, boot=BOOT + 1)) is None
-    returned = pair.alice.holding - before.holding
-    assert np.array_equal(returned, end.total - older.total)
+    assert pair.tell(Closed(EPOCH, life(boot), *pair.signed(1))) is None
+    assert pair.tell(Closed(EPOCH, life(boot), 0, zeros(DIM), NO_TAG)) is None
+    assert pair.alice.holding is before.holding
+    assert pair.alice.settled is before.settled
+    assert pair.claims == 0
+
+
+def test_a_settled_edge_whose_sender_forgot_a_push_is_settled_anew():
+    pair = Pair(3)
+    pair.alice = push(pair.alice, {BOB: 0.5}, RULES)
+    word = say(pair.alice, pair.edge, RULES)
+    backup = pair.alice
+    pair.settle()  # it is settled with what Bob acknowledged, and Bob closes
+    before = pair.alice
+    # A copy of Bob from another life had heard the last push.
+    assert pair.tell(Closed(EPOCH, life(), word.seq, word.total, word.tag)) is None
+    assert pair.claims == 1
+    lost = backup.out[BOB, EPOCH].sent - backup.out[BOB, EPOCH].confirmed
+    assert np.array_equal(before.holding - pair.alice.holding, lost)
+    assert np.array_equal(pair.alice.settled[BOB, EPOCH].total, word.total)
     assert np.array_equal(pair.alice.holding, expected_holding(pair.alice))
+
+
+def test_a_receiver_restored_from_before_the_end_hears_how_it_ended():
+    pair = Pair(2)
+    backup = pair.bob
+    pair.alice = push(pair.alice, {BOB: 0.5}, RULES)
+    pair.exchange()
+    pair.settle()
+    assert not discrepancy([pair.alice, pair.bob]).any()
+    pair.bob = restart(backup, 9 << 20)
+    assert discrepancy([pair.alice, pair.bob]).any()
+    pair.remind()
+    assert not discrepancy([pair.alice, pair.bob]).any()
+    assert pair.bob.in_[ALICE, EPOCH].told is Told.SENDER
 
 
 def test_words_other_than_closed_about_a_settled_edge_change_nothing():
     pair, (seq, total, tag) = settled()
     before = pair.alice
     for word in (
-        Ack(EPOCH, seq, digest_of(total), tag, 2**61),
-        State(EPOCH, 2, 2**61, BOOT, seq, total, tag, 2**61),
-        Stale(EPOCH, 2**61),
-        Gone(EPOCH, 2),
+        Ack(EPOCH, life(), seq, digest_of(total), tag),
+        State(EPOCH, life(), 2, 2**61, BOOT, seq, total, tag),
+        Closed(EPOCH, life(), seq, total, tag),
+        Stale(EPOCH, life()),
+        Gone(EPOCH, life(), 2),
     ):
         assert pair.tell(word) is None
         assert pair.alice is before
@@ -357,7 +509,9 @@ def test_an_edge_older_than_the_backup_comes_back_by_its_tag_and_is_closed(kind)
     assert pair.edge.phase is OutPhase.CLOSING
     before = pair.alice.holding
     pair.exchange()  # Close, answered with what was heard
-    assert np.array_equal(before - pair.alice.holding, sent)
+    assert np.array_equal(before - pair.alice.holding + pair.alice.owed, sent)
+    assert pair.alice.mass == 0.5
+    assert pair.claims == 2
     assert not discrepancy([pair.alice, pair.bob]).any()
 
 
@@ -380,7 +534,8 @@ def test_nobody_makes_a_peer_remember_an_edge_that_it_never_had(kind, wrong):
         msgspec.structs.replace(word, **change), by=CAROL if wrong == "receiver" else BOB
     )
     assert strike is None
-    assert pair.alice is before
+    assert (pair.alice.out, pair.alice.settled) == (before.out, before.settled)
+    assert pair.alice.holding is before.holding
 
 
 # Lost disks, and what receivers report by themselves.
@@ -391,10 +546,10 @@ def test_a_lost_disk_returns_what_was_not_confirmed_and_only_to_who_named_that_l
     confirmed = pair.edge.confirmed
     pair.alice = push(pair.alice, {BOB: 0.5}, RULES)
     before = pair.alice
-    assert pair.tell(Gone(EPOCH, 77)) is None
+    assert pair.tell(Gone(EPOCH, life(), 77)) is None
     assert pair.alice is before
     unconfirmed = pair.edge.sent - confirmed
-    assert pair.tell(Gone(EPOCH, 2)) is None
+    assert pair.tell(Gone(EPOCH, life(), 2)) is None
     assert np.array_equal(pair.alice.holding - before.holding, unconfirmed)
     assert np.array_equal(pair.alice.settled[BOB, EPOCH].total, confirmed)
     assert np.array_equal(pair.alice.holding, expected_holding(pair.alice))
@@ -402,14 +557,18 @@ def test_a_lost_disk_returns_what_was_not_confirmed_and_only_to_who_named_that_l
 
 def test_a_new_edge_whose_receivers_ledger_is_unknown_cannot_be_declared_gone():
     alice = trust(mint(PeerState.new(DIM, 1, BOOT), np.zeros(DIM)), BOB, EPOCH)
-    assert receive_reply(alice, BOB, Gone(EPOCH, 0), RULES).state is alice
+    assert receive_reply(alice, BOB, Gone(EPOCH, life(), 0), RULES).state.out is alice.out
 
 
 def test_a_hello_is_answered_for_every_edge_of_its_sender_and_of_nobody_else():
     bob = mint(PeerState.new(DIM, 2, BOOT), np.zeros(DIM))
     for sender, epoch in ((ALICE, 1), (ALICE, 2), (CAROL, 3)):
-        bob = receive_push(bob, sender, Hello(epoch, 0, 5 << 20), BOBS).state
-    replies = answer(bob, ALICE, Hello(2, 0, 5 << 20))
+        bob = receive_push(bob, sender, Hello(epoch, life(), 0, 5 << 20), BOBS).state
+        edge = bob.in_[sender, epoch]
+        total = np.array([0, 0, 1])
+        word = Data(epoch, life(), 0, edge.session, edge.granted, 1, total, NO_TAG)
+        bob = receive_push(bob, sender, word, BOBS).state
+    replies = answer(bob, ALICE, Hello(2, life(), 0, 5 << 20), BOBS)
     assert sorted(reply.epoch for reply in replies) == [1, 2]
 
 
@@ -417,12 +576,30 @@ def test_a_receiver_returns_the_senders_tag_with_all_it_says():
     pair = Pair()
     _, total, tag = pair.signed(-1)
     heard = pair.bob.in_[ALICE, EPOCH]
-    told = report(pair.bob, heard)
+    told = report(pair.bob, heard, BOBS)
     assert isinstance(told, Ack)
     assert (told.tag, told.digest) == (tag, digest_of(total))
-    closed = report(leave(pair.bob), replace(heard, closed=True))
+    closed = report(leave(pair.bob), replace(heard, closed=True), BOBS)
     assert isinstance(closed, Closed)
     assert closed.tag == tag
-    [state] = answer(pair.bob, ALICE, Hello(EPOCH, 2, heard.session))
+    # Once the sender knows how it ended, the total need not travel any more.
+    known = report(pair.bob, replace(heard, closed=True, told=Told.SENDER), BOBS)
+    assert isinstance(known, Ack)
+    [state] = answer(pair.bob, ALICE, Hello(EPOCH, life(), 2, heard.session), BOBS)
     assert isinstance(state, State)
     assert state.tag == tag
+
+
+@pytest.mark.parametrize("told", ["same", "other seq", "other total"])
+def test_the_sender_is_known_to_know_when_it_says_itself_how_the_edge_ended(told):
+    pair = Pair()
+    heard = pair.bob.in_[ALICE, EPOCH]
+    seq, total = heard.seq, heard.heard
+    if told == "other seq":
+        seq -= 1
+    elif told == "other total":
+        total = total + 1
+    word = Close(EPOCH, life(), 2, seq, total, NO_TAG)
+    edge = receive_push(pair.bob, ALICE, word, BOBS).state.in_[ALICE, EPOCH]
+    assert edge.closed
+    assert edge.told is (Told.SENDER if told == "same" else Told.NOBODY)

@@ -418,3 +418,12 @@ def test_the_learning_rate_stays_or_falls():
     falling = replace(TASK, schedule="inverse-sqrt").build_method()
     assert falling.rate(0) == 0.3
     assert falling.rate(99) == pytest.approx(0.03, rel=1e-15)
+
+
+@pytest.mark.parametrize("key", ["model", "method", "step", "schedule"])
+@pytest.mark.parametrize("name", ["os:system", "os.system", "./evil.py", "extras.evil"])
+def test_a_task_names_only_what_is_installed_here(key, name):
+    """It comes from others: whatever it says, nothing is imported for it."""
+    lines = [line for line in TEXT.splitlines() if not line.startswith(f"{key} ")]
+    with pytest.raises(TaskError, match=key):
+        Task.parse("\n".join([f'{key} = "{name}"', *lines]))

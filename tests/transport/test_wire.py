@@ -14,7 +14,20 @@ from hypothesis import strategies as st
 
 import oneway
 from oneway.errors import WireError
-from oneway.protocol.messages import Ack, Close, Closed, Data, Gone, Hello, Stale, State
+from oneway.protocol.messages import (
+    Ack,
+    Close,
+    Closed,
+    Data,
+    Gone,
+    Hello,
+    Life,
+    Receipt,
+    Retired,
+    Stale,
+    State,
+    Superseded,
+)
 from oneway.protocol.tags import SIZE
 from oneway.transport.wire import VERSION, Foreign, OtherVersion, Versions, decode, encode
 
@@ -27,30 +40,39 @@ tags = st.binary(min_size=SIZE, max_size=SIZE)
 totals = st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=20).map(
     lambda units: np.array(units, dtype=np.int64)
 )
+keys = st.binary(min_size=32, max_size=32)
+lives = st.builds(Life, numbers, numbers, st.booleans(), tags)
 messages = st.one_of(
-    st.builds(Data, numbers, numbers, numbers, numbers, numbers, totals, tags),
-    st.builds(Hello, numbers, numbers, numbers),
-    st.builds(Close, numbers, numbers, numbers, totals, tags),
-    st.builds(Ack, numbers, numbers, tags, tags, numbers),
-    st.builds(State, numbers, numbers, numbers, numbers, numbers, totals, tags, numbers),
-    st.builds(Closed, numbers, numbers, totals, tags, numbers),
-    st.builds(Stale, numbers, numbers),
-    st.builds(Gone, numbers, numbers),
+    st.builds(Data, numbers, lives, numbers, numbers, numbers, numbers, totals, tags),
+    st.builds(Hello, numbers, lives, numbers, numbers),
+    st.builds(Close, numbers, lives, numbers, numbers, totals, tags),
+    st.builds(Ack, numbers, lives, numbers, tags, tags),
+    st.builds(State, numbers, lives, numbers, numbers, numbers, numbers, totals, tags),
+    st.builds(Closed, numbers, lives, numbers, totals, tags),
+    st.builds(Stale, numbers, lives),
+    st.builds(Gone, numbers, lives, numbers),
+    st.builds(Retired, numbers, lives, numbers),
+    st.builds(Superseded, numbers, lives, lives),
+    st.builds(Receipt, numbers, lives, keys, keys, numbers, tags, tags),
     st.builds(Foreign, st.binary(max_size=100)),
     st.builds(Versions, st.lists(st.integers(0, 2**32), max_size=16).map(tuple)),
 )
 
 A_TAG = bytes(range(SIZE))
 A_TOTAL = np.array([1, -2, 3])
+A_LIFE = Life(8, 9, False, A_TAG)
 ONE_OF_EACH = [
-    Data(1, 2, 3, 4, 5, A_TOTAL, A_TAG),
-    Hello(1, 2, 3),
-    Close(1, 2, 3, A_TOTAL, A_TAG),
-    Ack(1, 2, A_TAG, A_TAG, 3),
-    State(1, 2, 3, 4, 5, A_TOTAL, A_TAG, 6),
-    Closed(1, 2, A_TOTAL, A_TAG, 3),
-    Stale(1, 2),
-    Gone(1, 2),
+    Data(1, A_LIFE, 2, 3, 4, 5, A_TOTAL, A_TAG),
+    Hello(1, A_LIFE, 2, 3),
+    Close(1, A_LIFE, 2, 3, A_TOTAL, A_TAG),
+    Ack(1, A_LIFE, 2, A_TAG, A_TAG),
+    State(1, A_LIFE, 2, 3, 4, 5, A_TOTAL, A_TAG),
+    Closed(1, A_LIFE, 2, A_TOTAL, A_TAG),
+    Stale(1, A_LIFE),
+    Gone(1, A_LIFE, 2),
+    Retired(1, A_LIFE, 2),
+    Superseded(1, A_LIFE, Life(18, 19, True, A_TAG)),
+    Receipt(1, A_LIFE, bytes(32), bytes(range(32)), 2, A_TAG, A_TAG),
     Foreign(b"{}"),
 ]
 
@@ -87,8 +109,8 @@ def test_every_message_comes_back_as_it_went(message, task):
 
 
 def test_an_array_travels_as_raw_little_endian_bytes_whatever_the_machine_is():
-    native = encode(Closed(1, 2, A_TOTAL, A_TAG, 3), TASK)
-    foreign = encode(Closed(1, 2, A_TOTAL.astype(">i8"), A_TAG, 3), TASK)
+    native = encode(Closed(1, A_LIFE, 2, A_TOTAL, A_TAG), TASK)
+    foreign = encode(Closed(1, A_LIFE, 2, A_TOTAL.astype(">i8"), A_TAG), TASK)
     assert native == foreign
     assert A_TOTAL.astype("<i8").tobytes() in native
     _, back = decode(native)
@@ -97,9 +119,12 @@ def test_an_array_travels_as_raw_little_endian_bytes_whatever_the_machine_is():
 
 
 def test_a_frame_is_hardly_larger_than_its_array():
+    largest = LARGEST - 1
+    life = Life(largest, largest, True, A_TAG)
     for dim in (20, 10_000):
-        frame = encode(Data(2**60, 2**60, 2**60, 2**60, 2**60, np.zeros(dim + 1, int), A_TAG), TASK)
-        assert len(frame) < 8 * (dim + 1) + 128
+        total = np.zeros(dim + 1, int)
+        word = Data(largest, life, largest, largest, largest, largest, total, A_TAG)
+        assert len(encode(word, TASK)) < 8 * (dim + 1) + 160
 
 
 # Whatever arrives.
@@ -109,7 +134,7 @@ def test_a_frame_is_hardly_larger_than_its_array():
 @given(st.binary(max_size=400))
 @example(b"")
 @example(b"\xc1")
-@example(b"\x93\x01\xc4\x01t\xdd\xff\xff\xff\xff")
+@example(b"\x93\x02\xc4\x01t\xdd\xff\xff\xff\xff")
 def test_any_bytes_are_a_message_or_a_wire_error(frame):
     try:
         task, message = decode(frame)
@@ -127,7 +152,9 @@ anything = st.recursive(
     | st.floats()
     | st.text(max_size=10)
     | st.binary(max_size=20)
-    | st.sampled_from(["data", "hello", "close", "ack", "state", "closed", "stale", "gone"]),
+    | st.sampled_from(["data", "hello", "close", "ack", "state", "closed", "stale", "gone"])
+    | st.sampled_from(["retired", "superseded", "receipt"])
+    | st.just([8, 9, False, A_TAG]),
     lambda inner: (
         st.lists(inner, max_size=9) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
     ),
@@ -157,12 +184,22 @@ def test_a_message_with_one_field_replaced_by_anything_is_checked(message, data)
     except WireError:
         return
     assert type(back) in {type(one) for one in ONE_OF_EACH}
+    check_fields(back)
+
+
+def check_fields(back):
     for name in back.__struct_fields__:
         value = getattr(back, name)
-        if isinstance(value, int):
+        if name == "leaving":
+            assert isinstance(value, bool)
+        elif isinstance(value, int):
             assert 0 <= value < LARGEST
-        elif name in ("tag", "digest"):
+        elif isinstance(value, Life):
+            check_fields(value)
+        elif name in ("tag", "digest", "proof"):
             assert len(value) == SIZE
+        elif name in ("receiver", "sender"):
+            assert len(value) == 32
         elif name == "total":
             assert value.dtype == np.int64
             assert value.ndim == 1
@@ -215,14 +252,14 @@ def test_nesting_without_end_is_refused(depth):
     for opened in (b"\x91", b"\x81\xa1x", b"\x81"):
         nested = opened * depth
         refused(nested)
-        refused(b"\x93\x01\xc4\x01t" + nested)
-        refused(b"\x93\x01\xc4\x01t\x94\xa5hello" + nested)
+        refused(b"\x93\x02\xc4\x01t" + nested)
+        refused(b"\x93\x02\xc4\x01t\x94\xa5hello" + nested)
 
 
 # What exactly is refused, and with which words.
 
 
-@pytest.mark.parametrize("version", [2, 99, 2**63, -1])
+@pytest.mark.parametrize("version", [1, 3, 99, 2**63, -1])
 @pytest.mark.parametrize("body", [["hello", 1, 2, 3], {"anything": [1]}, None])
 def test_a_message_of_another_version_is_told_apart_from_rubbish(version, body):
     task, message = decode(framed(body, version=version))
@@ -248,23 +285,46 @@ def test_counters_that_one_more_could_overflow_are_refused(number):
                 wrong = [*fields[:index], number, *fields[index + 1 :]]
                 # Where in the message: its tag is element 0.
                 assert f"$[{index}]" in refused(framed(wrong))
+            if isinstance(value, list):  # a life
+                for place in (0, 1):
+                    life = [*value[:place], number, *value[place + 1 :]]
+                    wrong = [*fields[:index], life, *fields[index + 1 :]]
+                    assert f"$[{index}][{place}]" in refused(framed(wrong))
 
 
 @pytest.mark.parametrize("size", [0, 1, SIZE - 1, SIZE + 1, 1000])
 def test_tags_and_digests_have_one_size(size):
-    assert "$[3]" in refused(framed(["ack", 1, 2, bytes(size), A_TAG, 3]))
-    assert "$[4]" in refused(framed(["ack", 1, 2, A_TAG, bytes(size), 3]))
+    life = plain(ONE_OF_EACH[1])[2]
+    assert "$[4]" in refused(framed(["ack", 1, life, 2, bytes(size), A_TAG]))
+    assert "$[5]" in refused(framed(["ack", 1, life, 2, A_TAG, bytes(size)]))
+    assert "$[2][3]" in refused(framed(["ack", 1, [8, 9, False, bytes(size)], 2, A_TAG, A_TAG]))
+
+
+@pytest.mark.parametrize("size", [0, 31, 33, 1000])
+def test_keys_have_one_size(size):
+    fields = plain(ONE_OF_EACH[10])
+    for index in (3, 4):
+        wrong = [*fields[:index], bytes(size), *fields[index + 1 :]]
+        assert f"$[{index}]" in refused(framed(wrong))
+
+
+@pytest.mark.parametrize("life", [None, 8, [], [8, 9, False], [8, 9, 0, A_TAG], {"boot": 8}])
+def test_every_message_says_of_which_life_it_is(life):
+    for message in ONE_OF_EACH[:-1]:
+        fields = plain(message)
+        assert fields[2] == [8, 9, False, A_TAG]
+        refused(framed([*fields[:2], life, *fields[3:]]))
 
 
 @pytest.mark.parametrize("size", [0, 1, 7, 9, 23])
 def test_an_array_is_a_whole_number_of_integers(size):
-    sentence = refused(framed(["closed", 1, 2, bytes(size), A_TAG, 3]))
+    sentence = refused(framed(["closed", 1, [8, 9, False, A_TAG], 2, bytes(size), A_TAG]))
     assert "not a whole number of 8-byte integers" in sentence
 
 
 @pytest.mark.parametrize("total", [[1, 2, 3], "text", 5, None, {}, 1.5])
 def test_an_array_is_bytes_and_nothing_that_resembles_them(total):
-    refused(framed(["closed", 1, 2, total, A_TAG, 3]))
+    refused(framed(["closed", 1, [8, 9, False, A_TAG], 2, total, A_TAG]))
 
 
 @pytest.mark.parametrize("message", ONE_OF_EACH, ids=lambda message: type(message).__name__)
@@ -279,8 +339,10 @@ def test_a_message_has_exactly_its_fields(message):
 
 @pytest.mark.parametrize("value", [1.0, True, None, "1", b"1", [1], {}])
 def test_only_an_integer_is_an_integer(value):
-    refused(framed(["hello", 1, 2, value]))
-    refused(msgspec.msgpack.encode([value, TASK, ["hello", 1, 2, 3]]))
+    life = [8, 9, False, A_TAG]
+    decode(framed(["hello", 1, life, 2, 3]))
+    refused(framed(["hello", 1, life, 2, value]))
+    refused(msgspec.msgpack.encode([value, TASK, ["hello", 1, life, 2, 3]]))
 
 
 def test_what_arrived_is_not_repeated_at_length_nor_with_control_characters():

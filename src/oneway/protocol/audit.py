@@ -20,7 +20,7 @@ class Books:
 
     Attributes:
         held: omega.
-        brought: What it brought into the network.
+        brought: What it brought into the network, and what it owes: that is in the network twice.
         sent: What its ledger counts as handed over, by receiver: over all edges, those included
             that have ended.
         heard: What it took in, by sender: over all edges, those included that have ended.
@@ -65,6 +65,7 @@ def books_of(state: PeerState) -> Books:
     for receiver, amount in handed_over:
         sent[receiver] = wrapped(sent.get(receiver, 0) + mass_of(amount))
     brought = mass_of(state.minted) - mass_of(state.gradient_steps) - mass_of(state.clipped)
+    brought += mass_of(state.owed)
     return Books(mass_of(state.holding), wrapped(brought), sent, heard)
 
 
@@ -77,16 +78,20 @@ def expected_holding(state: PeerState) -> Fixed:
         moved = moved - edge.counted
     for end in state.settled.values():
         moved = moved - end.total
-    return state.minted - state.gradient_steps - state.clipped + state.layout.booked(moved)
+    brought = state.minted - state.gradient_steps - state.clipped + state.owed
+    return brought + state.layout.booked(moved)
 
 
 def discrepancy(states: Iterable[PeerState]) -> Fixed:
-    """Over a quiet network: the sum of what is held, minus what was ever brought in.
+    """Over a quiet network: the sum of what is held and not owed, minus what was ever brought in.
 
     All zeros if and only if nothing was lost and nothing invented. What is in flight is not
     added: that would make it true of any network.
     """
     return reduce(
         lambda total, amount: total + amount,
-        (state.holding - (state.minted - state.gradient_steps - state.clipped) for state in states),
+        (
+            state.holding - state.owed - (state.minted - state.gradient_steps - state.clipped)
+            for state in states
+        ),
     )

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import math
+from dataclasses import dataclass
 
 import numpy as np
+from msgspec.structs import replace
 
-from oneway.protocol.fixed_point import ONE, Fixed, extent, fixed, mass_of
+from oneway.protocol.bookkeeping import taken_in
+from oneway.protocol.fixed_point import LARGEST, ONE, Fixed, extent, fixed, mass_of
 from oneway.protocol.layout import Layout
 from oneway.protocol.messages import Close, Data
 from oneway.protocol.rules import Rules
@@ -16,8 +19,12 @@ from oneway.records import Vector
 ROUNDING = 2
 """Units by which the floor of a numerator may leave the radius, per push."""
 
-MOST_PUSHES = 64
+MOST_ROUNDINGS = 64
+MOST_PUSHES = 2**20
 """A total counts as no more pushes than this, whatever number its sender gives it."""
+
+TOO_FAST = "more mass than an honest network brings so fast"
+FULL = "more mass than a peer may hold"
 
 
 @dataclass(frozen=True)
@@ -36,15 +43,41 @@ class Absorbed:
         state: The state to go on with; the old one if the message was refused.
         strike: Why an honest peer would not have said this; None if it may have.
         clipped: How far beyond the limit the sender's model lay, as a distance; 0 if it did not.
+        taken: How many units of mass were taken in, besides those that paid what is owed.
+        waits: Why a push is not taken in for now; empty if it is. It is not acknowledged, so it
+            stays in its sender's books, and comes again.
+        waiting_mass: How many units wait.
+        is_older_life: Whether a newer life of its key has spoken: it was not taken in.
+        is_claim: Whether one of the two was restored from a backup, and the other set it right.
     """
 
     state: PeerState
     strike: Objection | None = None
     clipped: float = 0.0
+    taken: int = 0
+    waits: str = ""
+    waiting_mass: int = 0
+    is_older_life: bool = False
+    is_claim: bool = False
 
 
-def absorb(state: PeerState, edge: InEdge, message: Data | Close, rules: Rules) -> Absorbed:
-    """Add what is new in a total to `holding`, and remember the total as heard."""
+def absorb(
+    state: PeerState,
+    edge: InEdge,
+    message: Data | Close,
+    rules: Rules,
+    allowance: int | None = None,
+) -> Absorbed:
+    """Add what is new in a total to `holding`, and remember the total as heard.
+
+    Args:
+        state: Before.
+        edge: What was heard of it before.
+        message: Brings the total.
+        rules: Of this peer.
+        allowance: The most units of mass that may come from the sender at this moment, besides what
+            this peer owes; None if there is no such limit.
+    """
     if message.total.shape != edge.heard.shape:
         wanted, got = len(edge.heard) - 1, len(message.total) - 1
         return Absorbed(
@@ -56,22 +89,39 @@ def absorb(state: PeerState, edge: InEdge, message: Data | Close, rules: Rules) 
     strike = objection(brought, message.seq - edge.seq, rules, layout)
     if strike is not None:
         return Absorbed(state, strike)
+    mass, owed = mass_of(delta), mass_of(state.owed)
+    if allowance is not None and mass > allowance + owed:
+        return Absorbed(state, waits=TOO_FAST, waiting_mass=mass)
+    if mass and mass_of(state.holding) + mass - owed > rules.mass_limit * ONE:
+        return Absorbed(state, waits=FULL, waiting_mass=mass)
     try:
         excess, distance = _excess(state, delta, rules)
-    except OverflowError as error:
-        return Absorbed(state, Objection("too large", f"what it hands over is too large: {error}"))
+    except OverflowError:  # what is owed lets much come in
+        return Absorbed(state, waits=FULL, waiting_mass=mass)
+    kept = delta - excess
+    if extent(state.holding) + extent(kept) > LARGEST:
+        return Absorbed(state, waits=FULL, waiting_mass=mass)
+    if any(
+        extent(part) > rules.radius * rules.mass_limit * ONE
+        for part in layout.beside(state.holding + kept)
+    ):
+        return Absorbed(state, waits=FULL, waiting_mass=mass)
     edge = replace(edge, heard=message.total, seq=message.seq, tag=message.tag)
-    taken = replace(
-        state,
-        holding=state.holding + delta - excess,
-        clipped=state.clipped + excess,
-        in_={**state.in_, (edge.sender, edge.epoch): edge},
+    taken = taken_in(
+        replace(
+            state,
+            clipped=state.clipped + excess,
+            in_={**state.in_, (edge.sender, edge.epoch): edge},
+        ),
+        kept,
     )
-    if not state.has_minted and mass_of(delta) > 0:
+    if not state.has_minted and mass > 0:
         # Minted at the model that arrived, a newcomer does not pull the others back to its start.
-        model = layout.model_in(brought).clip(-rules.radius, rules.radius)
-        taken = mint(taken, layout.start(model, state.dim))
-    return Absorbed(taken, clipped=distance)
+        model = layout.model_in(layout.with_copies(kept, brought))
+        taken = mint(taken, layout.start(model.clip(-rules.radius, rules.radius), state.dim))
+    # What pays a debt does not count: it is in the network twice, and its sender is not to wait.
+    paid = owed - mass_of(taken.owed)
+    return Absorbed(taken, clipped=distance, taken=mass - paid)
 
 
 def objection(
@@ -80,24 +130,23 @@ def objection(
     """Why no honest peer would hand over this in so many pushes; None if one may."""
     layout = layout or Layout()
     mass, pushes = mass_of(delta), min(pushes, MOST_PUSHES)
+    roundings = min(pushes, MOST_ROUNDINGS)
     if mass < 0:
         return Objection("shrinking mass", f"its mass shrinks by {-mass / ONE:.6g}")
-    if mass > rules.mass_cap * ONE * pushes:
-        return Objection(
-            "mass above the cap",
-            f"it hands over a mass of {mass / ONE:.6g} in {pushes} pushes; the cap for one is "
-            f"{rules.mass_cap:g}",
-        )
     # The floor of each share may have lost a unit of mass, and with it a radius of numerator. The
     # part of one in 2^40 is for shares rounded in float64.
-    most = rules.radius * (mass * (1 + 2**-40) + pushes) + ROUNDING * pushes
+    most = rules.radius * (mass * (1 + 2**-40) + roundings) + ROUNDING * roundings
     if layout.copies_model:
         most = layout.model_limit(delta, rules.radius) + ROUNDING
     if extent(delta[layout.model]) > most:
         return Objection(
             "outside the radius", f"its estimate lies outside the radius of {rules.radius:g}"
         )
-    if any(extent(part) > rules.radius * ONE * pushes for part in layout.beside(delta)):
+    # What is split adds up over pushes; what is copied is one value, however many were lost.
+    copies = (delta[place] for place in layout.copied if place != layout.model)
+    if any(extent(part) > rules.radius * ONE * pushes for part in layout.beside(delta)) or any(
+        extent(part) > rules.radius * ONE for part in copies
+    ):
         return Objection(
             "outside the radius", f"what it sends beside its model exceeds {rules.radius:g}"
         )
@@ -114,9 +163,16 @@ def _excess(state: PeerState, delta: Fixed, rules: Rules) -> tuple[Fixed, float]
     """What of a delta lies too far from the own estimate, and how far beyond the limit."""
     nothing, layout = np.zeros_like(delta), state.layout
     mass = mass_of(delta)
-    if mass == 0 or layout.copies_model or not state.is_sound(rules.radius, rules.mass_floor):
+    if layout.copies_model or math.isinf(rules.clip):
         return nothing, 0.0
-    kept, beyond = _near(layout.model_in(delta), layout.model_in(state.holding), rules)
+    if mass == 0:  # a rounding, or one of many: without mass there is no model to be near
+        nothing[layout.model] = delta[layout.model]
+        return nothing, 0.0
+    model = layout.model_in(delta)
+    # At whatever mass, and around zero if there is no estimate yet: nobody is moved far at once.
+    own = state.estimate
+    own = np.zeros_like(model) if own is None else own.clip(-rules.radius, rules.radius)
+    kept, beyond = _near(model, own, rules)
     if not beyond:
         return nothing, 0.0
     excess = nothing

@@ -19,11 +19,31 @@ Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
 Tag: TypeAlias = Annotated[bytes, msgspec.Meta(min_length=SIZE, max_length=SIZE)]
 """A digest or a tag (see `tags`)."""
 
+PeerKey: TypeAlias = Annotated[bytes, msgspec.Meta(min_length=32, max_length=32)]
+"""A peer's public key."""
+
+
+class Life(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """Which life of its key a peer is in (see `lives`).
+
+    Attributes:
+        boot: Names the life, and orders it among those of its key.
+        over: The boot of another life, over which this one was lifted; 0 if it was not.
+        leaving: Whether the peer is handing everything over, or has.
+        proof: The peer's own tag over both boots: only whoever has its key can make one.
+    """
+
+    boot: Count
+    over: Count
+    leaving: bool
+    proof: Tag
+
 
 class Message(msgspec.Struct, frozen=True, array_like=True, eq=False, forbid_unknown_fields=True):
-    """One statement about one edge."""
+    """One statement about one edge, by a peer in one of its lives."""
 
     epoch: Count
+    life: Life
 
 
 class Data(Message, frozen=True, array_like=True, eq=False, tag="data"):
@@ -66,7 +86,6 @@ class Ack(Message, frozen=True, array_like=True, eq=False, tag="ack"):
     seq: Count
     digest: Tag
     tag: Tag
-    boot: Count
 
 
 class State(Message, frozen=True, array_like=True, eq=False, tag="state"):
@@ -78,7 +97,6 @@ class State(Message, frozen=True, array_like=True, eq=False, tag="state"):
     seq: Count
     total: Fixed
     tag: Tag
-    boot: Count
 
 
 class Closed(Message, frozen=True, array_like=True, eq=False, tag="closed"):
@@ -87,13 +105,10 @@ class Closed(Message, frozen=True, array_like=True, eq=False, tag="closed"):
     seq: Count
     total: Fixed
     tag: Tag
-    boot: Count
 
 
 class Stale(Message, frozen=True, array_like=True, eq=False, tag="stale"):
     """I do not know your session: I was restored from a backup. Say hello."""
-
-    boot: Count
 
 
 class Gone(Message, frozen=True, array_like=True, eq=False, tag="gone"):
@@ -102,8 +117,40 @@ class Gone(Message, frozen=True, array_like=True, eq=False, tag="gone"):
     ledger: Count
 
 
+class Retired(Message, frozen=True, array_like=True, eq=False, tag="retired"):
+    """We both knew how this edge ended, and I keep no record of edges up to the epoch `until`."""
+
+    until: Count
+
+
+class Superseded(Message, frozen=True, array_like=True, eq=False, tag="superseded"):
+    """A newer life of your key has spoken to me: `newer`. You may be one of two copies."""
+
+    newer: Life
+
+
+class Receipt(Message, frozen=True, array_like=True, eq=False, tag="receipt"):
+    """A peer that leaves has heard the `seq`-th total on this edge; pass it on to its sender.
+
+    Attributes:
+        receiver: Who leaves.
+        sender: Who is to know.
+        digest: Of the total.
+        tag: The sender's own proof that it once said this.
+    """
+
+    receiver: PeerKey
+    sender: PeerKey
+    seq: Count
+    digest: Tag
+    tag: Tag
+
+
 Push: TypeAlias = Data | Hello | Close
 """What the sender of an edge says."""
 
-Reply: TypeAlias = Ack | State | Closed | Stale | Gone
+Reply: TypeAlias = Ack | State | Closed | Stale | Gone | Retired
 """What the receiver of an edge answers."""
+
+News: TypeAlias = Superseded | Receipt
+"""What either end says, not about its own edge."""

@@ -5,6 +5,11 @@ A crash then never makes a peer deny what it said: at worst it has to say it aga
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from oneway.protocol.bookkeeping import RETIRED, is_retired
+from oneway.protocol.fixed_point import zeros
+from oneway.protocol.lives import answer_to, life_of
 from oneway.protocol.messages import (
     Ack,
     Close,
@@ -12,73 +17,117 @@ from oneway.protocol.messages import (
     Data,
     Gone,
     Hello,
+    Life,
     Push,
+    Receipt,
     Reply,
+    Retired,
     Stale,
     State,
+    Superseded,
 )
 from oneway.protocol.rules import Rules
-from oneway.protocol.state import InEdge, Key, OutEdge, OutPhase, PeerState, Settled
-from oneway.protocol.tags import digest_of, sign
+from oneway.protocol.state import InEdge, Key, OutEdge, OutPhase, PeerState, Settled, Told
+from oneway.protocol.tags import NO_TAG, digest_of, sign
 
 
 def say(durable: PeerState, edge: OutEdge, rules: Rules) -> Push:
     """What the sender of an edge has to say now; saying it again does no harm."""
+    epoch, life = edge.epoch, life_of(durable, rules)
     match edge.phase:
         case OutPhase.OPEN:
             tag = _tag(durable, edge, edge.seq, rules)
             return Data(
-                edge.epoch, edge.ledger, edge.session, edge.granted, edge.seq, edge.sent, tag
+                epoch, life, edge.ledger, edge.session, edge.granted, edge.seq, edge.sent, tag
             )
         case OutPhase.RESYNC:
-            return Hello(edge.epoch, edge.ledger, edge.session)
+            return Hello(epoch, life, edge.ledger, edge.session)
         case OutPhase.CLOSING | OutPhase.DEAD:
             tag = _tag(durable, edge, edge.acked, rules)
-            return Close(edge.epoch, edge.ledger, edge.acked, edge.confirmed, tag)
+            return Close(epoch, life, edge.ledger, edge.acked, edge.confirmed, tag)
 
 
 def remind(durable: PeerState, end: Settled, rules: Rules) -> Close:
-    """Repeat how an edge ended, for a receiver that was restored from a backup."""
+    """Repeat how an edge ended: its receiver then knows that both know."""
     digest = digest_of(end.total)
     tag = sign(rules.secret, durable.ledger, end.receiver, end.epoch, end.seq, digest)
-    return Close(end.epoch, end.ledger, end.seq, end.total, tag)
+    return Close(end.epoch, life_of(durable, rules), end.ledger, end.seq, end.total, tag)
 
 
-def report(durable: PeerState, edge: InEdge) -> Ack | Closed:
+def report(durable: PeerState, edge: InEdge, rules: Rules) -> Ack | Closed:
     """Tell the sender of an edge what was heard, for a sender that was restored from a backup."""
-    if edge.closed:
-        return Closed(edge.epoch, edge.seq, edge.heard, edge.tag, durable.boot)
-    return Ack(edge.epoch, edge.seq, digest_of(edge.heard), edge.tag, durable.boot)
+    if edge.closed and edge.told is not Told.SENDER:
+        return _end(durable, edge, rules)
+    return Ack(edge.epoch, life_of(durable, rules), edge.seq, digest_of(edge.heard), edge.tag)
 
 
-def answer(durable: PeerState, sender: Key, message: Push) -> list[Reply]:
-    """The replies to a push, once what it brought is durable."""
+def answer(durable: PeerState, sender: Key, message: Push, rules: Rules) -> Iterator[Reply]:
+    """The replies to a push, once what it brought is durable; one of them at most has a total."""
+    life, epoch = life_of(durable, rules), message.epoch
     if message.ledger not in (0, durable.ledger):
-        return [Gone(message.epoch, message.ledger)]
+        yield Gone(epoch, life, message.ledger)
+        return
+    if is_retired(durable.in_, sender, epoch):
+        yield Retired(epoch, life, durable.in_[sender, RETIRED].seq)
+        return
+    edge = durable.in_.get((sender, epoch))
     if isinstance(message, Hello):
         # Every edge from this sender, not only this one: it may have forgotten the others.
-        return [_state(durable, edge) for edge in durable.in_.values() if edge.sender == sender]
-    edge = durable.in_.get((sender, message.epoch))
-    if isinstance(message, Data) and not (edge and edge.closed):
-        known = (edge.session, edge.granted) if edge else (0, 0)
-        if (message.session, message.granted) != known:
-            # From an older session too: the newer one may be from a life the sender forgot.
-            return [Stale(message.epoch, durable.boot)]
-    return [report(durable, edge)] if edge else []
+        for other in durable.in_.values():
+            if other.sender == sender and other.epoch not in (epoch, RETIRED):
+                digest = digest_of(other.heard)
+                yield Ack(other.epoch, life, other.seq, digest, other.tag)
+    if edge is None:
+        if isinstance(message, Data):
+            yield Stale(epoch, life)
+        elif isinstance(message, Close) and message.seq == 0:
+            yield Closed(epoch, life, 0, zeros(durable.dim), NO_TAG)
+    elif edge.closed:
+        yield _end(durable, edge, rules)
+    elif isinstance(message, Hello):
+        yield _state(durable, edge, rules)
+    elif isinstance(message, Data) and (message.session, message.granted) != (
+        edge.session,
+        edge.granted,
+    ):
+        # From an older session too: the newer one may be from a life the sender forgot.
+        yield Stale(epoch, life)
+    else:
+        yield report(durable, edge, rules)
 
 
-def _state(durable: PeerState, edge: InEdge) -> State | Ack | Closed:
-    if edge.closed:
-        return report(durable, edge)
+def supersede(durable: PeerState, peer: Key, older: Life, rules: Rules) -> Superseded | None:
+    """Tell an older life of a key about the newest one, or about one that was lifted over it."""
+    newer = answer_to(durable, peer, older)
+    return None if newer is None else Superseded(0, life_of(durable, rules), newer)
+
+
+def receipts(durable: PeerState, own: Key, rules: Rules) -> Iterator[Receipt]:
+    """What neighbours are to keep for senders that are away, of this peer's leaving and others'."""
+    life = life_of(durable, rules)
+    if durable.leaving:
+        for edge in durable.in_.values():
+            if edge.seq and edge.closed and edge.told is Told.NOBODY:
+                digest = digest_of(edge.heard)
+                yield Receipt(edge.epoch, life, own, edge.sender, edge.seq, digest, edge.tag)
+    for (receiver, sender, epoch), kept in durable.receipts.items():
+        yield Receipt(epoch, life, receiver, sender, kept.seq, kept.digest, kept.tag)
+
+
+def _end(durable: PeerState, edge: InEdge, rules: Rules) -> Closed:
+    return Closed(edge.epoch, life_of(durable, rules), edge.seq, edge.heard, edge.tag)
+
+
+def _state(durable: PeerState, edge: InEdge, rules: Rules) -> State:
     return State(
         edge.epoch,
+        life_of(durable, rules),
         durable.ledger,
         edge.session,
         edge.granted,
         edge.seq,
         edge.heard,
         edge.tag,
-        durable.boot,
     )
 
 

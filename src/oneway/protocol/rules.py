@@ -10,22 +10,28 @@ from dataclasses import dataclass
 class Rules:
     """What one peer allows, and by what it recognises itself.
 
-    Sender and receiver must agree on `mass_cap` and `radius`, or honest pushes would be rejected:
-    they belong to the shared task. The rest is each peer's own affair.
+    Sender and receiver must agree on `mass_cap`, `mass_limit` and `radius`, or honest pushes would
+    be rejected: they belong to the shared task. The rest is each peer's own affair.
 
     Attributes:
         secret: For tags on one's own totals; must survive a restored backup.
-        window: How many totals may be unacknowledged: a silent receiver can drain no more.
+        window: How many totals may be unacknowledged, which bounds what is stored of them.
         mass_cap: The most mass that one push may carry.
+        mass_limit: The most mass that a peer may hold; more is not taken in, and stays with its
+            sender. Times the radius, it must be far below what 63 bits hold.
         radius: The largest absolute parameter of an estimate.
         mass_floor: At or below this mass, a peer keeps what it has.
         clip: How far from one's own estimate a sender's model may lie, relative to 1 + the norm of
             that estimate; the rest is dropped.
+        most_edges: Edges of one sender that are kept: so many that are open, and so many of which
+            both ends know how they ended.
     """
 
     secret: bytes
     window: int = 16
     mass_cap: float = 16.0
+    mass_limit: float = 256.0
     radius: float = 1000.0
     mass_floor: float = 0.01
     clip: float = math.inf
+    most_edges: int = 16

@@ -1,14 +1,20 @@
-"""All that a peer must never forget, as frozen values: a state in, a new state out."""
+"""All that a peer must never forget, as frozen values: a state in, a new state out.
+
+They are structs, since a copy with a change is made for nearly everything that happens, and one of
+a dataclass takes thirty times as long.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
 
+import msgspec
+
 from oneway.protocol.fixed_point import ONE, Fixed, extent, mass_of, zeros
 from oneway.protocol.layout import Layout
+from oneway.protocol.messages import Life
 from oneway.protocol.tags import NO_TAG
 from oneway.records import Vector
 
@@ -31,12 +37,20 @@ class OutPhase(StrEnum):
     """The receiver is presumed dead; what it never acknowledged was taken back."""
 
 
+class Told(StrEnum):
+    """Who knows, besides the receiver, how an edge ended."""
+
+    NOBODY = "nobody"
+    WITNESS = "witness"
+    """Another peer keeps a receipt for the sender."""
+    SENDER = "sender"
+
+
 LIVE = (OutPhase.OPEN, OutPhase.RESYNC)
 """The phases of an edge over which more is to be handed over."""
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class OutEdge:
+class OutEdge(msgspec.Struct, frozen=True, eq=False):
     """What I handed to one receiver.
 
     Attributes:
@@ -81,6 +95,11 @@ class OutEdge:
         return self.seq - self.acked
 
     @property
+    def mass_in_flight(self) -> int:
+        """What mass, in units, is not yet acknowledged."""
+        return mass_of(self.sent[-1:] - self.confirmed[-1:])
+
+    @property
     def is_at_rest(self) -> bool:
         """Whether the edge is open and the receiver is known to hold all of it."""
         return self.phase is OutPhase.OPEN and self.in_flight == 0
@@ -91,9 +110,11 @@ class OutEdge:
         return self.phase is not OutPhase.DEAD and not self.is_at_rest
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class InEdge:
+class InEdge(msgspec.Struct, frozen=True, eq=False):
     """What I heard from one sender: its `seq`-th total, with the sender's tag.
+
+    The epoch 0 stands for all edges that are retired: `heard` is their sum, and `seq` the last
+    epoch among them.
 
     A session counts only together with the boot in which it was taken up. Restored from a backup
     twice, a peer could otherwise know the session from one life, and have answered in another.
@@ -107,27 +128,41 @@ class InEdge:
     session: int = 0
     granted: int = 0
     closed: bool = False
+    told: Told = Told.NOBODY
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Settled:
-    """An edge that is closed on both sides, and the total it ended with."""
+class Settled(msgspec.Struct, frozen=True, eq=False):
+    """An edge that is closed on both sides, and the total it ended with.
+
+    The epoch 0 stands for all edges that are retired, as for an `InEdge`.
+    """
 
     receiver: Key
     epoch: int
     ledger: int
     seq: int
     total: Fixed
-    their_boot: int
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class PeerState:
+ReceiptId: TypeAlias = tuple[Key, Key, int]
+"""The receiver that left, the sender that is to know, and the epoch of their edge."""
+
+
+class KeptReceipt(msgspec.Struct, frozen=True):
+    """How an edge between two others ended, and who told: `messages.Receipt` has the words."""
+
+    seq: int
+    digest: bytes
+    tag: bytes
+    teller: Key
+
+
+class PeerState(msgspec.Struct, frozen=True, eq=False):
     """One peer: what it holds, where that came from, and where it went.
 
     The ledger identity holds at every moment (`audit.expected_holding`):
 
-        holding = minted - gradient_steps - clipped + sum(heard) - sum(handed over)
+        holding = minted - gradient_steps - clipped + owed + sum(heard) - sum(handed over)
 
     Attributes:
         ledger: A random number that names this state's history; a lost disk means a new one.
@@ -135,9 +170,16 @@ class PeerState:
         holding: z and omega.
         minted: What this peer brought into the network: nothing, or one unit of mass at a model.
         gradient_steps: The sum of the steps taken, for the audit.
-        clipped: What senders tried to move this peer by beyond the limit; dropped, for the audit.
-        settled: Edges closed on both sides. Kept for ever: a receiver restored from a backup may
-            come back with them, and to have forgotten them would cost their mass.
+        clipped: What senders tried to move this peer by beyond the limit, or was written off by
+            a command; dropped, for the audit.
+        owed: What this peer handed over in a life it forgot, and no longer has: it is paid back
+            from what comes in, so that mass is never below zero (see `bookkeeping`).
+        settled: Edges closed on both sides, until the receiver retires them: restored from a
+            backup it may come back with them, and to have forgotten them would cost their mass.
+        over: The boot of another life, over which this one was lifted (see `lives`).
+        lives: The newest life of every other peer that was heard.
+        former_lives: The lives before it, the last ones first; may be forgotten with a restart.
+        receipts: Of peers that left, kept for those of their senders that had not heard.
         leaving: Whether the peer is handing everything over.
         layout: What the numbers of an amount are.
     """
@@ -148,17 +190,24 @@ class PeerState:
     minted: Fixed
     gradient_steps: Fixed
     clipped: Fixed
-    out: Mapping[EdgeId, OutEdge] = field(default_factory=dict)
-    in_: Mapping[EdgeId, InEdge] = field(default_factory=dict)
-    settled: Mapping[EdgeId, Settled] = field(default_factory=dict)
+    owed: Fixed
+    out: Mapping[EdgeId, OutEdge] = msgspec.field(default_factory=dict)
+    in_: Mapping[EdgeId, InEdge] = msgspec.field(default_factory=dict)
+    settled: Mapping[EdgeId, Settled] = msgspec.field(default_factory=dict)
     leaving: bool = False
-    layout: Layout = field(default_factory=Layout)
+    over: int = 0
+    lives: Mapping[Key, Life] = msgspec.field(default_factory=dict)
+    former_lives: Mapping[Key, tuple[Life, ...]] = msgspec.field(default_factory=dict)
+    receipts: Mapping[ReceiptId, KeptReceipt] = msgspec.field(default_factory=dict)
+    layout: Layout = msgspec.field(default_factory=Layout)
 
     @classmethod
     def new(cls, dim: int, ledger: int, boot: int, layout: Layout | None = None) -> PeerState:
         """A peer that has nothing yet, not even mass; amounts have `dim` numbers beside it."""
-        nothing = (zeros(dim), zeros(dim), zeros(dim), zeros(dim))
-        return cls(ledger, boot, *nothing, layout=layout or Layout())
+        nothing = zeros(dim)
+        return cls(
+            ledger, boot, nothing, nothing, nothing, nothing, nothing, layout=layout or Layout()
+        )
 
     @property
     def dim(self) -> int:
@@ -169,6 +218,11 @@ class PeerState:
     def mass(self) -> float:
         """omega, as an ordinary number."""
         return mass_of(self.holding) / ONE
+
+    @property
+    def debt(self) -> float:
+        """The mass that is owed, as an ordinary number."""
+        return mass_of(self.owed) / ONE
 
     @property
     def has_minted(self) -> bool:

@@ -1,4 +1,4 @@
-"""Digests of totals, and the sender's own signature over them.
+"""Digests of totals, and a peer's own signature over its totals and lives.
 
 A sender that was restored from a backup must believe its receiver about what it once sent. It
 believes only what carries its own tag: otherwise a receiver could claim to have heard more than was
@@ -29,6 +29,13 @@ def sign(secret: bytes, ledger: int, receiver: bytes, epoch: int, seq: int, dige
     """The tag by which the sender with this ledger recognises its own total again."""
     statement = pack("<QQQ", ledger, epoch, seq) + digest + receiver
     return blake2b(statement, key=secret, digest_size=SIZE, person=b"oneway total").digest()
+
+
+def sign_life(secret: bytes, boot: int, over: int) -> bytes:
+    """The tag by which a peer recognises a life of its own key."""
+    return blake2b(
+        pack("<QQ", boot, over), key=secret, digest_size=SIZE, person=b"oneway life"
+    ).digest()
 
 
 def is_mine(

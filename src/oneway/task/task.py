@@ -29,6 +29,12 @@ __all__ = ["Feature", "Task"]
 _HEADER = """\
 # The task: the same file for all peers of a network. Those with another one are refused.
 """
+MOST_AT_ONCE = 2.0
+"""What a peer has under way to another at most: whoever takes something in takes all of it."""
+
+MOST_MASS = 256.0
+"""What a peer may hold at most: a hub of a large network has some dozens of units."""
+
 _FEATURES = """\
 
 # What is predicted from, each learned as (value - center) / scale; the order matters.
@@ -73,6 +79,21 @@ class Task(Learning):
                 f"{LARGEST / ONE:,.0f}, the largest number that peers can hand over; scale the "
                 "features, or the label, so that a smaller radius is enough"
             )
+
+    @property
+    def mass_at_once(self) -> float:
+        """The most mass that a peer has under way to one receiver."""
+        return min(self.mass_cap, MOST_AT_ONCE)
+
+    @property
+    def mass_limit(self) -> float:
+        """The most mass that a peer may hold: with any two models in the radius, numbers fit."""
+        return min(MOST_MASS, LARGEST / ONE / (2 * self.radius))
+
+    @property
+    def impossible_mass(self) -> float:
+        """More than a peer can come to hold, what it takes back included."""
+        return 2.0 * self.mass_limit
 
     def _check_features(self) -> None:
         object.__setattr__(self, "features", tuple(self.features))

@@ -10,6 +10,7 @@ For tests of pages, tools and measures of one's own: a test names only what it i
 
 from __future__ import annotations
 
+import dataclasses
 from types import UnionType
 from typing import Any, TypeVar, Union, get_origin
 
@@ -21,6 +22,14 @@ from oneway.records.network import MassView, NetworkFrame, PeerView
 from oneway.records.status import ReceiverStatus, SenderStatus, Status
 
 _Record = TypeVar("_Record", bound=msgspec.Struct)
+_Value = TypeVar("_Value")
+
+
+def replace(value: _Value, **changes: Any) -> _Value:
+    """A copy of a frozen value with other fields, whether it is a struct or a dataclass."""
+    if isinstance(value, msgspec.Struct):
+        return msgspec.structs.replace(value, **changes)
+    return dataclasses.replace(value, **changes)  # type: ignore[type-var]
 
 
 def make_record(**changes: Any) -> RunRecord:

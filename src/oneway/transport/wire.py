@@ -17,9 +17,9 @@ import msgspec
 import numpy as np
 
 from oneway.errors import WireError
-from oneway.protocol.messages import Push, Reply
+from oneway.protocol.messages import News, Push, Reply
 
-VERSION = 1
+VERSION = 2
 """The version that this release speaks."""
 
 NEGOTIATION = 0
@@ -54,7 +54,7 @@ class OtherVersion(msgspec.Struct, frozen=True):
     version: int
 
 
-Body: TypeAlias = Push | Reply | Foreign
+Body: TypeAlias = Push | Reply | News | Foreign
 Message: TypeAlias = Body | Versions | OtherVersion
 
 
