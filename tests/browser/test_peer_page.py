@@ -8,12 +8,17 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
+
+from oneway.peer.home.home import Home
+from oneway.peer.identity.keys import key_text
+from oneway.testing.records import make_receiver, make_sender, make_status
 
 SECONDS = 240.0
 HEADER = "Temperature,Light,Occupancy"
@@ -304,6 +309,48 @@ def test_what_is_wrong_is_marked_at_its_field_until_it_is_edited(
     expect(at_weight).not_to_contain_text("number")
     trust.click()
     expect(page.get_by_text("alice sends to bob with weight 3.")).to_be_visible()
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_who_fell_silent_or_left_and_a_mass_that_cannot_be_are_marked(
+    alice: Path, bobs_card: str, start: Callable, open_page: Callable, width: int
+):
+    oneway("peer", "trust", bobs_card, "--home", alice)
+    home = Home.open(alice)
+    [bob], now = home.config().receivers, time.time()
+    left = make_receiver(
+        key=key_text(bob.key), left=True, link="connecting", link_since=now - 600, last_answer=now
+    )
+    full = make_receiver(name="dora", held_back="it is full", in_flight_mass=0.25, last_answer=now)
+    senders = [
+        make_sender(last_push=now - 100),
+        make_sender(name="erin", key="e" * 52, last_push=now - 100, last_heard=now, waiting=1.5),
+    ]
+    status = make_status(
+        pid=os.getpid(),
+        started=now - 900,
+        time=now,
+        mass=-8.2e6,
+        mass_limit=256.0,
+        receivers=[left, full],
+        senders=senders,
+        receipts=2,
+    )
+    with home.lock():
+        home.write_status(status)
+        url = start("peer", "dashboard", "--home", str(alice), "--listen", "0").url
+        page = open_page(url, width=width)
+        expect(page.locator("[data-edge=bob]")).to_contain_text("has left")
+        expect(page.locator("[data-edge=bob]")).to_contain_text("as it said: distrust it")
+        expect(page.locator("[data-edge=bob]")).not_to_contain_text("nobody answers")
+        expect(page.locator("[data-edge=dora]")).to_contain_text("it is full")
+        expect(page.locator("[data-edge=carol] .ow-chip")).to_have_text("silent")
+        expect(page.locator("[data-edge=carol]")).to_contain_text("cannot reach this peer")
+        expect(page.locator("[data-edge=erin] .ow-chip")).to_have_text("sends")
+        expect(page.locator("[data-edge=erin]")).to_contain_text("1.5 of mass")
+        expect(page.locator("[data-stat=mass]")).to_contain_text("cannot be")
+        expect(page.get_by_text("2, kept for others")).to_be_visible()
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 @pytest.mark.parametrize("width", [390, 1280])

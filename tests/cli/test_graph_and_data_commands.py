@@ -4,20 +4,27 @@ import gzip
 import json
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
 
 from oneway.cli.output import print_json
+from oneway.datasets import DATASETS
+from oneway.datasets.trust_graphs import graph_sha256
 
 FOUR_EDGES = "# sender receiver\n10 20\n20 30\n30 10\n20 10\n"
 NAMES = ["flights", "occupancy", "susy", "synthetic", "advogato", "epinions"]
 
 
 @pytest.fixture
-def mirror() -> Iterator[str]:
-    """The address of a server on this machine that has one edge list and nothing else."""
+def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The address of a server on this machine that has one edge list, which is Epinions' here."""
+    (tmp_path / "four-edges").write_text(FOUR_EDGES)
+    known = DATASETS["epinions"]
+    files = (replace(known.files[0], sha256=graph_sha256(tmp_path / "four-edges")),)
+    monkeypatch.setitem(DATASETS._entries, "epinions", replace(known, files=files))
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:

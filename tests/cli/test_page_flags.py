@@ -12,6 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from oneway import dashboard as oneway_dashboard
 from oneway.errors import ConfigError, MissingExtraError, TransportError
 
 TASK = """
@@ -48,6 +49,7 @@ def test_other_machines_need_a_token(oneway, here: Path):
     done = oneway("peer", "dashboard", "--listen", "0.0.0.0:0")
     done.check_refused(ConfigError, "the page of alice", "'0.0.0.0'")
     (here / "token").write_text("short\n")
+    (here / "token").chmod(0o600)
     done = oneway("peer", "dashboard", "--listen", "0.0.0.0:0", "--token-file", "token")
     done.check_refused(ConfigError, "the page of alice", "5 characters")
     assert "short" not in done.err
@@ -75,8 +77,20 @@ def test_an_address_that_is_none_is_told(oneway, address, culprit):
 def test_a_token_that_cannot_be_read_is_told(oneway, here: Path, flag, content):
     if content is not None:
         (here / "token").write_text(content)
+        (here / "token").chmod(0o600)
     done = oneway("peer", "dashboard", "--listen", 0, flag, "token")
     done.check_refused(ConfigError, "token")
+
+
+@pytest.mark.parametrize("flag", ["--token-file", "--api-token-file"])
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o604, 0o620], ids=oct)
+def test_a_token_that_others_can_get_at_is_refused(oneway, here: Path, flag, mode):
+    (here / "token").write_text("secret\n")
+    (here / "token").chmod(mode)
+    # On every interface, so that what is wrong with the page's token ends the command if not this.
+    done = oneway("peer", "dashboard", "--listen", "0.0.0.0:0", flag, "token")
+    done.check_refused(ConfigError, f"the token file token has mode {mode:04o}", "chmod 600 token")
+    assert "secret" not in done.err
 
 
 def test_a_folder_without_a_peer_is_told(oneway, tmp_path: Path):
@@ -86,6 +100,8 @@ def test_a_folder_without_a_peer_is_told(oneway, tmp_path: Path):
 
 def test_without_the_extra_its_name_is_told(oneway, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "nicegui", None)
+    # An import also sets the attribute, which later tests would find instead of the module.
+    monkeypatch.setattr("oneway.dashboard", oneway_dashboard)
     for name in [name for name in sys.modules if name.startswith("oneway.dashboard")]:
         monkeypatch.delitem(sys.modules, name)
     done = oneway("peer", "dashboard", "--listen", 0)
@@ -97,6 +113,7 @@ def test_a_page_with_a_token_opens_for_those_who_know_it_until_a_signal(
     here: Path, spawn, read_until, number
 ):
     (here / "token").write_text(f"{TOKEN}\n")
+    (here / "token").chmod(0o600)
     command = [sys.executable, "-m", "oneway", "peer", "dashboard", "--listen", "0"]
     with (here / "complaints").open("w+") as complaints:
         process = spawn(

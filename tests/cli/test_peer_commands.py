@@ -20,12 +20,15 @@ from oneway.errors import (
     KeyFileError,
     MissingDataError,
     OnewayError,
+    StoreError,
     TaskError,
 )
+from oneway.peer import departure
 from oneway.peer.home.home import Home
 from oneway.peer.identity.card import Card
 from oneway.peer.identity.keys import key_text
 from oneway.task.task import Task
+from oneway.testing.records import make_status
 
 HEADER = "when,Temperature,Light,Occupancy"
 ROWS = [f"day {row},{20 + row % 5},{430 * (row % 3 == 0)},{int(row % 3 == 0)}" for row in range(60)]
@@ -161,6 +164,9 @@ def test_a_peer_that_cannot_be_made_leaves_nothing_behind(oneway, here, argument
         ("admit", BOB),
         ("distrust", "bob"),
         ("leave",),
+        ("leave", "--undo"),
+        ("leave", "--discard"),
+        ("repair",),
         ("run",),
         ("status",),
         ("doctor",),
@@ -280,6 +286,7 @@ def test_bad_input_gets_one_sentence_and_changes_nothing(
 ):
     (here / "junk.bin").write_bytes(b"\xff\xfe\x00")
     (here / "empty.txt").write_text("\n")
+    (here / "empty.txt").chmod(0o600)
     before = alice.config_path.read_bytes()
     result = oneway("peer", *arguments)
     fails(result, kind or type(result.error), culprit)
@@ -339,6 +346,21 @@ def test_a_bad_sample_is_skipped_and_told_unless_strict(oneway, here):
     assert "Warning: skipped a sample: line 3: feature 'Temperature' is 'warm'" in loose.err
     assert "2 samples in all" in loose.out
     assert "1 skipped" in loose.out
+
+
+def test_a_stream_of_which_nothing_could_be_used_is_no_success(oneway, here, alice):
+    (here / "bad.csv").write_text(f"{HEADER}\nday 1,warm,0,0\nday 2,cold,0,0\n")
+    result = oneway("peer", "run", "--data", "bad.csv", "--until-done")
+    result.check_refused(DataError, "bad.csv", "(2)", "line 3: feature 'Temperature' is 'cold'")
+    assert "alice has stopped: 0 samples in all, 2 skipped" in result.out
+    doctor = oneway("peer", "doctor")
+    assert doctor.code == 1
+    assert "problem  2 samples were skipped, the last because of line 3" in doctor.out
+    again = oneway("peer", "run", "--data", "bad.csv", "--until-done")
+    assert again.code == 0, "it was told before, and nothing new was skipped"
+    (here / "bad.csv").write_text(f"{HEADER}\nday 1,warm,0,0\n{ROWS[0]}\n")
+    assert oneway("peer", "run", "--data", "bad.csv", "--until-done").code == 0
+    assert alice.status().samples == 1
 
 
 def test_a_taken_port_gets_a_sentence(oneway, alice):
@@ -412,6 +434,20 @@ def test_the_doctor_names_the_problem_and_exits_with_1(oneway):
     assert found.json[0]["severity"] == "problem"
 
 
+def test_the_doctor_says_what_run_would_say(oneway, learned):
+    text = learned.task_path.read_text()
+    learned.task_path.write_text(text.replace("learning_rate = ", "learning_rate = 1"))
+    refused = oneway("peer", "run")
+    refused.check_refused(StoreError, "another task")
+    sentence = refused.err.splitlines()[-1].removeprefix("Error: ")
+    assert sentence in oneway("peer", "doctor").out
+    learned.task_path.write_text(text)
+    learned.store_path.write_bytes(b"not a store any more" * 1000)
+    refused = oneway("peer", "run")
+    refused.check_refused(StoreError, "peer.sqlite")
+    assert refused.err.splitlines()[-1].removeprefix("Error: ") in oneway("peer", "doctor").out
+
+
 @pytest.mark.usefixtures("learned")
 def test_a_prediction_comes_from_the_model_on_the_disk(oneway):
     assert oneway("peer", "predict", "Temperature=20", "Light=430").out.startswith("1  (prob")
@@ -445,3 +481,49 @@ def test_leaving_says_who_has_not_acknowledged(oneway, learned):
     assert learned.config().leaving
     assert "leaving = true" in learned.config_path.read_text()
     assert tomllib.loads(learned.config_path.read_text())["leaving"] is True
+
+
+def test_a_leave_can_be_undone_or_finished_at_a_price(oneway, alice, monkeypatch):
+    asked: list[tuple[str, Path]] = []
+    for name in ("stay", "discard"):
+
+        def answer(home: Home, name: str = name) -> str:
+            asked.append((name, home.folder))
+            return f"alice: {name}."
+
+        monkeypatch.setattr(departure, name, answer, raising=False)
+    assert oneway("peer", "leave", "--undo").out == "alice: stay.\n"
+    assert oneway("peer", "leave", "--discard").out == "alice: discard.\n"
+    assert asked == [("stay", alice.folder), ("discard", alice.folder)]
+    for both in (("--undo", "--discard"), ("--undo", "--wait", 1), ("--discard", "--wait", 1)):
+        fails(oneway("peer", "leave", *both), ConfigError, "exclude each other")
+    assert len(asked) == 2
+
+
+def test_a_repair_says_what_it_costs_before_it_is_done(oneway, learned, flood):
+    fails(oneway("peer", "repair"), ConfigError, "nothing to repair")
+    fails(oneway("peer", "repair", "--yes"), ConfigError, "nothing to repair")
+    flood(learned, -40.0)
+    doctor = oneway("peer", "doctor")
+    assert "problem  the mass is -39, which cannot be" in doctor.out
+    assert "`oneway peer repair`" in doctor.out
+    cost = oneway("peer", "repair")
+    assert cost.code == 1
+    assert "-40 of mass is written off" in cost.out
+    assert "oneway peer repair --yes" in cost.err
+    done = oneway("peer", "repair", "--yes")
+    assert done.code == 0
+    assert "alice held a mass of -39, which cannot be, and now has one unit" in done.out
+    assert "which cannot be" not in oneway("peer", "doctor").out
+    assert oneway("peer", "run", "--data", "stream.csv", "--until-done").code == 0
+
+
+@pytest.mark.usefixtures("learned")
+def test_a_peer_that_stopped_itself_is_no_success(oneway, monkeypatch):
+    why = "another copy of alice runs with the same key"
+    for process, code in ((os.getpid(), 2), (7, 0)):
+        last = make_status(name="alice", samples=60, stopped=why, pid=process)
+        monkeypatch.setattr(Home, "status", lambda _, last=last: last)
+        result = oneway("peer", "run", "--data", "stream.csv", "--until-done")
+        assert result.code == code
+        assert (why in result.err) == (code == 2)

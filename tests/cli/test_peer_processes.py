@@ -373,6 +373,7 @@ def test_a_growing_file_is_followed(alice, start):
 
 def test_the_local_api_answers_while_the_peer_runs(alice, start):
     (alice.folder / "token.txt").write_text("0123456789abcdef\n")
+    (alice.folder / "token.txt").chmod(0o600)
     running = start(
         alice, "--data", "stream.csv", "--serve", 0, "--token-file", "token.txt"
     ).listens()

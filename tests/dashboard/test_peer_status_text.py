@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import msgspec
 import pytest
 
@@ -18,7 +16,7 @@ from oneway.dashboard.peer.status_figures import (
     state_of,
 )
 from oneway.records.status import REPEATED
-from oneway.testing.records import make_receiver, make_sender, make_status
+from oneway.testing.records import make_receiver, make_sender, make_status, replace
 from oneway.web.peer_page import PeerLook, ToldEdge
 
 NOW = 10_000.0
@@ -36,7 +34,7 @@ STATUS = make_status(
 BOB = make_receiver(
     weight=2.0, link_since=NOW - 60, seq=12, acked=10, lag=0.34, last_answer=NOW - 4
 )
-CAROL = make_sender(seq=1234, last_push=NOW - 200)
+CAROL = make_sender(seq=1234, last_push=NOW - 200, last_heard=NOW - 30)
 LOOK = PeerLook("alice", "/home/of alice", process=7, status=STATUS, time=NOW)
 
 
@@ -80,6 +78,19 @@ def test_a_peer_that_learns_needs_no_words():
             "",
         ),
         (with_status(leaving=True), "leaving", "hands over", ""),
+        (with_status(leaving=True, unheard=["carol"]), "leaving", "carol has not heard", ""),
+        (
+            replace(with_status(leaving=True, drained=True, unheard=["bob"]), process=None),
+            "left",
+            "bob has not heard that it leaves",
+            "oneway peer init",
+        ),
+        (
+            replace(with_status(stopped="another copy of it runs"), process=None),
+            "stopped",
+            "alice stopped itself: another copy of it runs.",
+            "",
+        ),
         (with_status(paused=True), "paused", "paused = false", ""),
         (with_status(finished=True), "running", "The stream has ended", ""),
     ],
@@ -159,6 +170,8 @@ def test_who_is_trusted_a_moment_ago_is_listed_at_once():
     [
         ({}, "sends", "good"),
         ({"last_push": 0.0}, "admitted", "quiet"),
+        ({"last_heard": 0.0}, "silent", "bad"),
+        ({"last_heard": 0.0, "left": True}, "has left", "quiet"),
         ({"quarantined": True}, "in quarantine", "bad"),
         ({"admitted": False}, "not admitted", "quiet"),
         ({"closed": True}, "has ended it", "quiet"),
@@ -174,13 +187,51 @@ def test_a_sender_is_shown_with_its_freshness_and_what_was_rejected():
     look = replace(with_status(senders=[sender]), senders=(ToldEdge("carol", CAROL.key),))
     [row] = sender_rows(look)
     assert dict(row.facts) == {
-        "heard": "3 min ago",
+        "heard": "30 s ago",
         "taken in": "1,234 pushes",
         "rejected": "2 messages",
         "clipped": "0 pushes",
         "strikes": "2",
     }
     assert row.can_end
+
+
+def test_a_receiver_that_left_is_not_looked_for():
+    gone = msgspec.structs.replace(BOB, left=True, link="connecting", held_back="it left")
+    look = replace(with_status(receivers=[gone]), receivers=(ToldEdge("bob", BOB.key, 2.0),))
+    [row] = receiver_rows(look)
+    assert (row.state, row.mood) == ("has left", "quiet")
+    assert row.problem == "bob has left the network, as it said: distrust it."
+    assert "held back" not in dict(row.facts)
+
+
+def test_what_is_under_way_and_what_waits_is_shown():
+    bob = msgspec.structs.replace(BOB, in_flight_mass=0.125, held_back="it is full", claims=2)
+    carol = msgspec.structs.replace(CAROL, waiting=1.5)
+    look = with_status(receivers=[bob], senders=[carol])
+    facts = dict(receiver_rows(look)[0].facts)
+    assert (facts["in flight"], facts["held back"]) == ("0.125 of mass", "it is full")
+    assert dict(sender_rows(look)[0].facts)["waiting"] == "1.5 of mass"
+    assert look.status is not None
+    assert complaints(look.status) == ["bob claimed 2 times to have been restored from a backup."]
+
+
+def test_a_silent_sender_is_said_with_what_may_be_wrong():
+    quiet = msgspec.structs.replace(CAROL, last_heard=0.0)
+    [row] = sender_rows(with_status(senders=[quiet]))
+    assert row.problem == "carol is not running, or cannot reach this peer."
+    halted = replace(with_status(senders=[CAROL]), time=NOW + 1000)
+    assert sender_rows(halted)[0].state == "sends"
+    stopped = replace(with_status(senders=[quiet]), process=None)
+    assert sender_rows(stopped)[0].state == "not connected"
+
+
+@pytest.mark.parametrize(("mass", "limit"), [(-0.5, 0.0), (-0.5, 256.0), (257.0, 256.0)])
+def test_a_mass_that_cannot_be_is_marked(mass, limit):
+    shown = {it.key: it for it in figures(with_status(mass=mass, mass_limit=limit))}
+    assert (shown["mass"].mood, "cannot be" in shown["mass"].note) == ("bad", True)
+    well = {it.key: it for it in figures(with_status(mass=3.0, mass_limit=limit, owed=0.25))}
+    assert (well["mass"].mood, "owes 0.25" in well["mass"].note) == ("", True)
 
 
 def test_messages_that_came_twice_are_no_complaint():

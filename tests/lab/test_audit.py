@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -15,6 +13,7 @@ from oneway.protocol.fixed_point import ONE, fixed
 from oneway.protocol.incoming import mint
 from oneway.protocol.state import InEdge, OutEdge, OutPhase, PeerState
 from oneway.protocol.transitions import descend
+from oneway.testing.records import replace
 
 ANN, BOB = b"a" * 32, b"b" * 32
 HANDED = fixed(np.array([0.25, -1.5]), 0.375)

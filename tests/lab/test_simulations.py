@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -23,6 +22,7 @@ from oneway.lab.simulations import (
 from oneway.methods import METHODS
 from oneway.peer.store.snapshot import Journal
 from oneway.records.network import ReferenceCurve
+from oneway.testing.records import replace
 
 PATIENCE = 300.0
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oneway.peer import node as node_module
+from oneway.peer import inbox as inbox_module
 from oneway.peer.conduct import ANSWER_SECONDS, LOG_SECONDS, QUARANTINE_SECONDS, ConductLog
 from oneway.peer.home.config import PeerConfig, Receiver
 from oneway.peer.home.limits import Limits
@@ -22,7 +22,8 @@ from oneway.peer.store.snapshot import Snapshot
 from oneway.peer.telemetry import Activity, status_of
 from oneway.protocol.audit import discrepancy, expected_holding
 from oneway.protocol.fixed_point import ONE, mass_of, zeros
-from oneway.protocol.messages import Ack, Closed, Data, Gone, Hello, Push, Stale, State
+from oneway.protocol.incoming import TOO_FAST
+from oneway.protocol.messages import Ack, Closed, Data, Gone, Hello, Life, Push, Stale, State
 from oneway.protocol.state import OutPhase, PeerState
 from oneway.protocol.tags import NO_TAG
 from oneway.task.task import Feature, Task
@@ -37,6 +38,11 @@ NO_LIMIT = Limits(pushes_per_second=1e6, clip=0.0)
 
 def key_of(name):
     return name.encode().ljust(32, b"-")
+
+
+def life(boot=1 << 20, leaving=False):
+    """A life of a peer; its proof is for itself alone."""
+    return Life(boot, 0, leaving, NO_TAG)
 
 
 class Town:
@@ -61,6 +67,7 @@ class Town:
                     limits=limits,
                 ),
                 snapshot=Snapshot(PeerState.new(task.dim, ledger=index + 1, boot=1 << 20)),
+                key=key_of(name),
                 clock=lambda: self.time,
                 wall_clock=lambda: 1.7e9 + self.time,
                 new_epoch=lambda: next(epochs),
@@ -99,6 +106,7 @@ class Town:
         for name, node in self.nodes.items():
             while (arrival := self.ends[name].receive_now()) is not None:
                 node.take(arrival)
+            self.send(name, node.words())
 
     def learn(self, name, label="yes"):
         self.time += 1e-3
@@ -131,7 +139,7 @@ def next_total(town, mass=0.0, numerator=(0.0, 0.0), **changes):
     """What Alice would push to Bob next, if she handed over this."""
     edge = town.state("bob").in_[key_of("alice"), town.edge("alice").epoch]
     total = edge.heard + (np.array([*numerator, mass]) * ONE).astype(np.int64)
-    word = Data(edge.epoch, 2, edge.session, edge.granted, edge.seq + 1, total, NO_TAG)
+    word = Data(edge.epoch, life(), 2, edge.session, edge.granted, edge.seq + 1, total, NO_TAG)
     return msgspec.structs.replace(word, **changes)
 
 
@@ -150,6 +158,7 @@ def test_a_peer_with_another_task_is_refused_and_both_sides_learn_which_field_di
     for _ in range(3):
         for name, node in town.nodes.items():
             town.send(name, node.overdue())
+        town.deliver()
         town.deliver()
     assert (town.state("alice"), town.state("bob")) == before
     assert "learning_rate is 0.1 here and 0.7 there" in conduct(town, "alice", "bob").mismatch
@@ -180,12 +189,11 @@ def test_the_difference_is_forgotten_once_the_tasks_agree():
 def test_a_peer_with_another_task_is_told_so_now_and_then_and_not_at_every_word():
     town = two()
     bob = town.nodes["bob"]
-    bob.overdue()
     told = 0
     for _ in range(1000):
         town.time += 0.05
-        bob.take(push_from("mallory", Hello(1, 0, 1), OTHER))
-        words = [decode(frame.content)[1] for frame in bob.overdue()]
+        bob.take(push_from("mallory", Hello(1, life(), 0, 1), OTHER))
+        words = [decode(frame.content)[1] for frame in bob.words()]
         told += sum(isinstance(word, Foreign) for word in words)
     assert told == 1000 * 0.05 / ANSWER_SECONDS
 
@@ -222,9 +230,9 @@ def test_a_task_that_is_nested_without_end_is_no_task():
 
 
 def newer_frame(name, via="push"):
-    """What a release sends that speaks version 2 only, about which nothing else is known here."""
-    body = ["whatever", {"version": [2]}]
-    return Arrival(key_of(name), msgspec.msgpack.encode([2, TASK.fingerprint, body]), via)
+    """What a release sends that speaks version 3 only, about which nothing else is known here."""
+    body = ["whatever", {"version": [3]}]
+    return Arrival(key_of(name), msgspec.msgpack.encode([3, TASK.fingerprint, body]), via)
 
 
 def problems(town, name):
@@ -240,12 +248,11 @@ def problems(town, name):
 def test_a_newer_release_is_answered_and_never_punished_however_much_it_sends():
     town = two()
     bob, before = town.nodes["bob"], town.state("bob")
-    bob.overdue()
     answers = []
     for _ in range(1000):
         town.time += 0.05
         bob.take(newer_frame("alice"))
-        words = [(frame.peer, frame.via, decode(frame.content)[1]) for frame in bob.overdue()]
+        words = [(frame.peer, frame.via, decode(frame.content)[1]) for frame in bob.words()]
         answers += [word for word in words if isinstance(word[2], Versions)]
     expected = (key_of("alice"), "reply", Versions((VERSION,)))
     assert answers == [expected] * int(1000 * 0.05 / ANSWER_SECONDS)
@@ -255,19 +262,18 @@ def test_a_newer_release_is_answered_and_never_punished_however_much_it_sends():
     assert not bob.guard.is_quarantined(key_of("alice"))
     assert town.state("bob") is before
     [problem] = problems(town, "bob").values()
-    assert "version 2" in problem
+    assert "version 3" in problem
     assert "release" in problem
 
 
 def test_who_is_told_that_its_version_is_unknown_says_so_and_does_not_answer_the_answer():
     town = two()
     alice = town.nodes["alice"]
-    alice.overdue()
-    told = Arrival(key_of("bob"), encode(Versions((2, 3)), TASK.fingerprint), "reply")
+    told = Arrival(key_of("bob"), encode(Versions((3, 4)), TASK.fingerprint), "reply")
     alice.take(told)
     assert not alice.has_words
     assert conduct(town, "alice", "bob").strikes == 0
-    assert "version 2, 3" in problems(town, "alice")["bob"]
+    assert "version 3, 4" in problems(town, "alice")["bob"]
     assert not any(problems(town, "bob").values())
 
 
@@ -282,13 +288,11 @@ def test_a_release_is_forgotten_once_it_speaks_our_version():
 def test_both_ends_of_a_connection_can_be_told():
     town = two()
     for via, back in (("push", "reply"), ("reply", "push")):
-        town.nodes["bob"].overdue()
         town.nodes["bob"].take(newer_frame(f"carol by {via}", via))
-        told = [frame.via for frame in town.nodes["bob"].overdue() if frame.peer != key_of("alice")]
-        assert told == [back]
+        assert [frame.via for frame in town.nodes["bob"].words()] == [back]
 
 
-@pytest.mark.parametrize("spoken", [(), (2**63,), tuple(range(2, 18))])
+@pytest.mark.parametrize("spoken", [(), (2**63,), tuple(range(3, 19))])
 def test_whatever_versions_are_claimed_the_sentence_is_short(spoken):
     town = two()
     town.nodes["bob"].take(push_from("alice", Versions(spoken)))
@@ -317,7 +321,7 @@ def test_after_too_many_strikes_nothing_of_a_sender_is_even_decoded(monkeypatch)
     def never(frame):
         raise AssertionError(f"decoded {frame!r}")
 
-    monkeypatch.setattr(node_module, "decode", never)
+    monkeypatch.setattr(inbox_module, "decode", never)
     for arrival in (word, Arrival(key_of("alice"), b"more rubbish", "reply")):
         bob.take(arrival)
     assert town.state("bob") is before
@@ -341,7 +345,8 @@ def test_quarantine_ends_and_what_was_handed_over_meanwhile_arrives():
     town.learn("alice")
     assert town.edge("alice").in_flight == 1
     town.time += QUARANTINE_SECONDS
-    town.learn("alice")
+    town.send("alice", town.nodes["alice"].overdue())
+    town.exchange()
     assert town.edge("alice").in_flight == 0
     assert conduct(town, "bob", "alice").strikes == 0
     assert not discrepancy([town.state("alice"), town.state("bob")]).any()
@@ -392,8 +397,6 @@ def test_thousands_of_random_and_mutated_frames_crash_nothing_and_break_no_books
 REFUSED = {
     "wrong dimension": ("dimension", {"total": np.array([0, ONE])}),
     "shrinking mass": ("shrinking mass", {"total": np.array([0, 0, 0])}),
-    "mass above the cap": ("mass above the cap", {"mass": 17.0}),
-    "mass above the cap in one jump": ("mass above the cap", {"mass": 2.0**20, "seq": 2**61}),
     "outside the radius": ("outside the radius", {"mass": 0.1, "numerator": (200.0, 0.0)}),
     "a numerator without mass": ("outside the radius", {"numerator": (1.0, 0.0), "seq": 2**61}),
     "the highest integer": ("outside the radius", {"total": np.array([2**63 - 1, 0, 2 * ONE])}),
@@ -415,15 +418,35 @@ def test_a_push_that_no_honest_peer_sends_is_rejected_counted_and_a_strike(kind,
     assert isinstance(decode(frame.content)[1], Ack)
 
 
+@pytest.mark.parametrize("lie", [{"mass": 17.0}, {"mass": 2.0**20, "seq": 2**61}])
+def test_more_mass_than_may_come_at_once_waits_with_its_sender_and_is_no_strike(lie):
+    """It may be what a backup forgot: nobody can tell, so nobody is blamed, and it waits."""
+    town = two()
+    before = town.state("bob")
+    town.nodes["bob"].take(push_from("alice", next_total(town, **lie)))
+    assert town.state("bob") is before
+    record = conduct(town, "bob", "alice")
+    assert record.rejected == {"has to wait": 1}
+    assert record.strikes == 0
+    assert record.waiting == TOO_FAST
+    assert record.waiting_mass == lie["mass"] * ONE
+    [frame] = town.nodes["bob"].committed(town.nodes["bob"].begin())
+    answer = decode(frame.content)[1]
+    assert isinstance(answer, Ack)
+    assert answer.seq == before.in_[key_of("alice"), town.edge("alice").epoch].seq
+    town.learn("alice")
+    assert not record.waiting
+
+
 def test_words_that_come_over_the_wrong_connection_are_strikes_and_change_nothing():
     town = two()
     edge = town.edge("alice")
     replies = (
-        Ack(edge.epoch, 1, bytes(16), NO_TAG, 1),
-        State(edge.epoch, 2, edge.session, 1, 0, zeros(2), NO_TAG, 1),
-        Closed(edge.epoch, 0, zeros(2), NO_TAG, 1),
-        Stale(edge.epoch, 1),
-        Gone(edge.epoch, 2),
+        Ack(edge.epoch, life(), 1, bytes(16), NO_TAG),
+        State(edge.epoch, life(), 2, edge.session, 1, 0, zeros(2), NO_TAG),
+        Closed(edge.epoch, life(), 0, zeros(2), NO_TAG),
+        Stale(edge.epoch, life()),
+        Gone(edge.epoch, life(), 2),
     )
     before = town.state("alice"), town.state("bob")
     for word in replies:
@@ -438,14 +461,14 @@ def test_words_that_come_over_the_wrong_connection_are_strikes_and_change_nothin
 def test_a_receiver_that_claims_what_was_never_sent_gets_strikes_and_nothing_else(kind):
     town = two()
     alice = town.nodes["alice"]
-    alice.take(reply_from("bob", Stale(town.edge("alice").epoch, 5 << 20)))  # ask again
+    alice.take(reply_from("bob", Stale(town.edge("alice").epoch, life(5 << 20))))  # ask again
     before, edge = town.state("alice"), town.edge("alice")
     assert edge.phase is OutPhase.RESYNC
     loot = edge.sent + mass_of(before.holding)
     lie = (
-        State(edge.epoch, 2, edge.session, 1, 99, loot, bytes(16), 5 << 20)
+        State(edge.epoch, life(5 << 20), 2, edge.session, 1, 99, loot, bytes(16))
         if kind is State
-        else Closed(edge.epoch, 99, loot, bytes(16), 5 << 20)
+        else Closed(edge.epoch, life(5 << 20), 99, loot, bytes(16))
     )
     for _ in range(alice.config.limits.max_strikes):
         alice.take(reply_from("bob", lie))
@@ -477,7 +500,7 @@ def test_captured_frames_change_nothing_whenever_and_to_whom_they_are_repeated()
 def test_an_old_total_repeated_in_a_newer_session_is_not_taken_again():
     town = two()
     pushes = [frame.content for name, frame in town.sent if name == "alice"]
-    town.nodes["alice"].take(reply_from("bob", Stale(town.edge("alice").epoch, 1 << 20)))
+    town.nodes["alice"].take(reply_from("bob", Stale(town.edge("alice").epoch, life())))
     town.exchange()
     before = town.state("bob").holding
     for content in pushes:
@@ -494,7 +517,7 @@ def test_a_push_from_far_away_is_clipped_counted_and_pulls_no_further():
     town = two(Limits(clip=limit, pushes_per_second=1e6))
     bob = town.nodes["bob"]
     before, already = bob.estimate, conduct(town, "bob", "alice").clipped
-    bob.take(push_from("alice", next_total(town, 10.0, (5000.0, -5000.0))))
+    bob.take(push_from("alice", next_total(town, 0.5, (250.0, -250.0))))
     allowed = limit * (1 + np.linalg.norm(before))
     assert 0 < np.linalg.norm(bob.estimate - before) <= allowed
     assert conduct(town, "bob", "alice").clipped == already + 1
@@ -508,12 +531,12 @@ def test_by_default_no_push_moves_a_peer_far():
     bob = town.nodes["bob"]
     assert 0 < bob.rules.clip < np.inf
     before = bob.estimate
-    bob.take(push_from("alice", next_total(town, 16.0, (15_000.0, 0.0))))
+    bob.take(push_from("alice", next_total(town, 0.5, (490.0, 0.0))))
     moved = np.linalg.norm(bob.estimate - before)
-    assert moved <= bob.rules.clip * (1 + np.linalg.norm(before))
+    assert 0 < moved <= bob.rules.clip * (1 + np.linalg.norm(before))
 
 
-def test_a_receiver_that_never_answers_gets_a_window_and_gives_it_all_back():
+def test_a_receiver_that_never_answers_gets_its_share_once_and_gives_it_all_back():
     limits = Limits(window=4, pushes_per_second=1e6, presume_dead_after=3600.0, clip=0.0)
     town = two(limits)
     alice = town.nodes["alice"]
@@ -525,8 +548,8 @@ def test_a_receiver_that_never_answers_gets_a_window_and_gives_it_all_back():
         batch = alice.begin()
         alice.committed(batch)  # and every frame is lost
     edge = town.edge("alice")
-    assert edge.in_flight == 4
-    assert town.state("alice").mass >= before.mass * 0.5**4
+    assert edge.in_flight == 1
+    assert town.state("alice").mass >= before.mass * 0.5
     alice.tick()
     assert town.edge("alice").phase is OutPhase.OPEN
     town.time += 3600.0
@@ -594,7 +617,7 @@ def test_a_flood_of_different_tasks_makes_few_lines(caplog):
         town.time += 0.05
         fields = TASK.fields() | {"learning_rate": number + 1.5}
         bob.take(push_from("mallory", Foreign(json.dumps(fields).encode()), OTHER))
-        bob.take(push_from("mallory", Hello(1, 0, 1)))  # and again the right one
+        bob.take(push_from("mallory", Hello(1, life(), 0, 1)))  # and again the right one
     assert len(lines(caplog)) <= 1000 * 0.05 / LOG_SECONDS + 1
 
 
@@ -603,7 +626,7 @@ def test_a_flood_of_pushes_from_far_away_makes_few_lines(caplog):
     caplog.clear()
     town.time += LOG_SECONDS
     for _ in range(200):
-        word = next_total(town, 0.01, (9.0, 9.0))
+        word = next_total(town, 0.001, (0.9, 0.9))
         town.nodes["bob"].take(push_from("alice", word))
     assert conduct(town, "bob", "alice").clipped > 100
     assert len(lines(caplog)) == 1
@@ -612,7 +635,7 @@ def test_a_flood_of_pushes_from_far_away_makes_few_lines(caplog):
 
 def test_what_is_logged_is_one_short_printable_line(caplog):
     town = two()
-    rubbish = msgspec.msgpack.encode([1, b"", ["\x1b[2J\n" * 50_000, 1]])
+    rubbish = msgspec.msgpack.encode([VERSION, b"", ["\x1b[2J\n" * 50_000, 1]])
     town.nodes["bob"].take(Arrival(key_of("mallory"), rubbish, "push"))
     [line] = lines(caplog)
     assert line.isprintable()

@@ -1,24 +1,32 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
-from dataclasses import replace
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from oneway.errors import OnewayError, StoreError
+from oneway.peer.doctor import startup
 from oneway.peer.doctor.doctor import MachineFacts, diagnose, examine
 from oneway.peer.doctor.findings import SpokenTime, spoken_age
+from oneway.peer.doctor.startup import Startup, Stored, check_startup
 from oneway.peer.home.config import PeerConfig, Receiver, Sender
 from oneway.peer.home.home import Home
 from oneway.peer.home.limits import Limits
 from oneway.peer.identity.card import Card
 from oneway.peer.identity.keys import key_text
+from oneway.peer.peer import Peer
+from oneway.peer.runtime import save
+from oneway.peer.store.snapshot import Snapshot
+from oneway.peer.store.store import Owner
 from oneway.records.status import Status
 from oneway.task.task import Feature, Task
-from oneway.testing.records import make_receiver, make_sender, make_status
+from oneway.testing.records import make_receiver, make_sender, make_status, replace
 
 changed = msgspec.structs.replace
 
@@ -189,6 +197,23 @@ def test_a_receiver_presumed_dead_can_be_distrusted():
     assert sentence.endswith("`oneway peer distrust bob`")
 
 
+def test_a_receiver_that_left_is_not_looked_for():
+    [sentence] = said_of_bob(left=True, link="connecting", link_since=YESTERDAY)["problem"]
+    assert sentence.startswith("bob has left the network (it said so)")
+    assert "`oneway peer distrust bob`" in sentence
+
+
+def test_a_receiver_that_is_often_restored_from_a_backup_is_told():
+    assert said_of_bob(claims=2)["note"] == []
+    [sentence] = said_of_bob(claims=3)["note"]
+    assert sentence.startswith("bob has claimed 3 times to have been restored from a backup")
+
+
+def test_two_copies_are_told_in_the_words_of_the_status():
+    two = "two copies of bob run: stop one of them"
+    assert said_of_bob(problem=two, left=True)["problem"] == [two]
+
+
 def test_an_edge_that_is_not_closed_yet_is_only_worth_a_note():
     sentences = said_of_bob(weight=0.0, phase="closing", link="connecting", link_since=AT_14_03)
     assert "bob has not yet confirmed" in sentences["note"][0]
@@ -245,8 +270,8 @@ def test_one_sender_that_never_sent_is_a_note_while_another_does():
     assert sentences["ok"][0].endswith("1 sender pushes")
 
 
-def test_a_sender_that_fell_silent_is_told_with_a_time():
-    sentences = said_of_carol(last_push=AT_14_03)
+def test_a_sender_that_only_repeats_itself_is_quiet():
+    sentences = said_of_carol(last_push=AT_14_03, last_heard=NOW - 25)
     assert sentences["note"] == [
         "carol has not pushed since 14:03 (12 minutes): if it should have, check that carol runs "
         "and still trusts you"
@@ -254,8 +279,32 @@ def test_a_sender_that_fell_silent_is_told_with_a_time():
     assert sentences["ok"] == ["apart from that, all is well: 1 receiver acknowledges within 0.2 s"]
 
 
+def test_a_sender_that_missed_two_heartbeats_is_silent():
+    assert said_of_carol(last_push=NOW - 80)["problem"] == [
+        "nothing at all was heard from carol since 14:13 (1 minute): check that carol runs, still "
+        "trusts you and can reach you"
+    ]
+    assert said_of_carol(last_push=NOW - 80)["ok"] == ["1 receiver acknowledges within 0.2 s"]
+    assert said_of_carol(last_push=NOW - 70) == said()
+    assert said_of_carol(last_push=NOW - 200, last_heard=NOW - 30) == said()
+
+
 def test_a_sender_silent_in_this_life_is_silent_since_its_start():
-    assert "since 13:55 (20 minutes)" in said_of_carol(last_push=0.0)["note"][0]
+    assert "since 13:55 (20 minutes)" in said_of_carol(last_push=0.0)["problem"][0]
+
+
+def test_a_sender_that_left_is_not_missed():
+    sentences = said_of_carol(left=True, last_push=YESTERDAY)
+    assert sentences["problem"] == []
+    assert sentences["note"] == [
+        "carol has left the network (it said so): nothing is wrong with that; revoke its admission "
+        "if you like: `oneway peer admit --revoke carol`"
+    ]
+
+
+def test_a_sender_whose_mass_is_not_taken_in_is_named():
+    [sentence] = said_of_carol(waiting=12.5)["note"]
+    assert sentence.startswith("carol offers 12.5 of mass that is not taken in")
 
 
 def test_a_sender_that_is_often_clipped_is_told():
@@ -330,6 +379,13 @@ def test_a_model_too_large_for_its_messages_is_told_with_the_limit():
     assert "max_message_bytes is 1,024; raise it" in sentences["problem"][0]
 
 
+def test_not_the_model_but_what_is_sent_of_it_must_fit_into_a_message():
+    features = tuple(Feature(f"f{number}") for number in range(200))
+    alone = replace(TASK, features=features, method="local")
+    small = replace(CONFIG, limits=Limits(max_message_bytes=1024 + 8))
+    assert said(changed(ALICE, task=alone.fingerprint.hex()), small, task=alone)["problem"] == []
+
+
 # --- the running peer ---
 
 
@@ -376,9 +432,11 @@ def test_a_state_that_cannot_be_saved_is_told_in_the_words_of_the_store():
 
 def test_a_task_that_was_changed_under_a_running_peer_is_told():
     other = replace(TASK, learning_rate=0.7)
-    assert said(task=other)["problem"] == [
-        "task.toml was changed since the peer started: start it again"
-    ]
+    [sentence] = said(task=other)["problem"]
+    assert sentence.startswith("task.toml was changed since the peer started")
+    assert "put the old one back" in sentence
+    refused = replace(FACTS, startup=Startup(store_problem="it belongs to another task"))
+    assert said(task=other, facts=refused)["problem"] == ["it belongs to another task"]
 
 
 def test_a_leaving_peer_is_to_be_left_running_until_all_is_handed_over():
@@ -387,6 +445,55 @@ def test_a_leaving_peer_is_to_be_left_running_until_all_is_handed_over():
         "the peer is leaving and hands over what it has: let it run until bob acknowledged it"
     ]
     assert "has left" in said(changed(leaving, drained=True))["note"][0]
+
+
+def test_who_does_not_know_that_a_peer_leaves_is_named():
+    unheard = changed(ALICE, leaving=True, unheard=["carol"])
+    assert said(unheard)["note"][0].endswith("; carol has not heard that you leave")
+    drained = changed(unheard, drained=True, unheard=["carol", "dave"])
+    assert "carol, dave have not heard that you leave" in said(drained)["note"][0]
+    leaving = replace(CONFIG, leaving=True)
+    gone = said(drained, leaving, replace(FACTS, process=None, port="free"))
+    assert gone["problem"] == []
+    assert any("carol, dave have not heard" in sentence for sentence in gone["note"])
+
+
+def test_a_leave_that_nobody_takes_over_can_be_undone_or_given_up():
+    for receivers in ([], [changed(BOB, left=True)]):
+        stuck = changed(ALICE, leaving=True, receivers=receivers)
+        [sentence] = [text for text in said(stuck)["problem"] if "cannot leave" in text]
+        assert "mass 0.75" in sentence
+        assert "`oneway peer leave --undo`" in sentence
+        assert "`oneway peer leave --discard`" in sentence
+
+
+def test_a_leave_that_was_interrupted_is_to_be_gone_on_with():
+    leaving, stopped = replace(CONFIG, leaving=True), replace(FACTS, process=None, port="free")
+    [sentence] = said(changed(ALICE, leaving=True), leaving, stopped)["problem"]
+    assert "bob has not acknowledged" in sentence
+    assert sentence.endswith("go on with `oneway peer leave`")
+
+
+@pytest.mark.parametrize(("mass", "limit"), [(-8.2e6, 0.0), (-0.5, 256.0), (300.0, 256.0)])
+def test_a_mass_that_cannot_be_is_told_with_its_repair(mass, limit):
+    impossible = changed(ALICE, mass=mass, mass_limit=limit)
+    stopped = replace(FACTS, process=None, port="free")
+    stored = replace(stopped, startup=Startup(stored=Stored(mass, limit, 300, 0)))
+    for sentences in (
+        said(impossible),
+        said(impossible, facts=stopped),
+        said(None, facts=stored),
+    ):
+        [sentence] = [text for text in sentences["problem"] if "which cannot be" in text]
+        assert f"the mass is {mass:,.6g}" in sentence
+        assert "`oneway peer repair`" in sentence
+    assert said(changed(ALICE, mass=255.0, mass_limit=256.0)) == said()
+
+
+def test_a_debt_of_a_forgotten_life_is_a_note():
+    sentences = said(changed(ALICE, owed=0.375))
+    assert sentences["note"][0].startswith("0.375 of mass had been handed over in a life")
+    assert sentences["problem"] == []
 
 
 def test_a_running_peer_that_does_not_listen_is_told():
@@ -405,6 +512,29 @@ def test_a_peer_that_does_not_run_is_to_be_started():
     assert said(None, facts=stopped)["problem"] == [
         "alice is not running: start it with `oneway peer run`"
     ]
+
+
+def test_a_peer_that_stopped_itself_says_why():
+    why = "another copy of alice runs with the same key: keep one of them"
+    stopped = replace(FACTS, process=None, port="free")
+    assert said(changed(ALICE, stopped=why), facts=stopped)["problem"] == [why]
+
+
+def test_what_a_stopped_peer_skipped_is_told():
+    stopped = replace(FACTS, process=None, port="free")
+    why = "line 8: feature 'light' is 'dark'"
+    bad = changed(ALICE, skipped=300, last_skipped=why, finished=True)
+    stored = replace(stopped, startup=Startup(stored=Stored(1.0, 256.0, 300, 300)))
+    for sentences in (said(bad, facts=stopped), said(bad, facts=stored), said(None, facts=stored)):
+        assert any(text.startswith("300 samples were skipped") for text in sentences["problem"])
+    assert any(why in text for text in said(bad, facts=stored)["problem"])
+
+
+def test_what_a_start_would_refuse_comes_in_its_words():
+    refused = Startup("key.secret is not a key file", "peer.sqlite is damaged")
+    sentences = said(facts=replace(FACTS, process=None, port="free", startup=refused))
+    assert sentences["problem"] == [refused.key_problem, refused.store_problem]
+    assert any("is not running" in sentence for sentence in sentences["note"])
 
 
 def test_what_a_stopped_peer_last_said_of_others_is_not_repeated():
@@ -524,6 +654,122 @@ def test_a_loose_or_missing_key_file_is_seen(home):
     assert examine(home, NOW).key_mode == 0o644
     home.key_path.unlink()
     assert examine(home, NOW).key_mode is None
+
+
+# --- what a start would come upon ---
+
+
+@pytest.fixture
+def learned(home: Home) -> Home:
+    """The same after a life, in which it learned from one sample."""
+    with closing(Peer(home.folder)) as peer:
+        peer.learn_one({"light": 1.0}, "yes")
+    return home
+
+
+def said_by_run(home: Home) -> str:
+    with pytest.raises(OnewayError) as refused:
+        Peer(home.folder)
+    return str(refused.value)
+
+
+def test_a_peer_that_never_ran_has_nothing_stored_and_may_start(home):
+    assert check_startup(home) == Startup()
+
+
+def test_a_start_is_tried_without_changing_anything(learned):
+    before = {path: path.read_bytes() for path in learned.folder.iterdir()}
+    assert check_startup(learned) == Startup("", "", Stored(1.0, TASK.impossible_mass, 1, 0))
+    assert {path: path.read_bytes() for path in learned.folder.iterdir()} == before
+
+
+@pytest.mark.parametrize("place", [0, 4096], ids=["no database", "a damaged page"])
+def test_a_damaged_store_is_told_as_run_tells_it(learned, place):
+    content = bytearray(learned.store_path.read_bytes())
+    content[place : place + 3000] = b"x" * 3000
+    learned.store_path.write_bytes(content)
+    problem = check_startup(learned).store_problem
+    assert "peer.sqlite is damaged" in problem
+    assert problem == said_by_run(learned)
+    assert learned.store_path.read_bytes() == content
+
+
+def test_a_store_of_another_task_is_told_as_run_tells_it(learned):
+    learned.task_path.write_text(replace(TASK, learning_rate=0.7).to_toml())
+    problem = check_startup(learned).store_problem
+    assert "another task" in problem
+    assert problem == said_by_run(learned)
+
+
+def test_a_store_of_another_peer_and_a_damaged_key_are_told_as_run_tells_it(learned, tmp_path):
+    own = learned.key_path.read_bytes()
+    other = Home.create(tmp_path / "bob", "bob", tmp_path / "task.toml")
+    learned.key_path.write_bytes(other.key_path.read_bytes())
+    assert check_startup(learned).store_problem == said_by_run(learned)
+    learned.key_path.write_bytes(own[:-9])
+    found = check_startup(learned)
+    assert found.key_problem == said_by_run(learned)
+    assert found.store_problem == ""
+
+
+def test_half_a_store_is_told_as_run_tells_it(learned):
+    log = learned.store_path.with_name("peer.sqlite-wal")
+    log.write_bytes(b"half of it")
+    learned.store_path.unlink()
+    problem = check_startup(learned).store_problem
+    assert "the other half of a store" in problem
+    assert problem == said_by_run(learned)
+
+
+def test_a_running_peer_is_not_held_up_by_who_looks_at_its_store(learned):
+    with closing(Peer(learned.folder)) as peer:
+        for count in range(2, 5):
+            peer.learn_one({"light": 1.0}, "yes")
+            save(peer.node, peer._store)
+            stored = check_startup(learned).stored
+            assert stored is not None
+            assert stored.samples == count
+        learned.task_path.write_text(replace(TASK, learning_rate=0.7).to_toml())
+        assert "another task" in check_startup(learned).store_problem
+
+
+def test_the_store_of_a_peer_that_was_killed_is_read_with_its_log_and_left_as_it_is(
+    learned, tmp_path
+):
+    killed = Home(tmp_path / "killed")
+    with closing(Peer(learned.folder)) as peer:
+        peer.learn_one({"light": 1.0}, "yes")
+        save(peer.node, peer._store)
+        shutil.copytree(learned.folder, killed.folder)
+    files = [killed.store_path, killed.store_path.with_name("peer.sqlite-wal")]
+    before = [path.read_bytes() for path in files]
+    assert before[1]
+    killed.lock_path.write_text("")
+    stored = check_startup(killed).stored
+    assert stored is not None
+    assert stored.samples == 2
+    assert [path.read_bytes() for path in files] == before
+
+
+def test_a_peer_that_starts_at_this_moment_is_not_called_damaged(learned, monkeypatch):
+    processes = iter([None, 4711])
+    monkeypatch.setattr(Home, "running_process", lambda _: next(processes))
+
+    def read(path: Path, *, alone: bool) -> tuple[Owner, Snapshot]:
+        if alone:
+            raise StoreError("half of a commit")
+        return really(path, alone=alone)
+
+    really = startup._read
+    monkeypatch.setattr(startup, "_read", read)
+    assert check_startup(learned).store_problem == ""
+
+
+def test_impossible_mass_is_seen_in_the_store(learned, flood):
+    flood(learned, -8.5)
+    stored = check_startup(learned).stored
+    assert stored is not None
+    assert stored.mass == -7.5
 
 
 # --- saying times ---

@@ -80,7 +80,7 @@ def test_a_configuration_needs_a_name_and_an_address_only():
         clip=0.5,
         max_message_bytes=2**24,
         pushes_per_second=1000.0,
-        presume_dead_after=86400.0,
+        presume_dead_after=120.0,
     )
     assert not ALICE.anyone
 

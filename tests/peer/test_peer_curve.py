@@ -5,7 +5,6 @@ import sqlite3
 import sys
 import tempfile
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -23,6 +22,7 @@ from oneway.peer.store.snapshot import Journal, Snapshot
 from oneway.peer.store.store import Owner, PeerStore, read_curve, read_snapshot
 from oneway.protocol.state import PeerState
 from oneway.records.curve import MOST_GROUPS, Curve
+from oneway.testing.records import replace
 
 OWNER = Owner(key=b"k" * 32, task=b"t" * 16, dim=2)
 TASK = """

@@ -13,9 +13,10 @@ import tempfile
 import threading
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -28,29 +29,36 @@ from oneway.peer.store.history import History, with_sample
 from oneway.peer.store.snapshot import Contact, Journal, Snapshot
 from oneway.peer.store.store import Owner, PeerStore, read_curve, read_snapshot
 from oneway.protocol.audit import expected_holding
-from oneway.protocol.messages import Ack, State
-from oneway.protocol.outgoing import answer, remind, report, say
+from oneway.protocol.incoming import mint
+from oneway.protocol.messages import Ack, Life, State
+from oneway.protocol.outgoing import answer, receipts, remind, report, say
+from oneway.protocol.replies import receive_receipt, receive_reply
 from oneway.protocol.rules import Rules
-from oneway.protocol.state import InEdge, PeerState, Settled
+from oneway.protocol.state import InEdge, KeptReceipt, PeerState, Settled, Told
 from oneway.protocol.tags import NO_TAG, digest_of
 from oneway.protocol.transitions import (
     descend,
     distrust,
     leave,
-    mint,
     presume_dead,
     push,
     receive_push,
-    receive_reply,
     restart,
+    stay,
     trust,
 )
 from oneway.tables.rows import Position
+from oneway.testing.records import replace
 
 KEY, OTHER_KEY = b"k" * 32, b"o" * 32
 TASK, OTHER_TASK = b"t" * 16, b"u" * 16
 RULES = Rules(secret=b"s" * 32)
 DIM = 3
+
+
+def life(boot: int) -> Life:
+    """A life of a receiver; its proof is for itself alone."""
+    return Life(boot, 0, False, NO_TAG)
 
 
 def receiver(number: int) -> bytes:
@@ -68,20 +76,22 @@ def peer_with_edges(dim: int = DIM, num_receivers: int = 2) -> Snapshot:
 def with_open_edge(state: PeerState, number: int) -> PeerState:
     state = trust(state, receiver(number), epoch=2**62 - 1 - number)
     nothing = np.zeros(state.dim + 1, dtype=np.int64)
-    opening = State(2**62 - 1 - number, 9, state.boot, 5, 0, nothing, NO_TAG, 5)
+    opening = State(2**62 - 1 - number, life(5), 9, state.boot, 5, 0, nothing, NO_TAG)
     return receive_reply(state, receiver(number), opening, RULES).state
 
 
 def after_a_push(snapshot: Snapshot) -> Snapshot:
     state = descend(snapshot.state, np.full(snapshot.state.dim, 0.001))
-    state = push(state, {edge.receiver: 0.01 for edge in state.out.values()}, RULES)
+    # More than is under way already, or there would be no room for it.
+    shares = {edge.receiver: 0.01 * (edge.in_flight + 1) for edge in state.out.values()}
+    state = push(state, shares, RULES)
     return replace(after_a_sample(snapshot), state=state)
 
 
 def after_acknowledgements(snapshot: Snapshot) -> Snapshot:
     state = snapshot.state
     for edge in list(state.out.values()):
-        ack = Ack(edge.epoch, edge.seq, digest_of(edge.sent), NO_TAG, edge.their_boot)
+        ack = Ack(edge.epoch, life(edge.their_boot), edge.seq, digest_of(edge.sent), NO_TAG)
         state = receive_reply(state, edge.receiver, ack, RULES).state
     return replace(snapshot, state=state)
 
@@ -115,6 +125,10 @@ def stored(path: Path, dim: int = DIM) -> Snapshot:
         return store.load()
 
 
+FORGOTTEN = ("former_lives",)
+"""What a state has, and may be forgotten with a restart."""
+
+
 def facts(value: object) -> object:
     """A frozen value as plain ones, arrays included, so that == means all of it."""
     if isinstance(value, np.ndarray):
@@ -122,6 +136,9 @@ def facts(value: object) -> object:
         return value.tolist()
     if isinstance(value, Mapping):
         return {name: facts(item) for name, item in value.items()}
+    if isinstance(value, msgspec.Struct):
+        names = [name for name in value.__struct_fields__ if name not in FORGOTTEN]
+        return type(value), [facts(getattr(value, name)) for name in names]
     if is_dataclass(value):
         return type(value), [facts(getattr(value, field.name)) for field in fields(value)]
     return value
@@ -171,7 +188,7 @@ def test_everything_in_a_snapshot_comes_back(path):
 
 def test_what_a_later_snapshot_lacks_is_gone(path):
     first = peer_with_edges()
-    end = Settled(receiver(9), 3, ledger=4, seq=0, total=np.zeros(DIM + 1, np.int64), their_boot=6)
+    end = Settled(receiver(9), 3, ledger=4, seq=0, total=np.zeros(DIM + 1, np.int64))
     second = with_an_edge_in(after_a_push(first))
     second = replace(second, state=replace(second.state, settled={(receiver(9), 3): end}))
     with closing(create(path, first)) as store:
@@ -240,8 +257,10 @@ class LittleNetwork:
                 state = distrust(state, self.keys[other])
             case "presume dead" if state.out:
                 state = presume_dead(state, list(state.out)[other % len(state.out)])
-            case "leave" if amount > 0.45:
+            case "leave" if amount > 0.3:
                 state = leave(state)
+            case "leave":
+                state = stay(state)
             case "restart":
                 state = restart(state, 0)
             case "save":
@@ -264,9 +283,15 @@ class LittleNetwork:
             heard = receive_push(self.states[other], self.keys[one], message, self.rules[other])
             self.states[other] = heard.state
             if amount > -0.3:
-                self.reply(other, one, answer(heard.state, self.keys[one], message))
+                replies = answer(heard.state, self.keys[one], message, self.rules[other])
+                self.reply(other, one, list(replies))
         for edge in state.in_.values():
-            self.reply(one, self.keys.index(edge.sender), [report(state, edge)])
+            self.reply(one, self.keys.index(edge.sender), [report(state, edge, self.rules[one])])
+        for receipt in list(receipts(state, self.keys[one], self.rules[one])):
+            for other in {0, 1, 2} - {one}:
+                self.states[other] = receive_receipt(
+                    self.states[other], self.keys[other], self.keys[one], receipt, self.rules[other]
+                )
 
     def reply(self, one: int, other: int, replies: list) -> None:
         for reply in replies:
@@ -320,7 +345,7 @@ def test_a_push_writes_what_moved_and_one_total_for_each_edge():
     first = after_a_push(peer_with_edges(num_receivers=4))
     assert statements(first, after_a_push(first)) == [
         ("INSERT peer", 1),
-        ("INSERT amount", 2),  # holding and gradient_steps; not minted, not clipped
+        ("INSERT amount", 2),  # holding and gradient_steps; not minted, clipped, owed
         ("INSERT out_edge", 4),
         ("INSERT total", 4),
         ("INSERT curve", 1),
@@ -356,8 +381,8 @@ def test_a_million_parameters_can_be_stored_and_unchanged_arrays_stay_where_they
     reread = stored(path, dim).state
     assert np.array_equal(reread.holding, second.state.holding)
     assert [list(edge.totals) for edge in reread.out.values()] == [[2]]
-    # Four arrays of the peer, two or three totals, and the pages around them.
-    assert path.stat().st_size < 8 * array_bytes
+    # Five arrays of the peer, two or three totals, and the pages around them.
+    assert path.stat().st_size < 9 * array_bytes
 
 
 def test_the_log_beside_the_file_does_not_grow_without_bound(path):
@@ -419,17 +444,18 @@ def test_rows_that_only_a_failed_commit_had_do_not_come_back(path):
 
 
 HELPERS = """
-import resource, sys
-from dataclasses import replace
+import dataclasses, resource, sys
+from msgspec.structs import replace
 from pathlib import Path
 import numpy as np
 from oneway.errors import StoreError
 from oneway.peer.store.history import with_sample
 from oneway.peer.store.store import Owner, PeerStore, read_snapshot
-from oneway.protocol.messages import Ack
+from oneway.protocol.messages import Ack, Life
 from oneway.protocol.rules import Rules
 from oneway.protocol.tags import NO_TAG, digest_of
-from oneway.protocol.transitions import descend, push, receive_reply
+from oneway.protocol.replies import receive_reply
+from oneway.protocol.transitions import descend, push
 rules = Rules(b"s" * 32)
 path, dim = Path(sys.argv[1]), int(sys.argv[2])
 store = PeerStore.open(path, Owner(b"k" * 32, b"t" * 16, dim))
@@ -438,15 +464,17 @@ snapshot = store.load()
 def go_on():
     global snapshot
     state = descend(snapshot.state, np.full(dim, 1e-4))
-    state = push(state, {edge.receiver: 0.01 for edge in state.out.values()}, rules)
+    shares = {edge.receiver: 0.01 * (edge.in_flight + 1) for edge in state.out.values()}
+    state = push(state, shares, rules)
     for edge in list(state.out.values()):
         if edge.in_flight == 3:
             seq = edge.acked + 2
-            ack = Ack(edge.epoch, seq, digest_of(edge.totals[seq]), NO_TAG, edge.their_boot)
+            life = Life(edge.their_boot, 0, False, NO_TAG)
+            ack = Ack(edge.epoch, life, seq, digest_of(edge.totals[seq]), NO_TAG)
             state = receive_reply(state, edge.receiver, ack, rules).state
     samples = snapshot.journal.samples + 1
     loss_sum = snapshot.journal.loss_sum + 1 / samples
-    journal = replace(snapshot.journal, samples=samples, loss_sum=loss_sum)
+    journal = dataclasses.replace(snapshot.journal, samples=samples, loss_sum=loss_sum)
     history = with_sample(snapshot.history, 1 / samples, False, 1.7e9 + samples)
     snapshot = replace(snapshot, state=state, journal=journal, history=history)
 """
@@ -826,3 +854,75 @@ def test_a_column_that_an_older_release_did_not_have_gets_its_default(path):
         assert facts(store.load()) == facts(first)
         store.commit(after_a_push(store.load()))
     assert [edge.closed for edge in stored(path).state.in_.values()] == [False]
+
+
+# A store of the release before.
+
+FIRST_EDITION = """
+CREATE TABLE owner (key BLOB, task BLOB, dim);
+CREATE TABLE peer (id INTEGER PRIMARY KEY, ledger, boot, leaving, journal);
+CREATE TABLE amount (name TEXT, units BLOB, UNIQUE (name));
+CREATE TABLE contact (key BLOB, name TEXT, address TEXT, UNIQUE (key));
+CREATE TABLE out_edge (receiver BLOB, epoch, session, phase TEXT, seq, acked, ledger, granted,
+                       their_boot, UNIQUE (receiver, epoch));
+CREATE TABLE total (receiver BLOB, epoch, seq, units BLOB, UNIQUE (receiver, epoch, seq));
+CREATE TABLE in_edge (sender BLOB, epoch, heard BLOB, seq, tag BLOB, session, granted, closed,
+                      UNIQUE (sender, epoch));
+CREATE TABLE settled (receiver BLOB, epoch, ledger, seq, total BLOB, their_boot,
+                      UNIQUE (receiver, epoch));
+CREATE TABLE curve (first INTEGER PRIMARY KEY, samples, loss_sum, correct, time);
+CREATE TABLE memory (name TEXT, shape, numbers BLOB, UNIQUE (name));
+CREATE TABLE segment (name TEXT, kind TEXT, start, stop, UNIQUE (name));
+"""
+
+
+def make_first_edition(path: Path, snapshot: Snapshot) -> None:
+    """Put what a snapshot has in common with the release before into a store of that release."""
+    second = path.with_name("second.sqlite")
+    create(second, snapshot).close()
+    with closing(sqlite3.connect(path)) as old:
+        old.executescript("PRAGMA journal_mode = WAL;" + FIRST_EDITION)
+        old.execute("ATTACH ? AS second", (str(second),))
+        tables = [row[0] for row in old.execute("SELECT name FROM main.sqlite_master")]
+        for table in [name for name in tables if not name.startswith("sqlite")]:
+            had = [row[1] for row in old.execute(f"PRAGMA main.table_info({table})")]
+            has = [row[1] for row in old.execute(f"PRAGMA second.table_info({table})")]
+            both = ", ".join(name for name in had if name in has)
+            old.execute(f"INSERT INTO main.{table} ({both}) SELECT {both} FROM second.{table}")
+        old.execute("DELETE FROM main.amount WHERE name = 'owed'")
+        old.execute("UPDATE main.settled SET their_boot = 5")
+        for pragma in ("application_id", "user_version"):
+            [(value,)] = old.execute(f"PRAGMA second.{pragma}").fetchall()
+            old.execute(f"PRAGMA main.{pragma} = {value}")
+        old.commit()
+    second.unlink()
+
+
+def test_a_store_of_the_release_before_is_read_and_gets_what_it_lacks(path):
+    end = Settled(receiver(9), 3, ledger=4, seq=2, total=np.arange(DIM + 1))
+    first = with_an_edge_in(after_a_push(peer_with_edges()))
+    held = first.state.holding - end.total
+    first = replace(
+        first, state=replace(first.state, holding=held, settled={(receiver(9), 3): end}, lives={})
+    )
+    make_first_edition(path, first)
+    assert facts(read_snapshot(path)) == facts(first)  # without a change to the file
+    with closing(reopen(path)) as store:
+        assert facts(store.load()) == facts(first)
+        state = first.state
+        told = {name: replace(edge, told=Told.WITNESS) for name, edge in state.in_.items()}
+        owed = np.arange(DIM + 1)
+        receipt = KeptReceipt(3, b"d" * 16, b"t" * 16, receiver(1))
+        later = replace(
+            state,
+            boot=7,
+            over=6,
+            in_=told,
+            owed=state.owed + owed,
+            holding=state.holding + owed,
+            lives={receiver(0): Life(5, 4, True, b"p" * 16)},
+            receipts={(receiver(2), receiver(3), 9): receipt},
+        )
+        second = replace(first, state=later)
+        store.commit(second)
+    assert facts(stored(path)) == facts(second)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-from dataclasses import replace
 
 import pytest
 
@@ -15,6 +14,7 @@ from oneway.peer.home.config_file import config_toml, parse_config
 from oneway.peer.home.home import Home
 from oneway.peer.peer import Peer
 from oneway.testing import MemoryNetwork
+from oneway.testing.records import replace
 from oneway.transport import TRANSPORTS, Faults, Faulty
 from oneway.transport.keys import public_of
 
@@ -69,7 +69,7 @@ async def exchange(pigeons, alice, bob):
     """Run two peers until Bob has heard of what Alice learned."""
     runs = [asyncio.ensure_future(peer.run()) for peer in (alice, bob)]
     try:
-        await pigeons.until(lambda: alice._runtime and alice._runtime._connected)
+        await pigeons.until(lambda: alice._runtime and alice._runtime._node.connected)
         alice.learn_one({"rain": 1.0}, "yes")
         key = alice._keys.public
         await pigeons.until(

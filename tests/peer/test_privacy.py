@@ -24,7 +24,7 @@ from oneway.peer.store.snapshot import Snapshot
 from oneway.protocol.fixed_point import ONE, zeros
 from oneway.protocol.messages import Data
 from oneway.protocol.state import PeerState
-from oneway.protocol.tags import NO_TAG, digest_of, sign
+from oneway.protocol.tags import NO_TAG, digest_of, sign, sign_life
 from oneway.protocol.transitions import restart
 from oneway.records import Batch
 from oneway.task.task import Feature, Task
@@ -84,6 +84,7 @@ class Recorded:
                 limits=Limits(clip=0.0),
             ),
             snapshot,
+            key=key_of(name),
             clock=lambda: self.time,
             wall_clock=lambda: 1.7e9 + self.time,
             new_epoch=lambda: next(self.epochs),
@@ -100,6 +101,7 @@ class Recorded:
             for name, node in self.nodes.items():
                 while (arrival := self.ends[name].receive_now()) is not None:
                     node.take(arrival)
+                self.send(name, node.words())
 
     def send(self, name, frames):
         for frame in frames:
@@ -162,6 +164,7 @@ def network(request):
         secret_of("dave"),
         PeerConfig("dave", "127.0.0.1:7700", receivers=network.nodes["carol"].config.receivers),
         Snapshot(PeerState.new(4, 900, boot=1 << 20)),
+        key=key_of("dave"),
         clock=lambda: network.time,
         wall_clock=lambda: 1.7e9 + network.time,
         new_epoch=lambda: next(network.epochs),
@@ -235,8 +238,12 @@ def test_every_field_of_every_frame_is_a_counter_a_name_a_total_or_a_hash_of_one
                     assert value in ledgers
                 case "seq":
                     assert 0 <= value < ROUNDS + 8
-                case "session" | "granted" | "boot":  # starts of the process, to a millisecond
+                case "session" | "granted":  # starts of the process, to a millisecond
                     assert value < 200 << 20
+                case "life":
+                    assert value.over <= value.boot < 200 << 20
+                    assert value.leaving is False
+                    assert value.proof == sign_life(secret_of(name), value.boot, value.over)
                 case "total":
                     assert tuple(value.tolist()) in totals
                 case "digest":

@@ -216,3 +216,26 @@ def test_labels_of_any_text_are_read_back_as_they_were(peers):
     metrics = read(prometheus(msgspec.structs.replace(ALICE, senders=senders)))
     expected = {labelled(sender=name, key=key[:16]) for name, key, _ in peers}
     assert set(getattr(metrics.get("oneway_sender_seq"), "series", {})) == expected
+
+
+def test_what_cannot_be_and_who_left_or_fell_silent_is_measured():
+    bob = msgspec.structs.replace(BOB, left=True, in_flight_mass=0.25, held_back="full", claims=4)
+    carol = msgspec.structs.replace(CAROL, last_push=900.0, waiting=1.5, left=False)
+    strange = msgspec.structs.replace(
+        ALICE, mass=-2.0, mass_limit=256.0, owed=0.5, unheard=["carol"], receipts=3
+    )
+    metrics = read(prometheus(msgspec.structs.replace(strange, receivers=[bob], senders=[carol])))
+    who = {"receiver": "bob", "key": BOB.key[:16]}
+    assert value(metrics, "receiver_left", **who) == 1
+    assert value(metrics, "receiver_in_flight_mass", **who) == 0.25
+    assert value(metrics, "receiver_held_back", **who) == 1
+    assert value(metrics, "receiver_claims_total", **who) == 4
+    who = {"sender": "carol", "key": CAROL.key[:16]}
+    assert value(metrics, "sender_waiting_mass", **who) == 1.5
+    assert (value(metrics, "sender_silent", **who), value(metrics, "sender_left", **who)) == (1, 0)
+    assert (value(metrics, "mass_impossible"), value(metrics, "mass_limit")) == (1, 256)
+    assert (value(metrics, "mass_owed"), value(metrics, "receipts")) == (0.5, 3)
+    assert value(metrics, "leave_unheard") == 1
+    well = read(prometheus(ALICE))
+    assert "oneway_mass_limit" not in well
+    assert value(well, "mass_impossible") == 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import count
 
 import numpy as np
@@ -25,6 +25,7 @@ from oneway.protocol.state import PeerState
 from oneway.records import Segment
 from oneway.task.task import Feature, Task
 from oneway.testing.memory_network import MemoryNetwork
+from oneway.testing.records import replace
 
 NUM_NODES, NUM_FEATURES, NUM_ROUNDS = 12, 4, 100
 NAMES = [f"x{index}" for index in range(NUM_FEATURES)]
@@ -116,6 +117,7 @@ class Lockstep:
             secret=bytes([index + 1]) * 32,
             config=config,
             snapshot=snapshot or Snapshot(PeerState.new(width, ledger=index + 1, boot=1)),
+            key=self.keys[index],
             clock=lambda: self.time,
             wall_clock=lambda: 1.7e9 + self.time,
             new_epoch=lambda: next(epochs),

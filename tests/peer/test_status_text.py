@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from oneway.peer.status_text import (
+    edge_notes,
     how_it_ended,
     receiver_table,
     sender_table,
@@ -24,7 +26,8 @@ def receiver(name: str, seq: int, acked: int, phase: str = "open") -> ReceiverSt
 
 def sender(name: str, **more: object) -> SenderStatus:
     rejected = {"repeated": 7, "forged": 2}
-    blank = {"seq": 5, "last_push": 0.0, "rejected": rejected, "clipped": 3, "strikes": 1}
+    heard = {"seq": 5, "last_push": 0.0, "last_heard": 990.0}
+    blank = heard | {"rejected": rejected, "clipped": 3, "strikes": 1}
     return make_sender(name=name, **blank | more)
 
 
@@ -48,6 +51,7 @@ def test_the_line_counts_what_it_cannot_name():
         ({"finished": True}, "no stream"),
         ({"disk_problem": "full"}, "THE STATE CANNOT BE SAVED"),
         ({"skipped": 3}, "3 skipped"),
+        ({"mass": -1.0}, "CANNOT BE"),
     ],
 )
 def test_the_line_says_what_is_unusual(changes, word):
@@ -70,7 +74,7 @@ def test_edges_are_rows_with_ages_seen_from_the_status():
     )
     (row,) = receiver_table(now)
     assert list(row.values()) == [
-        *("bob", "open", "connected", "2", "9", "7", "1 min", "1 min ago"),
+        *("bob", "open", "connected", "2", "9", "2", "1 min", "1 min ago"),
     ]
     states = [row["state"] for row in sender_table(now)]
     assert states == ["admitted", "quarantined", "not admitted"]
@@ -83,7 +87,9 @@ def test_what_is_owed_names_those_who_have_to_answer():
     assert what_is_owed(status(receivers=owing)).startswith("bob, dora have not acknowledged")
     assert "carol" not in what_is_owed(status(receivers=owing))
     assert "0.75" in what_is_owed(status(receivers=[receiver("carol", 9, 9)]))
-    assert "nobody" in what_is_owed(status())
+    for receivers in ([], [make_receiver(left=True)]):
+        assert "nobody" in what_is_owed(status(receivers=receivers))
+        assert "--discard" in what_is_owed(status(receivers=receivers))
 
 
 def test_an_end_is_summed_up():
@@ -92,3 +98,80 @@ def test_an_end_is_summed_up():
         "alice", status(skipped=2)
     )
     assert "handed over everything" in how_it_ended("alice", status(drained=True))
+
+
+def test_what_happens_seldom_is_a_fact_when_it_does():
+    facts = status_facts(
+        status(
+            mass=300.0,
+            mass_limit=256.0,
+            owed=0.5,
+            stopped="another copy of alice runs",
+            leaving=True,
+            unheard=["carol", "dora"],
+            receipts=2,
+        )
+    )
+    assert "cannot be" in facts["mass"]
+    assert facts["owed"].startswith("0.500000")
+    assert facts["stopped"] == "another copy of alice runs"
+    assert facts["leaving"] == "hands over; carol, dora have not heard that you leave"
+    assert facts["receipts"].startswith("2 ")
+    assert not {"owed", "stopped", "leaving", "receipts"} & status_facts(status()).keys()
+
+
+def test_a_receiver_is_shown_with_what_is_under_way_and_why_nothing_more_is():
+    bob = make_receiver(in_flight_mass=0.125, held_back="the link is down", link="connecting")
+    now = status(receivers=[bob, make_receiver(name="dora", left=True, held_back="it left")])
+    first, second = receiver_table(now)
+    assert (first["in flight"], first["link"]) == ("0 (0.12)", "connecting")
+    assert (second["in flight"], second["link"]) == ("0", "left")
+    assert edge_notes(now) == ["Nothing is handed over to bob at the moment: the link is down."]
+
+
+def test_a_fault_of_somebody_who_is_both_is_said_once():
+    two = "two copies of bob run"
+    both = status(receivers=[make_receiver(problem=two)], senders=[make_sender(problem=two)])
+    assert edge_notes(both) == [two]
+
+
+@pytest.mark.parametrize(
+    ("changes", "state"),
+    [
+        ({"last_push": 900.0}, "silent"),
+        ({"last_push": 900.0, "last_heard": 960.0}, "admitted"),
+        ({"last_push": 900.0, "left": True}, "left"),
+        ({"last_push": 900.0, "closed": True}, "closed"),
+        ({"last_push": 0.0}, "silent"),
+        ({"last_push": 0.0, "seq": 0}, "admitted"),
+    ],
+)
+def test_a_sender_of_which_nothing_at_all_is_heard_is_silent(changes, state):
+    assert sender_table(status(senders=[make_sender(**changes)]))[0]["state"] == state
+
+
+def test_what_waits_to_be_taken_in_is_shown():
+    senders = [make_sender(waiting=1.5), make_sender(name="dora")]
+    assert [row["waits"] for row in sender_table(status(senders=senders))] == ["1.5", "-"]
+
+
+def test_who_does_not_know_that_a_peer_leaves_is_named():
+    unheard = status(receivers=[receiver("bob", 9, 9)], leaving=True, unheard=["carol"])
+    assert what_is_owed(unheard) == "it holds mass 0.75; carol has not heard that you leave"
+    drained = status(leaving=True, drained=True, unheard=["carol", "dora"])
+    assert what_is_owed(drained) == (
+        "everything is handed over; carol, dora have not heard that you leave"
+    )
+    assert "carol, dora have not heard that you leave" in how_it_ended("alice", drained)
+
+
+def test_a_status_of_an_older_release_can_be_read():
+    old = msgspec.to_builtins(status(receivers=[make_receiver()], senders=[make_sender()]))
+    for new in ("mass_limit", "owed", "stopped", "unheard", "receipts"):
+        del old[new]
+    for new in ("left", "in_flight_mass", "held_back", "claims"):
+        del old["receivers"][0][new]
+    for new in ("left", "last_heard", "waiting"):
+        del old["senders"][0][new]
+    read = msgspec.convert(old, Status)
+    assert read == status(receivers=[make_receiver()], senders=[make_sender()])

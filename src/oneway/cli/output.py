@@ -66,10 +66,19 @@ def print_facts(title: str, facts: Mapping[str, str]) -> None:
 
 
 def make_table(
-    *columns: str, right: Collection[str] = (), wrapped: str = "", title: str = "", below: str = ""
+    *columns: str,
+    right: Collection[str] = (),
+    wrapped: str = "",
+    title: str = "",
+    below: str = "",
+    tight: bool = False,
 ) -> Table:
-    """An empty table; numbers stand to the right, and one column makes room for the others."""
+    """An empty table; numbers stand to the right, and one column makes room for the others.
+
+    A `tight` one has less room between its columns.
+    """
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=title or None, caption=below or None)
+    table.collapse_padding = tight
     table.title_justify = table.caption_justify = "left"
     for name in columns:
         if name == wrapped:

@@ -51,6 +51,7 @@ def command_line() -> typer.Typer:
             "admit": (peer_trust.admit, "bob.card"),
             "distrust": (peer_trust.distrust, "bob"),
             "leave": (peer_run.leave, "--home bob"),
+            "repair": (peer_run.repair, "--yes --home dora"),
             "run": (peer_run.run, "--data stream.csv --until-done"),
             "status": (peer_status.status, "--json"),
             "doctor": (peer_status.doctor, ""),

@@ -1,4 +1,4 @@
-"""`oneway peer run` and `leave`: learn and exchange models until stopped, or stop for good."""
+"""`oneway peer run`, `leave` and `repair`: learn until stopped, stop for good, start anew."""
 
 from __future__ import annotations
 
@@ -37,6 +37,7 @@ def run(
     """Run the peer: learn, push to those it trusts, take in what others push.
 
     Ctrl-C stops it; what it has learned is on the disk at any moment, and it goes on from there.
+    The exit code is 2 if every row of the stream was skipped.
     """
     from oneway.peer.samples import SampleStream
     from oneway.peer.service import run_peer
@@ -63,6 +64,10 @@ def leave(
     wait: Annotated[
         float | None, option("SECONDS", "How long to wait.", "until it has left", min=0)
     ] = None,
+    undo: Annotated[bool, switch("--undo", "Stay after all, with what is still here.")] = False,
+    discard: Annotated[
+        bool, switch("--discard", "Leave although nobody takes over: costs what it has.")
+    ] = False,
     home: HomeFolder = None,
 ) -> None:
     """Hand everything over to those it sends to, and stop for good.
@@ -71,8 +76,33 @@ def leave(
     """
     from oneway.peer import departure
 
+    if (undo or discard) and (undo == discard or wait is not None):
+        raise ConfigError("--undo, --discard and --wait exclude each other; choose one of them")
+    mine = open_home(home)
+    if undo or discard:
+        typer.echo(departure.stay(mine) if undo else departure.discard(mine))
+        return
     with waiting():
-        has_left, said = departure.leave(open_home(home), wait, note)
+        has_left, said = departure.leave(mine, wait, note)
     typer.echo(said)
     if not has_left:
         raise typer.Exit(1)
+
+
+def repair(
+    yes: Annotated[bool, switch("--yes", "Do it; without this, only say what it costs.")] = False,
+    home: HomeFolder = None,
+) -> None:
+    """Start again from one unit of mass if the peer holds a mass that cannot be.
+
+    The doctor says when this is needed. It keeps the key, the edges and the last sound model.
+    """
+    from oneway.peer.repair import repair, what_it_costs
+
+    mine = open_home(home)
+    if yes:
+        typer.echo(repair(mine))
+        return
+    typer.echo(what_it_costs(mine))
+    note("Nothing was changed. To do it: oneway peer repair --yes")
+    raise typer.Exit(1)

@@ -21,7 +21,7 @@ def status(home: HomeFolder = None, as_json: AsJson = False) -> None:
     import msgspec
 
     from oneway.peer.doctor.findings import spoken_age
-    from oneway.peer.status_text import receiver_table, sender_table, status_facts
+    from oneway.peer.status_text import edge_notes, receiver_table, sender_table, status_facts
 
     mine = open_home(home)
     name, process = mine.config().name, mine.running_process()
@@ -47,8 +47,7 @@ def status(home: HomeFolder = None, as_json: AsJson = False) -> None:
     print_facts(f"{name} {runs}{old}", status_facts(last))
     _print_edges(receiver_table(last), "It sends to nobody", "trust")
     _print_edges(sender_table(last), "Nobody sends to it", "admit")
-    problems = [peer.problem for peer in last.receivers] + [peer.problem for peer in last.senders]
-    for sentence in filter(None, problems):
+    for sentence in edge_notes(last):
         note(sentence)
 
 
@@ -77,7 +76,7 @@ def _print_edges(edges: list[dict[str, str]], nobody: str, command: str) -> None
         return
     columns = list(edges[0])
     right = [column for column in columns[1:] if column not in _NAMES]
-    table = make_table(*columns, right=right, wrapped=columns[0])
+    table = make_table(*columns, right=right, wrapped=columns[0], tight=True)
     for edge in edges:
         table.add_row(*edge.values())
     print_table(table)

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from oneway.peer.copies import COPIES_SECONDS
 from oneway.protocol.state import Key
 from oneway.sentences import listed
 from oneway.task.differences import differences
@@ -22,6 +23,9 @@ from oneway.transport.wire import VERSION, Foreign, Message, OtherVersion, Versi
 QUARANTINE_SECONDS = 600.0
 LOG_SECONDS = 10.0
 """About one peer, no more than one line in this time."""
+
+TELL_SECONDS = 0.2
+"""An older life of a peer is told so this often."""
 
 ANSWER_SECONDS = 10.0
 """A peer that does not fit is answered this often; and what it says of itself is read so often."""
@@ -42,6 +46,9 @@ class Conduct:
         strikes: Rejections that count against it.
         quarantined_until: Before this time nothing of it is even decoded.
         mismatch: How its task or release differs from ours, and the remedy; to follow its name.
+        waiting: Why its last push is not taken in for now; empty if it was.
+        waiting_mass: How many units wait.
+        copies_seen: When two copies of it were last seen to run with one key.
         last_line: When something about it was last logged.
         unsaid: What was not logged since.
     """
@@ -51,6 +58,9 @@ class Conduct:
     strikes: int = 0
     quarantined_until: float = 0.0
     mismatch: str = ""
+    waiting: str = ""
+    waiting_mass: int = 0
+    copies_seen: float = -math.inf
     last_line: float = -LOG_SECONDS
     unsaid: int = 0
 
@@ -105,6 +115,30 @@ class ConductLog:
         conduct.clipped += 1
         name = self._name_of(peer)
         self._say(conduct, f"clipped a push of {name}: it lay {excess:.3g} beyond the limit")
+
+    def wait(self, peer: Key, why: str, units: int) -> None:
+        """Note whether a push is taken in, or has to wait."""
+        if why:
+            conduct = self.about(peer)
+            conduct.rejected["has to wait"] += 1
+            conduct.waiting, conduct.waiting_mass = why, units
+            name = self._name_of(peer)
+            self._say(conduct, f"what {name} hands over has to wait: it is {why}")
+        elif peer in self._conduct:
+            self._conduct[peer].waiting, self._conduct[peer].waiting_mass = "", 0
+
+    def is_news(self, peer: Key) -> bool:
+        """Note that an older life of a peer spoke after a newer one; whether to tell it now."""
+        conduct, now = self.about(peer), self._clock()
+        is_news = now - conduct.copies_seen >= TELL_SECONDS
+        if is_news:
+            conduct.copies_seen = now
+        return is_news
+
+    def runs_twice(self, peer: Key) -> bool:
+        """Whether two copies of a peer were seen lately."""
+        conduct = self._conduct.get(peer)
+        return conduct is not None and self._clock() - conduct.copies_seen < COPIES_SECONDS
 
     def differs(self, peer: Key, mismatch: str) -> None:
         """Note that a peer has another task or release."""

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 
+import msgspec
+
 from oneway.errors import ConfigError
 from oneway.peer.console import PeerConsole
 from oneway.peer.home.config import PeerConfig, Receiver
@@ -15,7 +17,8 @@ from oneway.peer.home.home import Home
 from oneway.peer.identity.keys import key_text
 from oneway.peer.peer import Peer
 from oneway.peer.service import run_until
-from oneway.peer.status_text import what_is_owed
+from oneway.peer.status_text import what_is_owed, who_has_not_heard
+from oneway.peer.trust import how_it_follows
 from oneway.records.status import Status
 
 POLL_SECONDS = 0.1
@@ -85,12 +88,58 @@ def leave(home: Home, seconds: float | None, say: Callable[[str], None]) -> tupl
         _wait(home, takes_too_long)
     process = home.running_process()
     if process is None and _is_drained(home):
-        return True, f"{name} has handed over everything and stopped."
+        return True, f"{name} has handed over everything and stopped{_who_does_not_know(home)}."
     status = home.status()
     rest = what_is_owed(status) if status is not None else f"{name} has not said anything yet"
     goes_on = f"{name} goes on as process {process}"
     how = goes_on if process is not None else "to go on: oneway peer leave"
     return False, f"{name} has not left yet: {rest}; {how}."
+
+
+def stay(home: Home) -> str:
+    """Take a leave back; what was handed over meanwhile stays with the others.
+
+    Raises:
+        ConfigError: The peer is not leaving.
+    """
+
+    def staying(config: PeerConfig) -> PeerConfig:
+        if not config.leaving:
+            raise ConfigError(f"{config.name} is not leaving, so there is nothing to undo")
+        return replace(config, leaving=False)
+
+    _, changed = home.change(staying)
+    return (
+        f"{changed.name} stays. Those who send to it open their edges again within a minute or "
+        f"so. {how_it_follows(home)}"
+    )
+
+
+def discard(home: Home) -> str:
+    """Finish a leave although nobody is left to take over; say what that costs.
+
+    Raises:
+        ConfigError: The peer is not leaving, or runs.
+        OnewayError: As `Peer` says.
+    """
+    config, process = home.config(), home.running_process()
+    if not config.leaving:
+        raise ConfigError(
+            f"{config.name} is not leaving; first try to hand over what it has with oneway peer "
+            "leave"
+        )
+    if process is not None:
+        raise ConfigError(
+            f"{config.name} is running (process {process}) and still tries to hand over what it "
+            "has; stop it first"
+        )
+    with closing(Peer(home.folder)) as peer:
+        costs = peer.node.give_up()
+    status = home.status()
+    if status is not None:
+        gone = msgspec.structs.replace(status, mass=0.0, mass_units=0, leaving=True, drained=True)
+        home.write_status(gone)
+    return f"{config.name} has left, and a mass of {costs:.6g} is lost to the network."
 
 
 def _leaving(config: PeerConfig) -> PeerConfig:
@@ -100,6 +149,17 @@ def _leaving(config: PeerConfig) -> PeerConfig:
             "somebody with oneway peer trust CARD, or just stop it"
         )
     return replace(config, leaving=True)
+
+
+def _who_does_not_know(home: Home) -> str:
+    status = home.status()
+    unheard = who_has_not_heard(status) if status is not None else ""
+    if not unheard:
+        return ""
+    return (
+        f"; {unheard}, and its neighbours keep a receipt, so that what arrived here is not "
+        "counted twice when they return"
+    )
 
 
 def _is_drained(home: Home) -> bool:

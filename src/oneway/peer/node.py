@@ -10,26 +10,26 @@ import math
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
+from msgspec.structs import replace
 
-from oneway.errors import WireError
-from oneway.peer.conduct import ConductLog, Mismatches
+from oneway.peer.conduct import ConductLog
 from oneway.peer.home.config import PeerConfig
+from oneway.peer.inbox import Answers, Inbox
 from oneway.peer.learner import Learner
 from oneway.peer.send_schedule import SendSchedule, Word
 from oneway.peer.store.snapshot import Contact, Snapshot
 from oneway.protocol import transitions
-from oneway.protocol.incoming import Absorbed
-from oneway.protocol.messages import Data, Gone, Push, Reply
-from oneway.protocol.state import LIVE, EdgeId, Key, OutPhase, PeerState
+from oneway.protocol.fixed_point import mass_of
+from oneway.protocol.incoming import mint
+from oneway.protocol.state import LIVE, InEdge, Key, OutPhase, PeerState, Told
 from oneway.records import Vector
-from oneway.records.status import REPEATED
 from oneway.tables.rows import Position
 from oneway.task.task import Task
-from oneway.transport.base import Arrival
-from oneway.transport.wire import decode, encode
+from oneway.transport.base import Arrival, Via
+from oneway.transport.wire import encode
 
 RECENT = 200
 """Samples that the recent loss is a mean of."""
@@ -37,19 +37,16 @@ RECENT = 200
 IDLE_SECONDS = 0.05
 """A peer without samples passes on what it received this often, as long as that moves it."""
 
-REOPEN_SECONDS = 60.0
-"""After a receiver closed an edge itself, this long until the next attempt."""
-
 MOVED = 1e-6
 """A change of the estimate, relative to its size, that is worth passing on."""
 
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """What to make durable, and the questions that may be answered once it is."""
+    """What to make durable, and what may be answered once it is."""
 
     snapshot: Snapshot
-    questions: Mapping[EdgeId, Push]
+    answers: Answers
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +54,7 @@ class Frame:
     """Bytes to send: a push over one's own connection, or a reply over the other's."""
 
     peer: Key
-    via: str
+    via: Via
     content: bytes
 
 
@@ -65,6 +62,7 @@ class Node:
     """One peer without its network and its disk.
 
     Attributes:
+        key: Its own public key.
         task: What all peers learn.
         learner: Its model and method.
         lock: Held while anything below changes; to read several of them as of one moment.
@@ -75,8 +73,8 @@ class Node:
         last_skipped: Why the last sample that could not be used could not; empty if none.
         last_sample: When the last sample was learned from in this life, if any was.
         guard: Who behaved how.
-        answered: When each receiver last answered in this life.
-        pushed: When each sender last pushed in this life.
+        inbox: What came from whom, and when.
+        connected: The receivers whose connection is up; None if that is not known.
         schedule: What is said when, and since when it waits for an answer.
         recent_losses: Of the last `RECENT` samples.
         clock: Seconds that only grow; all moments here are by it.
@@ -90,6 +88,7 @@ class Node:
         config: PeerConfig,
         snapshot: Snapshot,
         *,
+        key: Key,
         clock: Callable[[], float],
         wall_clock: Callable[[], float],
         new_epoch: Callable[[], int],
@@ -97,17 +96,18 @@ class Node:
     ) -> None:
         """Begin with a durable snapshot (`restart` was applied before it was committed).
 
-        By the `secret` it recognises its own totals. `wall_clock` counts from 1970, for the
-        history; `new_epoch` draws random names for edges, `rng` is for the method.
+        `key` is its own; by the `secret` it recognises its own totals. `wall_clock` counts from
+        1970, for the history; `new_epoch` makes stamps to name edges by, `rng` is for the method.
         """
+        self.key = key
         self.task = task
         self.lock = threading.RLock()
         self.disk_problem = ""
         self.last_skipped = ""
         self.last_sample: float | None = None
         self.guard = ConductLog(config.limits.max_strikes, clock, self.name_of)
-        self.answered: dict[Key, float] = {}
-        self.pushed: dict[Key, float] = {}
+        self.inbox = Inbox(key, task, self.guard, clock, mass_of(snapshot.state.holding))
+        self.connected: frozenset[Key] | None = None
         self.recent_losses: deque[float] = deque(maxlen=RECENT)
         self.started = clock()
         self._secret = secret
@@ -120,17 +120,13 @@ class Node:
             state=replace(snapshot.state, layout=self.learner.layout),
             memory=snapshot.memory or self.learner.first_memory(),
         )
-        self._questions: dict[EdgeId, Push] = {}
-        self._reopen_at: dict[Key, float] = {}
-        self._mismatches = Mismatches(task, self.guard)
-        self._to_tell: list[Word] = []
         self._estimate: Vector = self.learner.start
         self._estimated: Snapshot | None = None
         self._pushed_estimate = self._estimate
         self._last_push = -math.inf
         self._has_news = False
         self.rules = config.limits.rules(task, secret)
-        self.schedule = SendSchedule(self.rules, snapshot.state.dim, self.started)
+        self.schedule = SendSchedule(key, self.rules, snapshot.state.dim, self.started)
         self.follow(config)
 
     # What it knows.
@@ -149,8 +145,27 @@ class Node:
     def is_drained(self) -> bool:
         """Whether a leaving peer has handed over everything, and knows that it arrived."""
         state = self._durable.state
-        waits = any(edge.waits for edge in state.out.values())
-        return state.leaving and not waits and not state.layout.booked(state.holding).any()
+        if not state.leaving or state.layout.booked(state.holding).any():
+            return False
+        waits = any(edge.waits and edge.seq for edge in state.out.values())
+        return not waits and all(edge.told is not Told.NOBODY for edge in self._heard_edges)
+
+    @property
+    def stopped(self) -> str:
+        """Why this peer must stop, as a sentence; empty as long as it need not."""
+        return self.inbox.copies.why_to_stop(self.config.name, self.name_of)
+
+    @property
+    def unheard(self) -> list[Key]:
+        """The senders that have not confirmed yet that they know that this peer leaves."""
+        if not self.snapshot.state.leaving:
+            return []
+        edges = [edge for edge in self._heard_edges if edge.told is not Told.SENDER]
+        return list(dict.fromkeys(edge.sender for edge in edges))
+
+    @property
+    def _heard_edges(self) -> list[InEdge]:
+        return [edge for edge in self._durable.state.in_.values() if edge.seq]
 
     @property
     def is_restless(self) -> bool:
@@ -178,6 +193,8 @@ class Node:
             self.guard.max_strikes = config.limits.max_strikes
             self.rules = self.schedule.rules = config.limits.rules(self.task, self._secret)
             self._shares = config.shares if self.learner.exchanges else {}
+            senders = {sender.key for sender in config.senders}
+            self.inbox.listed = senders | {receiver.key for receiver in config.receivers}
             state = self.snapshot.state
             named = {peer.key: Contact(peer.name, peer.address) for peer in config.receivers}
             for edge in list(state.out.values()):
@@ -185,6 +202,8 @@ class Node:
                     state = transitions.distrust(state, edge.receiver)
             if config.leaving and not state.leaving:
                 state = transitions.leave(state)
+            elif state.leaving and not config.leaving:
+                state = transitions.stay(state)
             contacts = {**self.snapshot.contacts, **named}
             if contacts != self.snapshot.contacts:
                 self.snapshot = replace(self.snapshot, contacts=contacts)
@@ -224,6 +243,16 @@ class Node:
         with self.lock:
             self._set(self._minted())
 
+    def give_up(self) -> float:
+        """Give up all that is held, and what was never acknowledged; return the mass it costs."""
+        with self.lock:
+            state = self.snapshot.state
+            for edge_id, edge in state.out.items():
+                if edge.phase is not OutPhase.DEAD:
+                    state = transitions.presume_dead(state, edge_id)
+            self._set(transitions.write_off(state))
+            return state.mass
+
     # What time brings.
 
     def push_if_due(self) -> None:
@@ -238,21 +267,36 @@ class Node:
                 return
             if state.layout.copied and not (self._has_news or state.leaving):
                 state = self.learner.adopt_average(state, self.rules)
-            after = transitions.push(state, self._shares, self.rules)
+            shares = {key: it for key, it in self._shares.items() if not self.held_back(key)}
+            after = transitions.push(state, shares, self.rules)
             if after is not state:
+                self.inbox.inflow.handed_out(mass_of(state.holding) - mass_of(after.holding))
                 self._set(after)
                 self._last_push, self._has_news = now, False
                 self._pushed_estimate = self.estimate
+
+    def held_back(self, receiver: Key) -> str:
+        """Why nothing is handed to a receiver at the moment; empty if it is."""
+        if self.connected is not None and receiver not in self.connected:
+            return "the link is down"
+        if self.schedule.is_overdue(receiver, self.clock()):
+            return "its answers are overdue"
+        return ""
 
     def tick(self) -> None:
         """Whatever is due by now: a push, a new edge, a verdict of death."""
         with self.lock:
             now, state = self.clock(), self.snapshot.state
             for edge_id, edge in list(state.out.items()):
-                silent = now - self.answered.get(edge.receiver, self.started)
-                waits = edge.in_flight or edge.phase is OutPhase.CLOSING
+                # Not since it last said anything: who answers and acknowledges nothing keeps mass.
+                # And what is not durable was not said yet, so that it cannot be overdue.
+                closing = edge.phase is OutPhase.CLOSING
+                since = self.schedule.lagging.get(edge_id, (0, self.started if closing else now))[1]
+                if closing:
+                    since = max(since, self.inbox.answered.get(edge.receiver, self.started))
+                waits = edge.in_flight or closing
                 dead = edge.phase is OutPhase.DEAD
-                if waits and not dead and silent > self.config.limits.presume_dead_after:
+                if waits and not dead and now - since > self.config.limits.presume_dead_after:
                     state = transitions.presume_dead(state, edge_id)
             self._set(state)
             self._open_edges()
@@ -266,60 +310,27 @@ class Node:
     def take(self, arrival: Arrival) -> None:
         """Take in a frame from the network."""
         with self.lock:
-            peer = arrival.peer
-            if self.guard.is_quarantined(peer):
-                self.guard.count(peer, "quarantined")
-                return
-            try:
-                task, message = decode(arrival.frame)
-            except WireError as error:
-                self.guard.strike(peer, "undecodable", str(error))
-                return
-            if task != self.task.fingerprint or not isinstance(message, Push | Reply):
-                told = self._mismatches.meet(peer, message, self.clock())
-                if told is not None:
-                    self._to_tell.append((peer, "reply" if arrival.via == "push" else "push", told))
-                return
-            self.guard.agrees(peer)
-            before = self.snapshot.state
-            if arrival.via == "push" and isinstance(message, Push):
-                self.pushed[peer] = self.clock()
-                self.reached(peer)
-                self._questions[peer, message.epoch] = message
-                done = transitions.receive_push(before, peer, message, self.rules)
-            elif arrival.via == "reply" and isinstance(message, Reply):
-                done = self._take_reply(peer, message)
-            else:
-                self.guard.strike(peer, "out of place", "it answers what was not asked")
-                return
-            if done.strike is not None:
-                self.guard.strike(peer, done.strike.kind, done.strike.sentence)
-            elif isinstance(message, Data) and done.state is before:
-                self.guard.count(peer, REPEATED)
-            if done.clipped:
-                self.guard.clip(peer, done.clipped)
-            self._set(done.state)
+            self._set(self.inbox.take(self.snapshot.state, arrival, self.rules))
+            self.reached(arrival.peer)
 
     # What is to be made durable, and then said.
 
     @property
     def has_words(self) -> bool:
         """Whether there is something to say that needs no commit."""
-        return bool(self._to_tell)
+        return bool(self.inbox.words)
 
     @property
     def has_work(self) -> bool:
         """Whether there is something to commit or to answer."""
-        return self.snapshot is not self._durable or bool(self._questions)
+        return self.snapshot is not self._durable or self.inbox.has_answers
 
     def begin(self) -> Batch | None:
         """What to commit now; None if there is nothing to commit and nothing to answer."""
         with self.lock:
             if not self.has_work:
                 return None
-            batch = Batch(self.snapshot, self._questions)
-            self._questions = {}
-            return batch
+            return Batch(self.snapshot, self.inbox.take_answers())
 
     def is_durable(self, batch: Batch) -> bool:
         """Whether a batch has nothing that is not durable already."""
@@ -331,19 +342,27 @@ class Node:
             self._durable = batch.snapshot
             self.disk_problem = ""
             state = batch.snapshot.state
-            return self._frames(self.schedule.news(state, batch.questions, self.clock()))
+            answers, now = batch.answers, self.clock()
+            words = [*self.schedule.news(state, answers.questions, now), *answers.receipts]
+            words += self.schedule.endings(state, answers.ends)
+            return self._frames(words)
 
     def failed(self, batch: Batch, problem: str) -> None:
         """A batch could not be made durable: say nothing of it, push nothing more, try again."""
         with self.lock:
             self.disk_problem = problem
-            self._questions = {**batch.questions, **self._questions}
+            self.inbox.put_back(batch.answers)
+
+    def words(self) -> list[Frame]:
+        """What to say at once, over the connection that was just heard from."""
+        with self.lock:
+            words, self.inbox.words = self.inbox.words, []
+            return self._frames(words)
 
     def overdue(self) -> list[Frame]:
         """What must be said again."""
         with self.lock:
-            told, self._to_tell = self._to_tell, []
-            return self._frames([*told, *self.schedule.overdue(self._durable.state, self.clock())])
+            return self._frames(self.schedule.overdue(self._durable.state, self.clock()))
 
     # Details.
 
@@ -356,12 +375,12 @@ class Node:
         state = self.snapshot.state
         if state.has_minted or state.leaving:
             return state
-        return transitions.mint(state, state.layout.start(self.learner.start, state.dim))
+        return mint(state, state.layout.start(self.learner.start, state.dim))
 
     def _open_edges(self) -> None:
         now, state = self.clock(), self.snapshot.state
         for receiver in self._shares:
-            if now >= self._reopen_at.get(receiver, now):
+            if now >= self.inbox.reopen_at.get(receiver, now):
                 state = transitions.trust(state, receiver, self._new_epoch())
         self._set(state)
 
@@ -373,19 +392,6 @@ class Node:
         estimate = self.estimate
         moved = float(np.linalg.norm(estimate - self._pushed_estimate))
         return moved > MOVED * (1.0 + float(np.linalg.norm(estimate)))
-
-    def _take_reply(self, receiver: Key, message: Reply) -> Absorbed:
-        now = self.clock()
-        self.answered[receiver] = now
-        self.schedule.answered(receiver, now)
-        before = self.snapshot.state
-        done = transitions.receive_reply(before, receiver, message, self.rules)
-        edge_id = (receiver, message.epoch)
-        edge = before.out.get(edge_id)
-        if edge is not None and edge_id not in done.state.out:
-            closed_by_them = edge.phase in LIVE and not isinstance(message, Gone)
-            self._reopen_at[receiver] = now + REOPEN_SECONDS if closed_by_them else now
-        return done
 
     def _frames(self, words: Iterable[Word]) -> list[Frame]:
         fingerprint = self.task.fingerprint

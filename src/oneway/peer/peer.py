@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
+
+from msgspec.structs import replace
 
 from oneway.errors import OnewayError
 from oneway.peer.home.home import Home
@@ -30,6 +32,8 @@ from oneway.task.task import Task
 from oneway.transport import TRANSPORTS, ConnectionLimits, Listen
 
 START_SECONDS = 30.0
+
+_log = logging.getLogger("oneway.peer")
 
 
 class Peer:
@@ -70,6 +74,8 @@ class Peer:
             config = self.home.config()
             self._layout = Learner(self.task).layout
             config.limits.check_dim(self._layout.width)
+            for doubt in config.doubtful_names(self._keys.public):
+                _log.warning("%s", doubt)
             self._store = self._open_store()
             self._open.callback(self._store.close)
             self.node = Node(
@@ -77,9 +83,10 @@ class Peer:
                 signing_secret(self._keys),
                 config,
                 self._store.load(),
+                key=self._keys.public,
                 clock=time.monotonic,
                 wall_clock=time.time,
-                new_epoch=lambda: 1 + secrets.randbelow(1 << 61),
+                new_epoch=_new_stamp,
             )
             self._open.callback(save, self.node, self._store)
         except BaseException:
@@ -150,6 +157,9 @@ class Peer:
     ) -> None:
         """Exchange models, and learn from a stream, until `stop`.
 
+        A stream that ends is no reason to return, nor is one of which every sample was skipped:
+        `status` counts what was learned from and what was skipped.
+
         Args:
             samples: What to learn from, if it does not come through `learn_one`.
             strict: Whether a sample that cannot be used stops the peer.
@@ -162,7 +172,7 @@ class Peer:
             StoreError: The state cannot be made durable.
         """
         config = self.node.config
-        limits = ConnectionLimits(max_frame=config.limits.frame_for(self._layout.width))
+        limits = ConnectionLimits.for_frames(config.limits.frame_for(self._layout.width))
         listen = self._listen or TRANSPORTS[config.transport]
         transport = listen(self._keys.secret, config.listen, limits=limits, clock=time.monotonic)
         self._runtime = Runtime(
@@ -225,7 +235,7 @@ class Peer:
         """The durable state, in a new life."""
         path = self.home.store_path
         owner = Owner(self._keys.public, self.task.fingerprint, self._layout.width)
-        boot = first_stamp(time.time_ns(), secrets.randbits(RANDOM_BITS))
+        boot = _new_stamp()
         if not path.exists():
             ledger = 1 + secrets.randbelow(1 << 61)
             state = PeerState.new(self._layout.width, ledger, boot, self._layout)
@@ -242,3 +252,7 @@ class Peer:
             failure, self._failure = self._failure, None
             self.close()
             raise failure
+
+
+def _new_stamp() -> int:
+    return first_stamp(time.time_ns(), secrets.randbits(RANDOM_BITS))

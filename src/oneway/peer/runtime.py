@@ -11,8 +11,9 @@ import logging
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import aclosing, suppress
+from typing import Any
 
-from oneway.errors import ConfigError, DataError, StoreError
+from oneway.errors import ConfigError, CopyError, DataError, StoreError
 from oneway.peer.home.config import PeerConfig
 from oneway.peer.home.home import Home
 from oneway.peer.node import Frame, Node
@@ -21,6 +22,7 @@ from oneway.peer.telemetry import Activity, status_of
 from oneway.records.status import Status
 from oneway.tables.rows import BadRow, Row
 from oneway.transport.base import Transport
+from oneway.transport.descriptors import is_shortage
 from oneway.transport.faults import with_faults
 
 TICK_SECONDS = 0.05
@@ -33,6 +35,7 @@ LINGER_SECONDS = 3.0
 REMIND_SECONDS = 3600.0
 """How long after a start former receivers are still dialled, to be reminded of the end."""
 DISK_RETRY_SECONDS = 1.0
+SHORTAGE_SECONDS = 30.0
 FRAMES_PER_TURN = 64
 
 _log = logging.getLogger("oneway.peer")
@@ -66,9 +69,9 @@ class Runtime:
         self._loop = asyncio.get_running_loop()
         # Not what it is now: it may have changed since `node` was told.
         self._seen_config: object = None
+        self._warned_config: object = None
         self._activity = Activity(api, finished=samples is None)
         self._writing: asyncio.Future[None] | None = None
-        self._connected: set[bytes] = set()
 
     def wake(self) -> None:
         """Something happened that may have to be committed; from any thread."""
@@ -88,7 +91,9 @@ class Runtime:
         Raises:
             DataError: The stream cannot be read, or a sample is bad and the peer is strict.
             StoreError: What is known at the end cannot be made durable.
+            CopyError: Another copy of this peer runs with the same key.
         """
+        self._loop.set_exception_handler(_warn_of_shortage())
         try:
             self._apply(self._node.config)
             async with asyncio.TaskGroup() as group:
@@ -103,7 +108,7 @@ class Runtime:
                 await self._stop.wait()
                 for task in tasks:
                     task.cancel()
-        except* (DataError, StoreError) as group_of_one:
+        except* (CopyError, DataError, StoreError) as group_of_one:
             raise group_of_one.exceptions[0] from None
         finally:
             await self._transport.close()
@@ -119,13 +124,14 @@ class Runtime:
                 self._activity.frames_in += 1
                 self._activity.bytes_in += len(arrival.frame)
                 self._node.take(arrival)
+                if self._node.has_words:
+                    # At once: two copies of a peer have one key, and this came from one of them.
+                    self._send(self._node.words())
                 following = self._transport.receive_now()
                 if following is None:
                     break
                 arrival = following
             self._work.set()
-            if self._node.has_words:
-                self._stir.set()
             await asyncio.sleep(0)
 
     async def _commit(self) -> None:
@@ -205,6 +211,8 @@ class Runtime:
         while True:
             self._stir.clear()
             self._greet()
+            if self._node.stopped:
+                raise CopyError(self._node.stopped)
             self._node.tick()
             if self._node.has_work:
                 self._work.set()
@@ -234,10 +242,10 @@ class Runtime:
     def _greet(self) -> None:
         """Tell the node of receivers whose connection has just come up."""
         links = self._transport.links
-        connected = {key for key, link in links.items() if link.state == "connected"}
-        for key in connected - self._connected:
+        connected = frozenset(key for key, link in links.items() if link.state == "connected")
+        for key in connected - (self._node.connected or frozenset()):
             self._node.reached(key)
-        self._connected = connected
+        self._node.connected = connected
 
     async def _watch(self) -> None:
         """Follow peer.toml while running."""
@@ -245,11 +253,14 @@ class Runtime:
             await asyncio.sleep(WATCH_SECONDS)
             found = self._config_file()
             if found != self._seen_config:
-                self._seen_config = found
                 try:
                     self._apply(self._home.config())
+                    self._seen_config = found
                 except ConfigError as error:
-                    _log.warning("%s; going on as before", error)
+                    # It is read again and again: the fault may lie in the machine, not in the file.
+                    if found != self._warned_config:
+                        _log.warning("%s; going on as before", error)
+                    self._warned_config = found
 
     def _config_file(self) -> object:
         try:
@@ -298,6 +309,22 @@ class Runtime:
         except OSError as error:
             # A full disk is told by the commits; the next status will be written again.
             _log.debug("cannot write %s: %s", self._home.status_path, error)
+
+
+def _warn_of_shortage() -> Callable[[asyncio.AbstractEventLoop, dict[str, Any]], None]:
+    """Say once in a while that connections cannot be accepted, instead of a traceback for each."""
+    next_line = 0.0
+
+    def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        nonlocal next_line
+        error = context.get("exception")
+        if not isinstance(error, OSError) or not is_shortage(error):
+            loop.default_exception_handler(context)
+        elif loop.time() >= next_line:
+            next_line = loop.time() + SHORTAGE_SECONDS
+            _log.warning("no connection can be accepted for now: %s", error.strerror)
+
+    return handle
 
 
 def save(node: Node, store: PeerStore) -> None:

@@ -26,6 +26,7 @@ from oneway.errors import ConfigError, DataError, MissingDataError
 from oneway.tables.format import MAX_RECORD_BYTES, Head, read_head
 from oneway.tables.rows import START, BadRow, Position, Row, RowReader
 from oneway.task.task import Task
+from oneway.transport.descriptors import is_shortage
 
 STANDARD_INPUT = "-"
 CHUNK_BYTES = 2**17
@@ -293,7 +294,7 @@ def _read_pipe(pipe: FileIO) -> Iterator[Piece]:
 def _read_file(
     path: str, *, follow: bool, skip: Position, wait: Callable[[], bool]
 ) -> Iterator[Piece]:
-    file: FileIO | None = FileIO(path)
+    file = _open(path, wait)
     notice = ""
     while file is not None:
         with file:
@@ -305,7 +306,7 @@ def _read_file(
                     yield data
                 return
             notice = yield from _follow(file, path, wait)
-        file = _open_again(path, wait) if notice else None
+        file = _open(path, wait, awaited=True) if notice else None
 
 
 def _follow(file: FileIO, path: str, wait: Callable[[], bool]) -> Generator[bytes, None, str]:
@@ -331,11 +332,15 @@ def _follow(file: FileIO, path: str, wait: Callable[[], bool]) -> Generator[byte
             replaced = _was_replaced(file, path)
 
 
-def _open_again(path: str, wait: Callable[[], bool]) -> FileIO | None:
+def _open(path: str, wait: Callable[[], bool], *, awaited: bool = False) -> FileIO | None:
+    """Open a file; wait while there are no descriptors, and for one that is awaited; or stop."""
     while True:
         try:
             return FileIO(path)
-        except FileNotFoundError:
+        except OSError as error:
+            is_missing = isinstance(error, FileNotFoundError)
+            if not (is_shortage(error) or (awaited and is_missing)):
+                raise
             if wait():
                 return None
 

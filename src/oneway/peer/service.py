@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 from collections.abc import AsyncGenerator, Callable
 from contextlib import closing
 from pathlib import Path
 
-from oneway.errors import needs_extra
+from oneway.errors import DataError, OnewayError, needs_extra
 from oneway.peer.console import LOG, PeerConsole, print_result
 from oneway.peer.home.config import PeerConfig
 from oneway.peer.peer import Peer
-from oneway.peer.samples import SampleStream
+from oneway.peer.samples import SampleStream, source_name
 from oneway.peer.status_text import how_it_ended, status_line
+from oneway.peer.store.snapshot import Journal
 from oneway.records.status import Status
 from oneway.sentences import listed
 from oneway.tables.rows import BadRow, Row
@@ -48,7 +50,8 @@ def run_peer(
         api: Where to serve the local API, if at all.
 
     Raises:
-        OnewayError: As `Peer`, `Peer.run` and `serve` say.
+        DataError: The stream had rows, and every one of them was skipped.
+        OnewayError: The peer stopped itself, or as `Peer`, `Peer.run` and `serve` say.
     """
     if stream is not None:
         stream.check()
@@ -63,16 +66,35 @@ def run_peer(
         _say_whom_it_knows(config)
         if stream is None and not config.leaving:
             LOG.info(f"{config.name} has no stream of its own; to give it one: --data FILE")
-        skipped = peer.node.snapshot.journal.skipped
+        before = peer.node.snapshot.journal
+        says_end = stream is not None and not until_done
         run_until(
             peer,
             console,
-            _StreamWatch(until_done, skipped, says_end=stream is not None and not until_done),
+            _StreamWatch(until_done, before.skipped, says_end=says_end),
             samples=None if stream is None else stream.samples(peer.position, peer.task, LOG.info),
             strict=strict,
             api=api,
         )
-    print_result(how_it_ended(config.name, peer.home.status()))
+    status = peer.home.status()
+    print_result(how_it_ended(config.name, status))
+    if status is not None and status.stopped and status.pid == os.getpid():  # not a former life
+        raise OnewayError(status.stopped)
+    if stream is not None:
+        _require_use(peer, stream, before)
+
+
+def _require_use(peer: Peer, stream: SampleStream, before: Journal) -> None:
+    """Raise if a stream was read and nothing could be learned from it, in this life."""
+    after = peer.node.snapshot.journal
+    skipped = after.skipped - before.skipped
+    if skipped and after.samples == before.samples:
+        raise DataError(
+            f"every row that was read of {source_name(stream.source)} was skipped ({skipped:,}), "
+            f"so nothing was learned; the last: {peer.node.last_skipped}",
+            remedy="correct the rows, or learn from another stream",
+            flag_remedy="correct the rows, or name another file with --data",
+        )
 
 
 def run_until(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from oneway.records.status import SenderStatus, Status
-from oneway.sentences import short_age
+from oneway.records.status import ReceiverStatus, SenderStatus, Status
+from oneway.sentences import listed, short_age
 
 _NAMES = 3
 """More edges than this are counted, not named, in one line."""
@@ -17,7 +17,7 @@ def status_line(status: Status) -> str:
         parts.append(f"loss {status.average_loss:.4f}{recent}")
     if status.skipped:
         parts.append(f"{status.skipped:,} skipped")
-    parts.append(f"mass {status.mass:.3g}")
+    parts.append(f"mass {status.mass:.3g}" + ("" if status.has_possible_mass else " CANNOT BE"))
     parts += _some("to", [f"{peer.name} {peer.acked:,}/{peer.seq:,}" for peer in status.receivers])
     parts += _some("from", [f"{peer.name} {peer.seq:,}" for peer in status.senders])
     if status.disk_problem:
@@ -42,8 +42,18 @@ def status_facts(status: Status) -> dict[str, str]:
     if status.accuracy is not None:
         facts["accuracy"] = f"{status.accuracy:.2%}, each predicted before it was learned from"
     facts["mass"] = f"{status.mass:.6f}" + ("" if status.minted else ", its own is not in it yet")
+    if not status.has_possible_mass:
+        facts["mass"] += ", which cannot be; what to do: oneway peer doctor"
+    if status.owed:
+        facts["owed"] = f"{status.owed:.6f}, of a life it forgot; paid back from what comes in"
+    if status.stopped:
+        facts["stopped"] = status.stopped
+    if status.copies:
+        facts["copies"] = status.copies
     if status.leaving:
         facts["leaving"] = "everything is handed over" if status.drained else "hands over"
+        if status.unheard:
+            facts["leaving"] += f"; {who_has_not_heard(status)}"
     if status.paused:
         facts["paused"] = "neither learns nor pushes"
     if status.disk_problem:
@@ -52,6 +62,8 @@ def status_facts(status: Status) -> dict[str, str]:
         facts["refused"] = f"{status.refused:,} messages from keys that are not admitted"
     if status.undecodable:
         facts["undecodable"] = f"{status.undecodable:,} messages"
+    if status.receipts:
+        facts["receipts"] = f"{status.receipts:,} of peers that left, kept for others"
     if status.api:
         facts["local API"] = status.api
     return facts
@@ -63,10 +75,10 @@ def receiver_table(status: Status) -> list[dict[str, str]]:
         {
             "sends to": peer.name,
             "phase": peer.phase,
-            "link": peer.link,
+            "link": "left" if peer.left else peer.link,
             "weight": f"{peer.weight:g}" if peer.weight else "-",
             "sent": f"{peer.seq:,}",
-            "acked": f"{peer.acked:,}",
+            "in flight": _in_flight(peer),
             "lag": f"{peer.lag:.1f} s" if peer.lag < 60 else short_age(peer.lag),
             "last answer": _ago(peer.last_answer, status.time),
         }
@@ -79,9 +91,10 @@ def sender_table(status: Status) -> list[dict[str, str]]:
     return [
         {
             "hears from": peer.name,
-            "state": _state(peer),
+            "state": _state(peer, status),
             "heard": f"{peer.seq:,}",
             "last push": _ago(peer.last_push, status.time),
+            "waits": f"{peer.waiting:.3g}" if peer.waiting else "-",
             "rejected": f"{peer.num_rejected:,}",
             "clipped": f"{peer.clipped:,}",
             "strikes": f"{peer.strikes:,}",
@@ -90,17 +103,50 @@ def sender_table(status: Status) -> list[dict[str, str]]:
     ]
 
 
-def what_is_owed(status: Status) -> str:
-    """What a leaving peer still has, and who has to answer."""
-    owing = [
-        peer.name for peer in status.receivers if peer.phase != "open" or peer.seq > peer.acked
+def edge_notes(status: Status) -> list[str]:
+    """What is to be said about edges besides their row in a table, in sentences."""
+    notes = [peer.problem for peer in status.receivers] + [peer.problem for peer in status.senders]
+    notes += [
+        f"Nothing is handed over to {peer.name} at the moment: {peer.held_back}."
+        for peer in status.receivers
+        if peer.held_back and not peer.left
     ]
-    if not status.receivers:
-        return f"it holds mass {status.mass:.3g}, and nobody is left to take it over"
+    # A peer that is both receiver and sender has its fault once.
+    return list(dict.fromkeys(filter(None, notes)))
+
+
+def what_is_owed(status: Status) -> str:
+    """What a leaving peer still has, who has to answer, and who does not know."""
+    owing = [
+        peer.name
+        for peer in status.receivers
+        if peer.phase != "open" or peer.seq > peer.acked or peer.held_back
+    ]
+    unheard = f"; {who_has_not_heard(status)}" if status.unheard else ""
+    if status.drained and unheard:
+        return f"everything is handed over{unheard}"
+    if nobody_takes_over(status):
+        return (
+            f"it holds mass {status.mass:.6g}, and nobody is left to take it over: `oneway peer "
+            f"leave --undo` stays, `oneway peer leave --discard` gives it up{unheard}"
+        )
     if not owing:
-        return f"it holds mass {status.mass:.3g}"
-    has = "has" if len(owing) == 1 else "have"
-    return f"{', '.join(owing)} {has} not acknowledged, and what is theirs stays here until then"
+        return f"it holds mass {status.mass:.3g}{unheard}"
+    return (
+        f"{', '.join(owing)} {_has(owing)} not acknowledged, and what is theirs stays here until "
+        f"then{unheard}"
+    )
+
+
+def nobody_takes_over(status: Status) -> bool:
+    """Whether all that a leaving peer could hand over to have left themselves."""
+    return all(peer.left for peer in status.receivers)
+
+
+def who_has_not_heard(status: Status) -> str:
+    """Which senders have not confirmed that they know that the peer leaves; empty if all have."""
+    names = status.unheard
+    return f"{listed(names)} {_has(names)} not heard that you leave" if names else ""
 
 
 def how_it_ended(name: str, status: Status | None) -> str:
@@ -108,7 +154,8 @@ def how_it_ended(name: str, status: Status | None) -> str:
     if status is None:
         return f"{name} has stopped."
     if status.drained:
-        return f"{name} has handed over everything and stopped."
+        unheard = f"; {who_has_not_heard(status)}" if status.unheard else ""
+        return f"{name} has handed over everything and stopped{unheard}."
     loss = "" if status.average_loss is None else f", average loss {status.average_loss:.4f}"
     skipped = f", {status.skipped:,} skipped" if status.skipped else ""
     return f"{name} has stopped: {status.samples:,} samples in all{loss}{skipped}."
@@ -121,12 +168,26 @@ def _some(word: str, edges: list[str]) -> list[str]:
     return [f"{word} {', '.join(edges[:_NAMES])}{f' and {more} more' if more > 0 else ''}"]
 
 
-def _state(peer: SenderStatus) -> str:
+def _has(names: list[str]) -> str:
+    return "has" if len(names) == 1 else "have"
+
+
+def _in_flight(peer: ReceiverStatus) -> str:
+    """How many pushes are not acknowledged, and their mass."""
+    mass = f" ({peer.in_flight_mass:.2g})" if peer.in_flight_mass else ""
+    return f"{peer.seq - peer.acked:,}{mass}"
+
+
+def _state(peer: SenderStatus, status: Status) -> str:
     if peer.quarantined:
         return "quarantined"
     if not peer.admitted:
         return "not admitted"
-    return "closed" if peer.closed else "admitted"
+    if peer.left:
+        return "left"
+    if peer.closed:
+        return "closed"
+    return "admitted" if status.silent_since(peer) is None else "silent"
 
 
 def _ago(moment: float, now: float) -> str:

@@ -10,6 +10,7 @@ from oneway.errors import ConfigError
 from oneway.peer.identity.keys import key_text
 from oneway.peer.node import Node
 from oneway.protocol.audit import books_of
+from oneway.protocol.fixed_point import ONE
 from oneway.protocol.state import LIVE, InEdge, Key, OutEdge, OutPhase
 from oneway.records.status import ReceiverStatus, SenderStatus, Status
 from oneway.transport.base import Link, Transport
@@ -69,6 +70,12 @@ def status_of(node: Node, transport: Transport, activity: Activity) -> Status:
             brought_units=books.brought,
             sent_units={key_text(key): units for key, units in books.sent.items()},
             heard_units={key_text(key): units for key, units in books.heard.items()},
+            mass_limit=node.task.impossible_mass,
+            owed=state.debt,
+            stopped=node.stopped,
+            copies=node.inbox.copies.warning(node.config.name, node.name_of),
+            unheard=[node.name_of(key) for key in node.unheard],
+            receipts=len(state.receipts),
             **asdict(activity),
         )
 
@@ -103,8 +110,12 @@ def _receiver(
         seq=edge.seq if edge else 0,
         acked=edge.acked if edge else 0,
         lag=node.clock() - lag[1] if lag else 0.0,
-        last_answer=_wall_clock(node, node.answered.get(key)),
+        last_answer=_wall_clock(node, node.inbox.answered.get(key)),
         problem=_problem(node, key),
+        left=_has_left(node, key),
+        in_flight_mass=edge.mass_in_flight / ONE if edge else 0.0,
+        held_back=node.held_back(key),
+        claims=node.inbox.claims[key],
         has_dead_edge=any(
             other.receiver == key and other.phase is OutPhase.DEAD
             for other in node.snapshot.state.out.values()
@@ -119,7 +130,7 @@ def _senders(node: Node) -> list[SenderStatus]:
         known = edges.get(edge.sender)
         if known is None or (known.closed, -known.session) > (edge.closed, -edge.session):
             edges[edge.sender] = edge
-    keys = {**dict.fromkeys(admitted), **edges, **node.pushed}
+    keys = {**dict.fromkeys(admitted), **edges, **node.inbox.pushed}
     return [_sender(node, key, edges.get(key), key in admitted) for key in keys]
 
 
@@ -131,18 +142,31 @@ def _sender(node: Node, key: Key, edge: InEdge | None, admitted: bool) -> Sender
         admitted=admitted or node.config.anyone,
         seq=edge.seq if edge else 0,
         closed=edge.closed if edge else False,
-        last_push=_wall_clock(node, node.pushed.get(key)),
+        last_push=_wall_clock(node, node.inbox.pushed.get(key)),
         rejected=dict(conduct.rejected),
         clipped=conduct.clipped,
         strikes=conduct.strikes,
         quarantined=node.guard.is_quarantined(key),
         problem=_problem(node, key),
+        left=_has_left(node, key),
+        waiting=conduct.waiting_mass / ONE,
+        last_heard=_wall_clock(node, node.inbox.heard.get(key)),
     )
 
 
 def _problem(node: Node, key: Key) -> str:
-    mismatch = node.guard.about(key).mismatch
-    return f"{node.name_of(key)}'s {mismatch}" if mismatch else ""
+    name, mismatch = node.name_of(key), node.guard.about(key).mismatch
+    if node.guard.runs_twice(key):
+        return (
+            f"two copies of {name} ran with one key, and only one of them is heard: ask {name} to "
+            "keep one folder, and to delete the other"
+        )
+    return f"{name}'s {mismatch}" if mismatch else ""
+
+
+def _has_left(node: Node, key: Key) -> bool:
+    life = node.snapshot.state.lives.get(key)
+    return life is not None and life.leaving
 
 
 def _card(node: Node, key: Key) -> str:

@@ -11,6 +11,19 @@ REPEATED = "repeated"
 """Why most messages are not taken in: the network, or a careful sender, said them twice."""
 
 
+SILENT_SECONDS = 75.0
+"""A sender repeats itself every 30 s even at rest: after two that did not come it is silent."""
+
+
+def is_possible_mass(mass: float, limit: float) -> bool:
+    """Whether a peer of a task may hold so much; a `limit` of 0 is not known.
+
+    >>> is_possible_mass(3.0, 256.0), is_possible_mass(-1.0, 256.0), is_possible_mass(300.0, 256.0)
+    (True, False, False)
+    """
+    return mass >= 0.0 and (not limit or mass <= limit)
+
+
 class ReceiverStatus(msgspec.Struct, frozen=True, kw_only=True):
     """One receiver: somebody I send to, or sent to.
 
@@ -25,6 +38,12 @@ class ReceiverStatus(msgspec.Struct, frozen=True, kw_only=True):
         problem: What is wrong, as a sentence; empty if nothing is.
         has_dead_edge: Whether there is an edge to it in phase dead, perhaps beside a newer one:
             what it never acknowledged there was taken back, and it may hold that all the same.
+        left: Whether it said that it is leaving or has left.
+        in_flight_mass: Mass handed over that it has not acknowledged.
+        held_back: Why nothing is handed over at the moment, say "the link is down"; empty if
+            nothing stands in the way.
+        claims: How often in this life it claimed to have been restored from a backup: that it had
+            heard less or more than this peer remembers.
     """
 
     name: str
@@ -40,6 +59,10 @@ class ReceiverStatus(msgspec.Struct, frozen=True, kw_only=True):
     last_answer: float
     problem: str = ""
     has_dead_edge: bool = False
+    left: bool = False
+    in_flight_mass: float = 0.0
+    held_back: str = ""
+    claims: int = 0
 
 
 class SenderStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,6 +77,9 @@ class SenderStatus(msgspec.Struct, frozen=True, kw_only=True):
         strikes: How many rejections count against it at the moment.
         quarantined: Whether it is ignored for the time being.
         problem: What is wrong, as a sentence; empty if nothing is.
+        left: Whether it said that it is leaving or has left.
+        last_heard: When a message of any kind last came from it; 0 if none did in this life.
+        waiting: Mass that it offers and that is not taken in: more than may come in or be held.
     """
 
     name: str
@@ -67,6 +93,9 @@ class SenderStatus(msgspec.Struct, frozen=True, kw_only=True):
     strikes: int
     quarantined: bool
     problem: str = ""
+    left: bool = False
+    last_heard: float = 0.0
+    waiting: float = 0.0
 
     @property
     def num_rejected(self) -> int:
@@ -97,6 +126,13 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
         undecodable: Frames that were too large, or not one part; what cannot be decoded is counted
             as rejected, by sender.
         frames_in, frames_out, bytes_in, bytes_out: What went over the wire in this life.
+        mass_limit: The most mass that a peer of this task may hold; 0 if that is not known.
+        owed: Mass that receivers proved was handed over in a life that this peer, restored from a
+            backup, forgot; it is paid back from what comes in.
+        stopped: Why the peer stopped itself, as a sentence; empty if it did not.
+        copies: That another life of the peer with the same key was met lately, as a sentence.
+        unheard: Leaving: the senders that have not confirmed that they know.
+        receipts: How many receipts of peers that left are kept for others.
     """
 
     name: str
@@ -135,3 +171,23 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     brought_units: int = 0
     sent_units: dict[str, int] = {}
     heard_units: dict[str, int] = {}
+    mass_limit: float = 0.0
+    owed: float = 0.0
+    stopped: str = ""
+    copies: str = ""
+    unheard: list[str] = []
+    receipts: int = 0
+
+    @property
+    def has_possible_mass(self) -> bool:
+        """Whether a peer of the task may hold this mass; honest exchange never leads beyond."""
+        return is_possible_mass(self.mass, self.mass_limit)
+
+    def silent_since(self, sender: SenderStatus) -> float | None:
+        """When a sender was last heard, if it should speak and that is too long ago; else None."""
+        # By the peer's own time: a peer that is halted has not been left by everybody.
+        last = max(sender.last_heard, sender.last_push) or self.started
+        has_ended = sender.closed or sender.left or not sender.admitted
+        if has_ended or sender.quarantined or not sender.seq:
+            return None
+        return last if self.time - last > SILENT_SECONDS else None

@@ -202,6 +202,8 @@ class HealthCard:
                 "received": f"{status.frames_in:,} messages, {_size(status.bytes_in)}",
                 "sent": f"{status.frames_out:,} messages, {_size(status.bytes_out)}",
             }
+            if status.receipts:
+                traffic["receipts of peers that left"] = f"{status.receipts:,}, kept for others"
         self._facts.show(
             [
                 ("state on the disk", _size(look.store_bytes) if look.store_bytes else "none yet"),

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from oneway.dashboard.components.elements import Figure, Mood
 from oneway.dashboard.components.numbers import ago, counted, number, size
 from oneway.records.status import REPEATED, ReceiverStatus, SenderStatus, Status
-from oneway.sentences import short_age
+from oneway.sentences import listed, short_age
 from oneway.web.peer_page import PeerLook
 
 SILENT_SECONDS = 5.0
@@ -38,6 +38,9 @@ _PHASES: dict[str, tuple[str, Mood]] = {
     "closing": ("closing: what has not arrived comes back", "quiet"),
     "dead": ("given up: what had not arrived is back", "bad"),
 }
+
+
+_SILENT = "silent"
 
 
 class State(NamedTuple):
@@ -81,10 +84,12 @@ def _stopped(look: PeerLook) -> State:
         return State(
             "left",
             "quiet",
-            f"{name} has left: it has handed over everything. To take part again, make a new peer "
-            "in another folder:",
+            f"{name} has left: it has handed over everything.{_unheard(status)} To take part "
+            "again, make a new peer in another folder:",
             f"oneway peer init {quote(name)} --task {quote(f'{look.folder}/task.toml')} --home DIR",
         )
+    if status.stopped:
+        return State("stopped", "bad", f"{name} stopped itself: {status.stopped}.")
     if status.leaving:
         return State(
             "stopped",
@@ -110,7 +115,8 @@ def _running(look: PeerLook) -> State:
             f"{short_age(silence)}: it is halted, or the machine is very busy.",
         )
     if status.leaving:
-        return State("leaving", "quiet", f"{name} hands over what it has, and stops.")
+        hands_over = f"{name} hands over what it has, and stops.{_unheard(status)}"
+        return State("leaving", "quiet", hands_over)
     if status.paused:
         return State(
             "paused",
@@ -121,6 +127,12 @@ def _running(look: PeerLook) -> State:
     if status.finished:
         return State("running", "good", f"The stream has ended; {name} goes on exchanging models.")
     return State("running", "good")
+
+
+def _unheard(status: Status) -> str:
+    names = status.unheard
+    has = "has" if len(names) == 1 else "have"
+    return f" {listed(names)} {has} not heard that it leaves." if names else ""
 
 
 def figures(look: PeerLook) -> list[Figure]:
@@ -134,6 +146,9 @@ def figures(look: PeerLook) -> list[Figure]:
         right, percent = "" if look.classifies else "numbers are predicted", ""
     units = f"exactly {status.mass_units:,} units of 2\u207b\u2074\u2070"
     units = units if status.minted else f"{units}; its own 1 is not in it yet"
+    units = f"{units}; owes {status.owed:.4g}" if status.owed else units
+    if not status.has_possible_mass:
+        units = "cannot be; oneway peer doctor says what to do"
     ignored = sum(sender.quarantined for sender in status.senders)
     quarantine = f"{ignored or 'nobody'} in quarantine"
     rejected = sum(sender.num_rejected for sender in status.senders) + status.undecodable
@@ -146,7 +161,14 @@ def figures(look: PeerLook) -> list[Figure]:
         Figure("average-loss", "Average loss", average, "per sample", "over all samples"),
         Figure("recent-loss", "Loss lately", recent, "per sample", "over the last 200 or so"),
         Figure("accuracy", "Accuracy", accuracy, percent, right),
-        Figure("mass", "Mass", f"{status.mass:.4f}", note=units),
+        Figure(
+            "mass",
+            "Mass",
+            # Not cut to four digits: one that cannot be may have any size.
+            f"{status.mass:.4f}" if status.has_possible_mass else f"{status.mass:,.4g}",
+            note=units,
+            mood=_bad_if(not status.has_possible_mass),
+        ),
         Figure(
             "rejected", "Rejected", f"{rejected:,}", "messages", quarantine, _bad_if(bool(ignored))
         ),
@@ -173,8 +195,12 @@ def receiver_rows(look: PeerLook) -> list[EdgeRow]:
             ("heard", ago(known.last_answer, look.time)),
             ("acknowledged", f"{known.acked:,} of {known.seq:,} pushes"),
             ("lag", f"{known.lag:.1f} s" if known.lag < 60 else short_age(known.lag)),
+            *_amount("in flight", known.in_flight_mass),
+            *([("held back", known.held_back)] if known.held_back and not known.left else []),
         ]
         problem = known.problem
+        if known.left and known.key in weights and not problem:
+            problem = f"{known.name} has left the network, as it said: distrust it."
         if mood == "bad" and known.link in _LINKS and not problem:
             problem = _LINKS[known.link][1].format(name=known.name, address=known.address)
         can_end = known.key in weights
@@ -190,18 +216,28 @@ def sender_rows(look: PeerLook) -> list[EdgeRow]:
     for known in look.status.senders if look.status else ():
         state, mood = _sender_state(known, look)
         facts = [
-            ("heard", ago(known.last_push, look.time)),
+            ("heard", ago(max(known.last_heard, known.last_push), look.time)),
             ("taken in", f"{known.seq:,} pushes"),
             ("rejected", f"{known.num_rejected:,} messages"),
             ("clipped", f"{known.clipped:,} pushes"),
             *([("strikes", f"{known.strikes:,}")] if known.strikes else []),
+            *_amount("waiting", known.waiting),
         ]
+        problem = known.problem
+        if state == _SILENT and not problem:
+            problem = f"{known.name} is not running, or cannot reach this peer."
         can_end = known.key in told
-        rows[known.key] = EdgeRow(known.key, known.name, state, mood, facts, known.problem, can_end)
+        rows[known.key] = EdgeRow(known.key, known.name, state, mood, facts, problem, can_end)
     return list(rows.values())
 
 
+def _amount(name: str, mass: float) -> list[tuple[str, str]]:
+    return [(name, f"{mass:.3g} of mass")] if mass else []
+
+
 def _receiver_state(known: ReceiverStatus, look: PeerLook) -> tuple[str, Mood]:
+    if known.left:
+        return "has left", "quiet"
     if not look.is_running:
         return "not connected", "quiet"
     if known.phase in ("closing", "dead"):
@@ -219,10 +255,14 @@ def _sender_state(known: SenderStatus, look: PeerLook) -> tuple[str, Mood]:
         return "in quarantine", "bad"
     if not known.admitted:
         return "not admitted", "quiet"
+    if known.left:
+        return "has left", "quiet"
     if not look.is_running:
         return "not connected", "quiet"
     if known.closed:
         return "has ended it", "quiet"
+    if look.status is not None and look.status.silent_since(known) is not None:
+        return _SILENT, "bad"
     return ("sends", "good") if known.last_push else ("admitted", "quiet")
 
 
@@ -241,6 +281,10 @@ def complaints(status: Status) -> list[str]:
             said.append(f"Rejected from {sender.name}: {reasons}.")
         if sender.clipped:
             said.append(f"{counted(sender.clipped, 'push', 'pushes')} of {sender.name} clipped.")
+    for receiver in status.receivers:
+        if receiver.claims:
+            times = counted(receiver.claims, "time", "times")
+            said.append(f"{receiver.name} claimed {times} to have been restored from a backup.")
     last = f" The last: {status.last_skipped}" if status.last_skipped else ""
     for count, one, more, what in (
         (status.refused, "message", "messages", "refused, from keys that are not admitted."),

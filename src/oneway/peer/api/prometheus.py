@@ -26,8 +26,10 @@ _OF_THE_PEER = (
     ("recent_loss", "recent_loss", "Mean loss over the last samples."),
     ("accuracy_ratio", "accuracy", "Share of right predictions so far."),
     ("mass", "mass", "Mass held, omega; a peer brings 1."),
+    ("mass_owed", "owed", "Mass of a life that the peer forgot, paid back from what comes in."),
     ("minted", "minted", "Whether the peer has brought its mass."),
     ("leaving", "leaving", "Whether the peer hands over all it has."),
+    ("receipts", "receipts", "Receipts of peers that left, kept for others."),
     ("paused", "paused", "Whether the peer neither learns nor pushes."),
     ("stream_finished", "finished", "Whether the stream has ended."),
     ("commits_total", "commits", "Durable commits of the state."),
@@ -47,12 +49,17 @@ _OF_RECEIVERS = (
         "lag",
         "Time since something was last acknowledged; 0 if everything is.",
     ),
+    ("receiver_in_flight_mass", "in_flight_mass", "Mass that is not acknowledged yet."),
+    ("receiver_claims_total", "claims", "Claims to have been restored from a backup."),
+    ("receiver_left", "left", "Whether the receiver said that it leaves or has left."),
 )
 _OF_SENDERS = (
     ("sender_seq", "seq", "Number of the last total heard."),
     ("sender_clipped_pushes_total", "clipped", "Pushes that would have moved this peer too far."),
     ("sender_strikes", "strikes", "Rejections that count against the sender."),
     ("sender_quarantined", "quarantined", "Whether the sender is ignored for the time being."),
+    ("sender_waiting_mass", "waiting", "Mass that it offers and that may not come in yet."),
+    ("sender_left", "left", "Whether the sender said that it leaves or has left."),
 )
 
 
@@ -89,6 +96,15 @@ def _families(
     yield "peer_info", "Who this peer is.", [(about, 1)]
     failing = bool(status.disk_problem)
     yield "disk_failing", "Whether the state cannot be made durable.", [({}, failing)]
+    limit = status.mass_limit or None
+    yield "mass_limit", "The most mass that a peer of the task may hold.", [({}, limit)]
+    impossible = not status.has_possible_mass
+    yield "mass_impossible", "Whether the mass is one that no peer may hold.", [({}, impossible)]
+    yield (
+        "leave_unheard",
+        "Senders that do not know yet that it leaves.",
+        [({}, len(status.unheard))],
+    )
     receivers = [(_labels("receiver", peer), peer) for peer in status.receivers]
     senders = [(_labels("sender", peer), peer) for peer in status.senders]
     rows: list[tuple[Any, Any]] = [
@@ -103,6 +119,16 @@ def _families(
         "receiver_connected",
         "Whether the connection is up.",
         [(labels, peer.link == "connected") for labels, peer in receivers],
+    )
+    yield (
+        "receiver_held_back",
+        "Whether nothing is handed over at the moment.",
+        [(labels, bool(peer.held_back)) for labels, peer in receivers],
+    )
+    yield (
+        "sender_silent",
+        "Whether nothing at all was heard from a sender for too long.",
+        [(labels, status.silent_since(peer) is not None) for labels, peer in senders],
     )
     yield (
         "sender_staleness_seconds",

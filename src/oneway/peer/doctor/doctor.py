@@ -10,8 +10,10 @@ from oneway.peer.doctor.edges import QUIET_SECONDS, about_receivers, about_sende
 from oneway.peer.doctor.findings import Finding, SpokenTime, note, ok, problem
 from oneway.peer.doctor.machine import MachineFacts, examine
 from oneway.peer.home.config import PeerConfig
+from oneway.peer.status_text import nobody_takes_over, what_is_owed, who_has_not_heard
+from oneway.protocol.layout import Layout
 from oneway.protocol.rules import Rules
-from oneway.records.status import Status
+from oneway.records.status import Status, is_possible_mass
 from oneway.task.task import Task
 from oneway.transport.address import parse_address
 from oneway.transport.keys import SIZE
@@ -59,6 +61,7 @@ def diagnose(
     alive = facts.process is not None and status is not None
     if status is None or not alive or facts.now - status.time > STALE_SECONDS:
         findings += _about_silence(status, config, facts, time)
+        findings += _about_what_is_stored(status, facts)
         findings += _about_trust(config)
     else:
         findings += _about_peer(status, task, facts, time)
@@ -97,8 +100,13 @@ def _about_machine(
             f"the key file can be read by others (mode {facts.key_mode:04o}): "
             f"chmod 600 {facts.key_path}"
         )
+    elif facts.startup.key_problem:
+        yield problem(facts.startup.key_problem)
+    if facts.startup.store_problem:
+        yield problem(facts.startup.store_problem)
     try:
-        config.limits.check_dim(task.dim)
+        # Not the model's parameters: a method may send more than those, or nothing.
+        config.limits.check_dim(Layout.of(task.build_method().payload, task.dim).width)
     except ConfigError as error:
         yield problem(str(error))
 
@@ -119,11 +127,48 @@ def _about_silence(
             f"{config.name} has left and handed over everything: to take part again, make a new "
             "peer in another folder with oneway peer init"
         )
+        if status.unheard:
+            yield note(
+                f"{who_has_not_heard(status)}: they go on looking for {config.name} until they run "
+                f"`oneway peer distrust {config.name}`"
+            )
         return
     last = f"; it last did at {time.at(status.time)}" if status else ""
-    yield problem(f"{config.name} is not running{last}: start it with `oneway peer run`")
+    if status is not None and status.stopped:
+        yield problem(status.stopped)
+    elif config.leaving and status is not None:
+        yield problem(
+            f"{config.name} is not running{last}, and has not left yet: {what_is_owed(status)}; go "
+            "on with `oneway peer leave`"
+        )
+    elif facts.startup.store_problem:
+        yield note(f"{config.name} is not running{last}, and cannot before that is mended")
+    else:
+        yield problem(f"{config.name} is not running{last}: start it with `oneway peer run`")
     if facts.port in _PORT_PROBLEMS:
         yield problem(_PORT_PROBLEMS[facts.port].format(config))
+
+
+def _about_what_is_stored(status: Status | None, facts: MachineFacts) -> Iterator[Finding]:
+    """Say what is wrong with what a peer left when it stopped."""
+    stored = facts.startup.stored
+    if stored is not None:
+        yield from _about_mass(stored.mass, stored.mass_limit)
+        last = "" if status is None else status.last_skipped
+        yield from _about_skipped(stored.skipped, stored.samples, last)
+    elif status is not None:
+        yield from _about_mass(status.mass, status.mass_limit)
+        yield from _about_skipped(status.skipped, status.samples, status.last_skipped)
+
+
+def _about_mass(mass: float, limit: float) -> Iterator[Finding]:
+    if not is_possible_mass(mass, limit):
+        rule = f"from 0 to {limit:,.6g}" if limit else "0 or more"
+        yield problem(
+            f"the mass is {mass:,.6g}, which cannot be ({rule} can): stop the peer if it runs, and "
+            "`oneway peer repair` starts again from one unit at the last sound model, and costs "
+            "whatever others had handed over to it"
+        )
 
 
 def _about_peer(
@@ -134,8 +179,19 @@ def _about_peer(
             "the peer runs, but does not listen where peer.toml says: if you changed listen, "
             "start it again"
         )
-    if status.task != task.fingerprint.hex():
-        yield problem("task.toml was changed since the peer started: start it again")
+    if status.copies:
+        yield problem(status.copies)
+    if status.task != task.fingerprint.hex() and not facts.startup.store_problem:
+        yield problem(
+            "task.toml was changed since the peer started, which goes on with the old one and "
+            "would refuse the new one: put the old one back, or make a new peer for the new task"
+        )
+    yield from _about_mass(status.mass, status.mass_limit)
+    if status.owed:
+        yield note(
+            f"{status.owed:.6g} of mass had been handed over in a life that the peer forgot when "
+            "it was restored from a backup: it is paid back from what comes in, by itself"
+        )
     if status.disk_problem:
         yield problem(
             f"the state cannot be saved, so nothing is sent: {status.disk_problem}; the peer goes "
@@ -155,11 +211,17 @@ def _about_peer(
 
 
 def _about_leaving(status: Status) -> Finding:
-    if status.drained:
+    unheard = who_has_not_heard(status)
+    if status.drained and not unheard:
         return note("the peer has handed over everything and has left; stop it whenever you like")
+    if status.drained:
+        return note(f"the peer has handed over everything, but {unheard}: let it run until then")
+    if nobody_takes_over(status):
+        return problem(f"the peer cannot leave: {what_is_owed(status)}")
     owing = [peer.name for peer in status.receivers if peer.seq > peer.acked]
     whom = f" until {', '.join(owing)} acknowledged it" if owing else ""
-    return note(f"the peer is leaving and hands over what it has: let it run{whom}")
+    also = f"; {unheard}" if unheard else ""
+    return note(f"the peer is leaving and hands over what it has: let it run{whom}{also}")
 
 
 def _about_samples(status: Status, time: SpokenTime) -> Iterator[Finding]:
@@ -169,10 +231,14 @@ def _about_samples(status: Status, time: SpokenTime) -> Iterator[Finding]:
             f"no sample has arrived {time.since(quiet_since)}: if some should have, check where "
             "they come from"
         )
-    if status.skipped:
-        count = f"{status.skipped:,} samples were" if status.skipped > 1 else "1 sample was"
-        last = f", the last because of {status.last_skipped}" if status.last_skipped else ""
-        many = status.skipped > MANY_SKIPPED * (status.samples + status.skipped)
+    yield from _about_skipped(status.skipped, status.samples, status.last_skipped)
+
+
+def _about_skipped(skipped: int, samples: int, last_skipped: str) -> Iterator[Finding]:
+    if skipped:
+        count = f"{skipped:,} samples were" if skipped > 1 else "1 sample was"
+        last = f", the last because of {last_skipped}" if last_skipped else ""
+        many = skipped > MANY_SKIPPED * (samples + skipped)
         yield (problem if many else note)(
             f"{count} skipped{last}: correct where they come from, nothing was learned from them"
         )

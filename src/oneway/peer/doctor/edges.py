@@ -17,6 +17,9 @@ QUIET_SECONDS = 300.0
 
 MANY_CLIPPED = 0.1
 
+MANY_CLAIMS = 3
+"""Restored backups in one life of this peer; once or twice may happen to anybody."""
+
 _BLAMELESS = (REPEATED, "quarantined", "another task", "another version")
 """Reasons why a message is not taken in that do not count against its sender."""
 
@@ -25,6 +28,12 @@ def about_receivers(status: Status, time: SpokenTime) -> Iterator[Finding]:
     """Yield a finding for every receiver in trouble, and one for all that are well."""
     lags: list[float] = []
     for receiver in status.receivers:
+        if receiver.claims >= MANY_CLAIMS:
+            yield note(
+                f"{receiver.name} has claimed {receiver.claims:,} times to have been restored from "
+                f"a backup: ask {receiver.name}; if it was not, it may want more mass than is its "
+                f"due: `oneway peer distrust {receiver.name}`"
+            )
         finding = _about_receiver(receiver, status, time)
         if finding is not None:
             yield finding
@@ -42,6 +51,11 @@ def _about_receiver(receiver: ReceiverStatus, status: Status, time: SpokenTime) 
     name, address = receiver.name, receiver.address
     if receiver.problem:
         return problem(receiver.problem)
+    if receiver.left and receiver.weight:
+        return problem(
+            f"{name} has left the network (it said so), and what it had not taken over stays with "
+            f"you: `oneway peer distrust {name}`; if it came back as a new peer, ask for its card"
+        )
     if receiver.link == "refused":
         return problem(
             f"{name} answers but does not admit you: ask {name} to run "
@@ -86,7 +100,14 @@ def _is_mute(receiver: ReceiverStatus, time: SpokenTime) -> bool:
 
 def about_senders(status: Status, config: PeerConfig, time: SpokenTime) -> Iterator[Finding]:
     """Yield findings about who sends, and who is kept from it."""
-    senders = [sender for sender in status.senders if sender.admitted and not sender.closed]
+    known = [sender for sender in status.senders if sender.admitted]
+    for sender in known:
+        if sender.left:
+            yield note(
+                f"{sender.name} has left the network (it said so): nothing is wrong with that; "
+                f"revoke its admission if you like: `oneway peer admit --revoke {sender.name}`"
+            )
+    senders = [sender for sender in known if not (sender.closed or sender.left)]
     never = [sender for sender in senders if not sender.seq and not sender.problem]
     if never and len(never) == len(senders):
         names = ", ".join(sender.name for sender in never)
@@ -102,7 +123,7 @@ def about_senders(status: Status, config: PeerConfig, time: SpokenTime) -> Itera
         )
     for sender in senders:
         yield from _about_sender(sender, status, config, time)
-    pushing = sum(_is_well(sender, time) for sender in senders)
+    pushing = sum(_is_well(sender, status, time) for sender in senders)
     if pushing:
         yield ok(_count(pushing, "sender pushes", "senders push"))
     if status.refused:
@@ -142,17 +163,30 @@ def _about_sender(
             f"{_count(sender.clipped, 'time', 'times')}: compare your data, or raise clip in "
             "peer.toml if you trust it"
         )
-    silent_since = sender.last_push or status.started
-    if sender.seq and not sender.quarantined and time.now - silent_since > QUIET_SECONDS:
+    if sender.waiting:
         yield note(
-            f"{name} has not pushed {time.since(silent_since)}: if it should have, check that "
+            f"{name} offers {sender.waiting:.6g} of mass that is not taken in, as more may not "
+            f"come in or be held at the moment: it stays with {name} until there is room; if that "
+            f"lasts, ask {name} why it has so much"
+        )
+    silent_since = status.silent_since(sender)
+    last_push = sender.last_push or status.started
+    if silent_since is not None:
+        yield problem(
+            f"nothing at all was heard from {name} {time.since(silent_since)}: check that {name} "
+            "runs, still trusts you and can reach you"
+        )
+    elif sender.seq and not sender.quarantined and time.now - last_push > QUIET_SECONDS:
+        yield note(
+            f"{name} has not pushed {time.since(last_push)}: if it should have, check that "
             f"{name} runs and still trusts you"
         )
 
 
-def _is_well(sender: SenderStatus, time: SpokenTime) -> bool:
+def _is_well(sender: SenderStatus, status: Status, time: SpokenTime) -> bool:
     recent = sender.last_push > 0 and time.now - sender.last_push <= QUIET_SECONDS
-    return recent and not sender.quarantined and not sender.problem
+    is_silent = status.silent_since(sender) is not None
+    return recent and not (is_silent or sender.quarantined or sender.problem)
 
 
 def _reasons(sender: SenderStatus) -> str:

@@ -1,4 +1,4 @@
-"""What the machine does to a peer: disk, key file, clock, port, process."""
+"""What the machine does to a peer: disk, key file, clock, port, process, and what is stored."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import os
 import shutil
 import stat
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from oneway.peer.doctor.startup import Startup, check_startup
 from oneway.peer.home.free_address import Port, probe
 from oneway.peer.home.home import Home
 
@@ -23,6 +24,7 @@ class MachineFacts:
         disk_free: Bytes that the peer's disk has left; None if that cannot be found out.
         key_mode: The permissions of the key's file; None if there is no file.
         port: Whether the peer's address can be listened on.
+        startup: What the next start would come upon.
     """
 
     now: float
@@ -34,6 +36,7 @@ class MachineFacts:
     key_path: Path
     key_mode: int | None
     port: Port
+    startup: Startup = field(default_factory=Startup)
 
 
 def examine(home: Home, now: float) -> MachineFacts:
@@ -58,6 +61,7 @@ def examine(home: Home, now: float) -> MachineFacts:
         key_path=home.key_path,
         key_mode=None if key is None else stat.S_IMODE(key.st_mode),
         port=probe(home.config().listen),
+        startup=check_startup(home),
     )
 
 

@@ -10,7 +10,6 @@ from msgspec import Meta
 
 from oneway.errors import ConfigError
 from oneway.files.typed_values import check_fields
-from oneway.protocol.incoming import MOST_PUSHES
 from oneway.protocol.rules import Rules
 from oneway.task.task import Task
 
@@ -22,6 +21,9 @@ _BYTES_BESIDES = 2**16
 """Of a message, besides the model: a description of the task has to fit, too."""
 
 _LARGEST_WINDOW = 16
+_MOST_EDGES = 16
+_NUMBERS_IN_EDGES = 2**22
+"""Edges of one sender that are kept: 32 megabytes, and as much again of those that ended."""
 
 
 def _parse_clip(value: object) -> object:
@@ -50,8 +52,7 @@ class Limits:
     """
 
     window: Annotated[
-        # No more than a receiver takes in at once.
-        Annotated[int, Meta(ge=1, le=MOST_PUSHES)] | Literal["auto"],
+        Annotated[int, Meta(ge=1, le=64)] | Literal["auto"],
         Meta(
             description='pushes to one receiver that may be unacknowledged; "auto" goes by the '
             "model's size"
@@ -80,7 +81,7 @@ class Limits:
     pushes_per_second: Annotated[_Positive, Meta(description="how often to push at most")] = 1000.0
     presume_dead_after: Annotated[
         _Positive, Meta(description="seconds of silence after which a receiver is given up")
-    ] = 86400.0
+    ] = 120.0
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -96,8 +97,10 @@ class Limits:
         return Rules(
             secret=secret,
             window=self.window_for(task.dim),
-            mass_cap=task.mass_cap,
+            mass_cap=task.mass_at_once,
+            mass_limit=task.mass_limit,
             radius=task.radius,
+            most_edges=max(2, min(_MOST_EDGES, _NUMBERS_IN_EDGES // (task.dim + 1))),
             clip=self.clip or math.inf,
         )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, is_dataclass
 from enum import StrEnum
 from functools import cache, cached_property, partial
 from operator import attrgetter
@@ -21,9 +21,10 @@ from numpy.typing import NDArray
 
 from oneway.peer.store.history import Group, History, history_of, num_shared
 from oneway.peer.store.snapshot import Contact, Journal, Snapshot
-from oneway.protocol.fixed_point import Fixed
+from oneway.protocol.fixed_point import Fixed, zeros
 from oneway.protocol.layout import Layout
-from oneway.protocol.state import EdgeId, InEdge, OutEdge, PeerState, Settled
+from oneway.protocol.messages import Life
+from oneway.protocol.state import EdgeId, InEdge, KeptReceipt, OutEdge, PeerState, Settled
 from oneway.records import Vector
 
 Change: TypeAlias = tuple[str, list[tuple[Any, ...]]]
@@ -32,7 +33,7 @@ Change: TypeAlias = tuple[str, list[tuple[Any, ...]]]
 NOTHING = Snapshot(PeerState.new(dim=0, ledger=0, boot=0))
 """What a store without rows holds: any other snapshot differs from it in everything."""
 
-_AMOUNTS = ("holding", "minted", "gradient_steps", "clipped")
+_AMOUNTS = ("holding", "minted", "gradient_steps", "clipped", "owed")
 """The arrays that a peer has once."""
 
 
@@ -174,13 +175,17 @@ def _edges(name: str, kind: type, where: str, *besides: str) -> Table:
         num_keys=2,
         rows=lambda snapshot, _: edges(snapshot),
         values=attrgetter(*list(columns)[2:]),
-        defaults={it.name: it.default for it in fields(kind) if it.default is not MISSING},
+        defaults={
+            it.name: it.default
+            for it in msgspec.structs.fields(kind)
+            if it.default is not msgspec.NODEFAULT
+        },
     )
 
 
 def _own(snapshot: Snapshot, _: Snapshot) -> dict[int, tuple[object, ...]]:
     state = snapshot.state
-    return {0: (state.ledger, state.boot, state.leaving, snapshot.journal)}
+    return {0: (state.ledger, state.boot, state.leaving, snapshot.journal, state.over)}
 
 
 def _totals(snapshot: Snapshot, other: Snapshot) -> dict[tuple[bytes, int, int], Fixed]:
@@ -202,10 +207,11 @@ def _groups(snapshot: Snapshot, other: Snapshot) -> dict[int, Group]:
 TABLES = (
     Table(
         "peer",
-        {"id": int, "ledger": int, "boot": int, "leaving": bool, "journal": Journal},
+        {"id": int, "ledger": int, "boot": int, "leaving": bool, "journal": Journal, "over": int},
         num_keys=1,
         rows=_own,
         values=tuple,
+        defaults={"over": 0},
     ),
     Table(
         "amount",
@@ -231,6 +237,22 @@ TABLES = (
     ),
     _edges("in_edge", InEdge, "state.in_"),
     _edges("settled", Settled, "state.settled"),
+    Table(
+        "life",
+        {"key": bytes, **_fields(Life)},
+        num_keys=1,
+        rows=lambda snapshot, _: snapshot.state.lives,
+        values=attrgetter("boot", "over", "leaving", "proof"),
+        later=True,
+    ),
+    Table(
+        "receipt",
+        {"receiver": bytes, "sender": bytes, "epoch": int, **_fields(KeptReceipt)},
+        num_keys=3,
+        rows=lambda snapshot, _: snapshot.state.receipts,
+        values=attrgetter("seq", "digest", "tag", "teller"),
+        later=True,
+    ),
     Table("curve", {"first": int, **_fields(Group)}, 1, _groups, tuple, later=True),
     Table(
         "memory",
@@ -268,14 +290,21 @@ def read(connection: sqlite3.Connection, dim: int) -> Snapshot:
     found = {table.name: list(table.read(connection, dim)) for table in TABLES}
     [peer] = found["peer"]
     journal = peer["journal"]
+    amounts = {"owed": zeros(dim)} | {row["name"]: row["units"] for row in found["amount"]}
     state = PeerState(
         peer["ledger"],
         peer["boot"],
-        **{row["name"]: row["units"] for row in found["amount"]},
+        **amounts,
         out=_out_edges(found["out_edge"], found["total"]),
         in_={(row["sender"], row["epoch"]): InEdge(**row) for row in found["in_edge"]},
         settled={(row["receiver"], row["epoch"]): Settled(**row) for row in found["settled"]},
         leaving=peer["leaving"],
+        over=peer.get("over", 0),
+        lives={row.pop("key"): Life(**row) for row in found["life"]},
+        receipts={
+            (row.pop("receiver"), row.pop("sender"), row.pop("epoch")): KeptReceipt(**row)
+            for row in found["receipt"]
+        },
         layout=Layout.from_rows(
             {row["name"]: (row["kind"], row["start"], row["stop"]) for row in found["segment"]}
         ),

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
+
+import msgspec
+from msgspec.structs import replace
 
 from oneway.peer.store.history import History, with_sample
 from oneway.protocol.state import Key, PeerState
@@ -38,8 +42,7 @@ class Contact:
     address: str
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Snapshot:
+class Snapshot(msgspec.Struct, frozen=True, eq=False):
     """One atomic, durable unit.
 
     Attributes:
@@ -52,9 +55,9 @@ class Snapshot:
 
     state: PeerState
     journal: Journal = Journal()
-    contacts: Mapping[Key, Contact] = field(default_factory=dict)
-    history: History = field(default_factory=History)
-    memory: Mapping[str, Vector] = field(default_factory=dict)
+    contacts: Mapping[Key, Contact] = msgspec.field(default_factory=dict)
+    history: History = msgspec.field(default_factory=History)
+    memory: Mapping[str, Vector] = msgspec.field(default_factory=dict)
 
     def with_sample(
         self,
@@ -80,4 +83,5 @@ class Snapshot:
     def with_skipped(self, position: Position | None = None) -> Snapshot:
         """Count a sample that could not be used."""
         journal, place = self.journal, position or self.journal.position
-        return replace(self, journal=replace(journal, skipped=journal.skipped + 1, position=place))
+        counted = dataclasses.replace(journal, skipped=journal.skipped + 1, position=place)
+        return replace(self, journal=counted)

@@ -1,0 +1,259 @@
+"""Receivers that are away, asleep or silent: what they cost their senders, and for how long."""
+
+from __future__ import annotations
+
+import pytest
+from town import LIMITS, SAMPLE, Town, config, key_of, quiet
+
+from oneway.peer.send_schedule import OVERDUE_SECONDS
+from oneway.protocol.fixed_point import ONE, mass_of
+from oneway.protocol.state import OutPhase
+from oneway.testing.records import replace
+from oneway.transport.base import Arrival
+
+EIGHT = [f"peer{number}" for number in range(8)]
+GRAPHS = {
+    "ring": {name: [EIGHT[(i + 1) % 8]] for i, name in enumerate(EIGHT)},
+    "chords": {name: [EIGHT[(i + 1) % 8], EIGHT[(i + 3) % 8]] for i, name in enumerate(EIGHT)},
+    "everybody": {name: [other for other in EIGHT if other != name] for name in EIGHT},
+}
+LONG = 1.5 * LIMITS.presume_dead_after
+
+
+def held(town: Town, names) -> float:
+    return sum(town.state(name).mass for name in names)
+
+
+def kept(town: Town, names) -> float:
+    """What some peers hold, and what is on its way between them."""
+    keys = {key_of(name) for name in names}
+    edges = [edge for name in names for edge in town.state(name).out.values()]
+    going = [edge for edge in edges if edge.receiver in keys and edge.phase is not OutPhase.DEAD]
+    return held(town, names) + sum(edge.mass_in_flight for edge in going) / ONE
+
+
+def rounds(town: Town, seconds: float, step: float = 0.5):
+    """Everybody learns and speaks, again and again."""
+    until = town.time + seconds
+    while town.time < until:
+        for name in town.nodes:
+            town.nodes[name].learn(SAMPLE, "yes")
+        town.pass_time(step)
+        yield
+
+
+def in_flight(town: Town, name: str) -> int:
+    return sum(edge.mass_in_flight for edge in town.state(name).out.values())
+
+
+# One of eight laptops is closed.
+
+
+@pytest.mark.parametrize("sees_links", [True, False], ids=["link down", "link silent"])
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_with_one_of_eight_closed_the_others_keep_nearly_all_they_have(graph, sees_links):
+    town = quiet(sees_links=sees_links, **GRAPHS[graph])
+    for _ in rounds(town, 20.0):
+        pass
+    closed, *others = EIGHT
+    # In a ring, all stops before the gap, and what cannot be taken in at once is on its way.
+    measure = kept if graph == "ring" else held
+    before = measure(town, others)
+    disk = town.power_off(closed)
+    lowest = before
+    for _ in rounds(town, LONG):
+        lowest = min(lowest, measure(town, others))
+        town.check_books()
+    assert lowest >= 0.8 * before
+    # Presumed dead, it has given back what it never acknowledged.
+    assert measure(town, others) == pytest.approx(before, abs=1e-9)
+    for name in others:
+        town.learn(name, 3)
+        assert town.nodes[name].learner.predict(town.nodes[name].estimate, SAMPLE) == "yes"
+
+    # It comes back, and all is as before.
+    town.power_on(closed, disk, config(closed, GRAPHS[graph][closed]))
+    for _ in rounds(town, 60.0):
+        pass
+    for _ in range(5):
+        town.pass_time(10.0)
+    assert town.strikes() == 0
+    town.check_exact()
+    assert town.state(closed).mass > 0.01
+
+
+@pytest.mark.parametrize("sees_links", [True, False], ids=["link down", "link silent"])
+def test_a_receiver_that_comes_and_goes_costs_no_more_than_its_share_each_time(sees_links):
+    """A lid that is opened for a moment every minute: nothing adds up."""
+    town = quiet(sees_links=sees_links, alice=["bob", "carol"], bob=["alice"], carol=["alice"])
+    for _ in rounds(town, 20.0):
+        pass
+    for _ in range(10):
+        disk = town.power_off("bob")
+        rest = held(town, ["alice", "carol"])
+        for _ in rounds(town, 60.0):
+            assert held(town, ["alice", "carol"]) >= 0.7 * rest
+        town.power_on("bob", disk, config("bob", ["alice"]))
+        for _ in rounds(town, 3.0):
+            pass
+    for _ in range(20):
+        town.pass_time(10.0)
+    assert town.strikes() == 0
+    town.check_exact()
+
+
+# When nothing is handed over.
+
+
+def test_nothing_is_handed_over_while_the_link_is_down():
+    town = quiet(alice=["bob"], bob=["alice"])
+    alice, bob = town.nodes["alice"], town.nodes["bob"]
+    for _ in rounds(town, 5.0):
+        pass
+    bob.follow(config("bob", ["alice"], paused=True))
+    before = mass_of(town.state("alice").holding)
+    alice.connected = frozenset()
+    for _ in rounds(town, 10.0):
+        pass
+    assert mass_of(town.state("alice").holding) == before
+    assert alice.held_back(key_of("bob"))
+    alice.connected = frozenset({key_of("bob")})
+    town.learn("alice")
+    assert not alice.held_back(key_of("bob"))
+    assert mass_of(town.state("alice").holding) == before - before // 2
+    town.check_exact()
+
+
+def silenced() -> Town:
+    """Bob is gone, just when something was on its way to him; Carol goes on sending to Alice."""
+    town = quiet(alice=["bob"], bob=[], carol=["alice"], dave=["carol"])
+    town.ends["bob"].crash()
+    del town.nodes["bob"]
+    town.learn("alice")
+    assert in_flight(town, "alice") == ONE // 2
+    return town
+
+
+def test_before_an_answer_is_overdue_what_comes_in_is_passed_on_within_the_share():
+    town = silenced()
+    for _ in range(3):
+        town.learn("carol")
+        town.learn("alice")
+    flight, own = in_flight(town, "alice"), mass_of(town.state("alice").holding)
+    assert town.state("alice").out[key_of("bob"), 1].in_flight > 2
+    assert ONE // 2 < flight <= (flight + own) // 2
+
+
+def test_nothing_more_is_handed_over_while_an_answer_is_overdue():
+    """Not even what came in since, which would make room for more under way."""
+    town = silenced()
+    town.time += OVERDUE_SECONDS + 0.1
+    assert town.nodes["alice"].held_back(key_of("bob"))
+    for _ in rounds(town, 20.0):
+        assert in_flight(town, "alice") == ONE // 2
+    assert town.state("alice").mass > 1.0  # much of what the others had
+
+
+# When a receiver is presumed dead.
+
+
+@pytest.mark.parametrize("answers", [False, True], ids=["silent", "answers and takes nothing"])
+def test_death_is_presumed_minutes_after_the_last_acknowledgement_whatever_else_is_said(answers):
+    """Who answers and acknowledges nothing keeps mass just as well."""
+    town = quiet(alice=["bob"], bob=[])
+    assert LIMITS.presume_dead_after == 120.0
+    alice, bob = town.nodes["alice"], town.nodes["bob"]
+    town.learn("alice")
+    if answers:  # as if it had no room: it acknowledges what it had before, and no more
+        bob.inbox.inflow.allowance = lambda *_: 0
+    else:
+        town.ends["bob"].crash()
+    before = mass_of(town.state("alice").holding)
+    town.time += 1.0
+    town.learn("alice")
+    since = town.time
+    assert mass_of(town.state("alice").holding) < before
+    while town.time < since + 119.0:
+        town.pass_time(1.0)
+        assert [edge.phase for edge in town.state("alice").out.values()] == [OutPhase.OPEN]
+    town.time += 2.0
+    alice.tick()
+    assert town.state("alice").out[key_of("bob"), 1].phase is OutPhase.DEAD
+    assert mass_of(town.state("alice").holding) == before
+    town.check_books()
+
+
+def test_death_is_counted_from_the_last_progress():
+    town = quiet(alice=["bob"], bob=[], carol=["alice"])
+    alice, bob = town.nodes["alice"], town.nodes["bob"]
+    alice.follow(config("alice", ["bob"], limits=replace(LIMITS, presume_dead_after=10.0)))
+    alice.learn(SAMPLE, "yes")
+    [late] = alice.committed(alice.begin())
+    town.nodes["carol"].learn(SAMPLE, "yes")
+    [more] = town.nodes["carol"].committed(town.nodes["carol"].begin())
+    alice.take(Arrival(key_of("carol"), more.content, more.via))
+    town.time += 0.1
+    alice.learn(SAMPLE, "yes")
+    alice.committed(alice.begin())  # lost
+    edge = (key_of("bob"), 1)
+    assert town.state("alice").out[edge].in_flight == 2
+    town.time += 8.0
+    bob.take(Arrival(key_of("alice"), late.content, late.via))
+    [ack] = bob.committed(bob.begin())
+    alice.take(Arrival(key_of("bob"), ack.content, ack.via))
+    alice.committed(alice.begin())
+    for seconds, phase in ((4.0, OutPhase.OPEN), (5.9, OutPhase.OPEN), (0.2, OutPhase.DEAD)):
+        town.time += seconds
+        alice.tick()
+        assert town.state("alice").out[edge].phase is phase
+    town.check_books()
+
+
+def test_what_is_being_written_is_not_overdue_however_long_the_peer_has_run():
+    """The moment between a push and its commit comes with every push."""
+    town = quiet(alice=["bob"], bob=[])
+    alice = town.nodes["alice"]
+    town.pass_time(10 * LIMITS.presume_dead_after)
+    alice.learn(SAMPLE, "yes")
+    batch = alice.begin()
+    assert town.state("alice").out[key_of("bob"), 1].in_flight == 1
+    alice.tick()
+    assert town.state("alice").out[key_of("bob"), 1].phase is OutPhase.OPEN
+    town.send("alice", alice.committed(batch))
+    town.exchange()
+    assert list(town.state("alice").out) == [(key_of("bob"), 1)]
+    assert town.state("alice").out[key_of("bob"), 1].is_at_rest
+
+
+def test_death_is_presumed_also_of_what_was_under_way_before_a_restart():
+    town = quiet(alice=["bob"], bob=[])
+    town.ends["bob"].crash()
+    del town.nodes["bob"]
+    town.learn("alice")
+    assert in_flight(town, "alice") == ONE // 2
+    town.power_on("alice", town.power_off("alice"), config("alice", ["bob"]))
+    town.pass_time(1.0)
+    town.pass_time(LIMITS.presume_dead_after - 1.0)
+    assert mass_of(town.state("alice").holding) == ONE // 2
+    town.pass_time(2.0)
+    assert mass_of(town.state("alice").holding) == ONE
+    town.check_books()
+
+
+def test_an_edge_that_was_given_up_does_not_keep_the_next_one_from_being_used():
+    """Bob cannot take in what he is told of the first one, and goes on with the second."""
+    town = quiet(alice=["bob"], bob=["alice"])
+    town.learn("alice")
+    alice = town.nodes["alice"]
+    town.time += 1.0
+    alice.learn(SAMPLE, "yes")
+    alice.committed(alice.begin())  # lost
+    town.time += LIMITS.presume_dead_after + 1.0
+    alice.tick()
+    alice.committed(alice.begin())  # lost: the end of the first edge, and the begin of the second
+    first = town.state("alice").out[key_of("bob"), 1]
+    assert first.phase is OutPhase.DEAD
+    assert first.in_flight
+    assert not alice.held_back(key_of("bob"))
+    town.pass_time(LIMITS.presume_dead_after)
+    town.check_exact()
