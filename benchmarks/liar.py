@@ -11,17 +11,19 @@ a mean over seeds, in rounds over states in memory.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 
 import oneway as ow
 from oneway.protocol.fixed_point import fixed
+from oneway.protocol.incoming import mint
 from oneway.protocol.outgoing import answer, say
+from oneway.protocol.replies import receive_reply
 from oneway.protocol.rules import Rules
 from oneway.protocol.state import PeerState
-from oneway.protocol.transitions import descend, mint, push, receive_push, receive_reply, trust
+from oneway.protocol.transitions import descend, push, receive_push, trust
 from oneway.records import Batch
+from oneway.testing.records import replace
 
 NUM_PEERS, NUM_ROUNDS, NUM_FEATURES = 50, 300, 10
 CLIPS = (math.inf, 1.0, 0.5, 0.3, 0.1)
@@ -70,7 +72,7 @@ class Network:
                     me = self.keys[index]
                     done = receive_push(self.states[there], me, message, self.rules[there])
                     self.states[there] = done.state
-                    for reply in answer(done.state, me, message):
+                    for reply in answer(done.state, me, message, self.rules[there]):
                         back = receive_reply(
                             self.states[index], edge.receiver, reply, self.rules[index]
                         )
