@@ -111,11 +111,15 @@ def test_real_peers_of_a_lab_use_them_over_a_transport_of_ones_own(tmp_path):
     )
     for name in ("peer0", "peer1", "peer2"):
         memory = read_snapshot(tmp_path / "lab" / name / "peer.sqlite").memory
-        assert list(memory) == ["squares"]  # no other method keeps it
+        own = [part for part in memory if not part.startswith("batch.")]
+        assert own == ["squares"]  # no other method keeps it
         assert memory["squares"].max() > 1.5
-    # Real peers with the method, and the simulator with the method, learn the same.
+    # The simulator mixes once a round, real peers by time: how many samples lie between two pushes
+    # depends on how busy the machine is. Few pushes are like learning alone, many like lockstep
+    # (which of the two is better depends on the data); the margin is for what comes late.
     losses = found["average_loss"]
-    assert losses["together"] == pytest.approx(losses["simulated"], rel=0.25)
+    least, most = sorted([losses["alone"], losses["simulated"]])
+    assert 0.8 * least <= losses["together"] <= 1.25 * most
 
 
 def test_a_peer_that_was_stopped_remembers_what_its_method_keeps_to_itself(tmp_path):
@@ -126,7 +130,13 @@ from oneway.lab.problem import task_for
 from oneway.peer.home.home import Home
 from pathlib import Path
 
-task = task_for(ow.streams.load("dunes"), model="huber", method="adagrad")
+task = task_for(
+    ow.streams.load("dunes"),
+    model="huber",
+    method="adagrad",
+    samples_per_push=1,
+    privacy=ow.Privacy(unit="none"),
+)
 Path("task.toml").write_text(task.to_toml())
 Home.create(Path("alice"), "alice", Path("task.toml"), "127.0.0.1:1")
 Path("alice/peer.toml").write_text(Path("alice/peer.toml").read_text().replace(":1\\"", ":7701\\""))

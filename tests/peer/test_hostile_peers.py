@@ -55,6 +55,10 @@ STATES_PER_HELLO = 1
 MOST_GROWTH = 128 * 2**20
 """Bytes of memory that 100 hellos at 40,000 parameters, 320 kB each, may cost."""
 
+FAIR = 400
+"""Samples to compare losses over, wherever in its stream a peer is on a busy machine: alone, the
+means over any two such stretches differ by a third at most (of 100 and 200 samples, by twice)."""
+
 TWINS_SECONDS = 30.0
 """By then one of two copies has stopped, if it started at once."""
 
@@ -271,7 +275,8 @@ def test_a_receiver_that_replays_old_totals_never_brings_its_sender_below_zero(t
     seen, most = [mass(alice), mass(bob)], 2.0 + replayer.handed_over
     for turn in range(3):
         for claimed in (replayer.heard[0], replayer.heard[-1]):
-            was_asked = replayer.claim(claimed, seconds=5.0)
+            # Later it may not ask at all; the first time it is only to be waited for.
+            was_asked = replayer.claim(claimed, seconds=5.0 if turn else PATIENCE)
             assert was_asked or turn > 0, "alice asks once what was heard, as of a restored backup"
             samples = learned(alice)[0]
             while learned(alice)[0] < samples + 40:
@@ -305,7 +310,7 @@ def test_a_copy_of_a_peer_that_runs_stops_itself_and_nobody_is_harmed(town: Town
     for peer in (alice, bob):
         peer.start()
     until_learned(alice, 200)
-    before = until_learned(bob, 100)
+    before = until_learned(bob, FAIR)
     alice.ask_to_stop()
     assert alice.wait(PATIENCE)
     copy, most = copied(alice, town), 2.0 + mass(alice)  # a copy has the same mass once more
@@ -335,7 +340,7 @@ def test_a_copy_of_a_peer_that_runs_stops_itself_and_nobody_is_harmed(town: Town
     ):
         assert said in types(peer, "doctor", code=1)
         assert said in types(peer, "status")
-    assert until_learned(bob, 200) < 1.5 * before
+    assert until_learned(bob, FAIR) < 1.5 * before
     assert until_learned(alice, 100) < KNOWS_NOTHING
     # What the copy handed over is in alice's books, as if she had.
     assert not until_quiet(alice, bob).any()
@@ -368,5 +373,5 @@ def test_of_two_copies_that_start_together_one_stops_itself(town: Town):
     assert "Error: another copy of alice runs" in stopped.failure
     assert min(seen) >= 0.0
     assert max(seen) <= most
-    assert until_learned(bob, 100) < KNOWS_NOTHING
+    assert until_learned(bob, 200) < KNOWS_NOTHING
     assert until_learned(left, 100) < KNOWS_NOTHING

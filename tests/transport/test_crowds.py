@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import pytest
 import zmq
+from bounded import noted, run
 
-from oneway.transport import ConnectionLimits, inflow, zeromq_accepted
+from oneway.transport import ConnectionLimits, unfinished, zeromq_accepted
 
-WAIT = 60.0
 FAST = ConnectionLimits(
     max_frame=10_000, heartbeat=30.0, reconnect=0.01, reconnect_max=0.1, redial=0.2, handshake=30.0
 )
@@ -24,30 +24,9 @@ counts_bytes = pytest.mark.skipif(
 )
 
 
-opened = []
-
-
 @pytest.fixture
 def listen(listen):
-    """As everywhere, but what is opened is closed also when a test fails, or it would hang."""
-
-    def listen_and_note(*arguments, **options):
-        opened.append(listen(*arguments, **options))
-        return opened[-1]
-
-    return listen_and_note
-
-
-def run(scenario):
-    async def bounded():
-        try:
-            async with asyncio.timeout(WAIT):
-                await scenario()
-        finally:
-            while opened:
-                await opened.pop().close()
-
-    asyncio.run(bounded())
+    return noted(listen)
 
 
 async def reach(sender, receiver, frame=b"still there?"):
@@ -311,16 +290,16 @@ def test_a_reply_without_an_end_is_ended_and_the_receiver_dialled_again(listen, 
 @counts_bytes
 def test_a_full_queue_is_no_message_without_an_end(listen, monkeypatch):
     """The receiver is busy with something else, for many looks at what has come in."""
-    monkeypatch.setattr(inflow, "LOOK_SECONDS", 0.001)
+    monkeypatch.setattr(unfinished, "LOOK_SECONDS", 0.001)
     looks = 0
-    look = inflow.InflowWatch._look
+    look = unfinished.UnfinishedWatch._look
 
     def counted(self):
         nonlocal looks
         looks += 1
         look(self)
 
-    monkeypatch.setattr(inflow.InflowWatch, "_look", counted)
+    monkeypatch.setattr(unfinished.UnfinishedWatch, "_look", counted)
 
     async def scenario():
         alice, bob = listen("alice", limits=FAST), listen("bob", limits=FAST)

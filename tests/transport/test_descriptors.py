@@ -13,47 +13,27 @@ import time
 from pathlib import Path
 
 import pytest
+from bounded import WAIT, noted, run
+from plain import PLAIN_TOML
 
 from oneway.errors import TransportError
 from oneway.peer.home.home import Home
 from oneway.transport.descriptors import BorrowedSocket
 
-WAIT = 60.0
 LIMIT = 256
-TASK = """
-label = "y"
+TASK = f"""
+{PLAIN_TOML}label = "y"
 model = "logistic"
 classes = ["0", "1"]
 learning_rate = 0.01
 [features]
-x = {}
+x = {{}}
 """
-
-
-opened = []
 
 
 @pytest.fixture
 def listen(listen):
-    """As everywhere, but what is opened is closed also when a test fails, or it would hang."""
-
-    def listen_and_note(*arguments, **options):
-        opened.append(listen(*arguments, **options))
-        return opened[-1]
-
-    return listen_and_note
-
-
-def run(scenario):
-    async def bounded():
-        try:
-            async with asyncio.timeout(WAIT):
-                await scenario()
-        finally:
-            while opened:
-                await opened.pop().close()
-
-    asyncio.run(bounded())
+    return noted(listen)
 
 
 @contextlib.contextmanager

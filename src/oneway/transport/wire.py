@@ -19,7 +19,7 @@ import numpy as np
 from oneway.errors import WireError
 from oneway.protocol.messages import News, Push, Reply
 
-VERSION = 2
+VERSION = 3
 """The version that this release speaks."""
 
 NEGOTIATION = 0

@@ -6,7 +6,7 @@ connection. Everything runs in the thread of the event loop, but for ZeroMQ's ow
 encrypt.
 
 ZeroMQ itself bounds neither how many connections strangers open nor how many parts a message has;
-`zeromq_accepted` and `inflow` do.
+`zeromq_accepted` and `unfinished` do.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from oneway.transport.descriptors import (
     is_shortage,
     require_descriptors,
 )
-from oneway.transport.inflow import InflowWatch
 from oneway.transport.keys import KeyPair, public_of
+from oneway.transport.unfinished import UnfinishedWatch
 from oneway.transport.zeromq_client import Connection
 from oneway.transport.zeromq_server import Server
 from oneway.transport.zeromq_sockets import (
@@ -92,7 +92,7 @@ class ZeroMQ(Transport):
             self._losses,
             self._enqueue,
             borrowed,
-            InflowWatch(self._loop, borrowed, allowance),
+            UnfinishedWatch(self._loop, borrowed, allowance),
             RateLimitedWarning(self._loop.time),
             RateLimitedWarning(self._loop.time),
         )
@@ -169,7 +169,7 @@ class ZeroMQ(Transport):
             for receiver in list(self._connections):
                 self.hang_up(receiver)
             self._server.close()
-            self._env.inflows.close()
+            self._env.unfinished.close()
             self._env.borrowed.close()
             self._ready.clear()
             self.wake()

@@ -15,7 +15,7 @@ import zmq
 
 from oneway.protocol.state import Key
 from oneway.transport.descriptors import descriptor_limit
-from oneway.transport.inflow import Inflow
+from oneway.transport.unfinished import Unfinished
 from oneway.transport.zeromq_sockets import DONT_WAIT, Environment, Socket, WatchedSocket
 
 MAX_UNPROVEN = 256
@@ -27,7 +27,7 @@ MAX_PER_KEY = 4
 _EVENTS_PER_TURN = 256
 
 
-class Accepted(Inflow):
+class Accepted(Unfinished):
     """One connection that another peer opened.
 
     Attributes:
@@ -129,13 +129,13 @@ class AcceptedConnections:
     def _add(self, descriptor: int) -> None:
         accepted = Accepted(descriptor, self._env.loop.time(), partial(self._end_it, descriptor))
         self._unproven[descriptor] = accepted
-        self._env.inflows.add(accepted)
+        self._env.unfinished.add(accepted)
 
     def _forget(self, descriptor: int) -> None:
         for group in (self._unproven, self._silent, self._known):
             accepted = group.pop(descriptor, None)
             if accepted is not None:
-                self._env.inflows.remove(accepted)
+                self._env.unfinished.remove(accepted)
                 if accepted.key is not None:
                     self._forget_key(accepted, accepted.key)
 

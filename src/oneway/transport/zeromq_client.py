@@ -13,7 +13,7 @@ from oneway.protocol.state import Key
 from oneway.transport.address import parse_address
 from oneway.transport.base import Arrival, Link, LinkState
 from oneway.transport.descriptors import descriptor_limit, is_shortage
-from oneway.transport.inflow import Inflow
+from oneway.transport.unfinished import Unfinished
 from oneway.transport.zeromq_sockets import (
     DIALLING_THREAD,
     DONT_WAIT,
@@ -58,7 +58,7 @@ class Connection:
         self._attempts = itertools.count()
         self._timer: asyncio.TimerHandle | None = None
         self._answered = False
-        self._inflow: Inflow | None = None
+        self._unfinished: Unfinished | None = None
         self._endless: Arrival | None = None
         self._watched: WatchedSocket | None = None
         self._open()
@@ -90,14 +90,14 @@ class Connection:
         if self._reader.is_amid:
             return self._reader.skip()
         part = self._watched.socket.recv(DONT_WAIT, copy=False)
-        if self._inflow is not None:
-            self._inflow.progressed = True
+        if self._unfinished is not None:
+            self._unfinished.progressed = True
         return self._reader.whole(part, self._receiver, "reply")
 
     def close(self) -> None:
         """Hang up; what is queued is lost."""
         self._stop_timer()
-        self._watch_inflow(None)
+        self._watch_unfinished(None)
         if self._watched is not None:
             self._watched.socket.disable_monitor()
             self._monitor.close()
@@ -157,7 +157,7 @@ class Connection:
     def _note(self, event: zmq.Event, value: int) -> None:
         if event == zmq.EVENT_CONNECTED:
             self._answered = True
-            self._watch_inflow(Inflow(value, self._end_endless))
+            self._watch_unfinished(Unfinished(value, self._end_endless))
             return
         if event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
             self._stop_timer()
@@ -168,7 +168,7 @@ class Connection:
             self._become("connecting")
         elif event == zmq.EVENT_DISCONNECTED:
             self._start_timer()
-            self._watch_inflow(None)
+            self._watch_unfinished(None)
             self._note_end()
         self._answered = False
 
@@ -183,12 +183,12 @@ class Connection:
         elif self.link.state == "connected":
             self._become("connecting")
 
-    def _watch_inflow(self, inflow: Inflow | None) -> None:
-        if self._inflow is not None:
-            self._env.inflows.remove(self._inflow)
-        self._inflow = inflow
-        if inflow is not None:
-            self._env.inflows.add(inflow)
+    def _watch_unfinished(self, unfinished: Unfinished | None) -> None:
+        if self._unfinished is not None:
+            self._env.unfinished.remove(self._unfinished)
+        self._unfinished = unfinished
+        if unfinished is not None:
+            self._env.unfinished.add(unfinished)
 
     def _end_endless(self) -> None:
         """Hang up on a receiver whose reply has no end, and dial it again later."""

@@ -15,8 +15,8 @@ import zmq
 from oneway.protocol.state import Key
 from oneway.transport.base import Arrival, ConnectionLimits, Losses, Via
 from oneway.transport.descriptors import BorrowedSocket
-from oneway.transport.inflow import InflowWatch
 from oneway.transport.keys import KeyPair
+from oneway.transport.unfinished import UnfinishedWatch
 
 Socket: TypeAlias = "zmq.Socket[bytes]"
 Context: TypeAlias = "zmq.Context[Socket]"
@@ -68,7 +68,7 @@ class Environment:
     """What the server and all connections of one transport share.
 
     `clock` is for links; `on_readable` is called with an inlet that may have something to read;
-    `borrowed` and `inflows` are for the descriptors of connections.
+    `borrowed` and `unfinished` are for the descriptors of connections.
     """
 
     context: Context
@@ -79,7 +79,7 @@ class Environment:
     losses: Losses
     on_readable: Callable[[Inlet], None]
     borrowed: BorrowedSocket
-    inflows: InflowWatch
+    unfinished: UnfinishedWatch
     warn_crowd: RateLimitedWarning
     warn_shortage: RateLimitedWarning
 

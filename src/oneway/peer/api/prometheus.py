@@ -41,6 +41,15 @@ _OF_THE_PEER = (
     ("received_bytes_total", "bytes_in", "Bytes received."),
     ("sent_bytes_total", "bytes_out", "Bytes sent."),
 )
+_OF_PRIVACY = (
+    ("privacy_epsilon", "epsilon", "Epsilon in force for its samples; absent if there is none."),
+    ("privacy_delta", "delta", "Delta in force for its samples; absent if there is none."),
+    ("privacy_floor_epsilon", "floor_epsilon", "Epsilon of the task; absent if there is none."),
+    ("privacy_none", "is_none", "Whether samples can be read from what is sent."),
+    ("privacy_needs_restart", "needs_restart", "Whether peer.toml asks for another privacy."),
+    ("samples_per_push", "samples_per_push", "Samples that each of its pushes carries steps of."),
+    ("samples_waiting", "waiting", "Samples in the batch that is not full yet."),
+)
 _OF_RECEIVERS = (
     ("receiver_seq", "seq", "Number of the last total handed over."),
     ("receiver_acked_seq", "acked", "Number of the last total the receiver is known to hold."),
@@ -96,10 +105,16 @@ def _families(
     yield "peer_info", "Who this peer is.", [(about, 1)]
     failing = bool(status.disk_problem)
     yield "disk_failing", "Whether the state cannot be made durable.", [({}, failing)]
-    limit = status.mass_limit or None
-    yield "mass_limit", "The most mass that a peer of the task may hold.", [({}, limit)]
-    impossible = not status.has_possible_mass
-    yield "mass_impossible", "Whether the mass is one that no peer may hold.", [({}, impossible)]
+    yield (
+        "mass_limit",
+        "More mass than this a peer of the task cannot come to hold.",
+        [({}, status.mass_limit or None)],
+    )
+    yield (
+        "mass_impossible",
+        "Whether the mass is one that no peer can come to hold.",
+        [({}, not status.has_possible_mass)],
+    )
     yield (
         "leave_unheard",
         "Senders that do not know yet that it leaves.",
@@ -109,6 +124,7 @@ def _families(
     senders = [(_labels("sender", peer), peer) for peer in status.senders]
     rows: list[tuple[Any, Any]] = [
         (_OF_THE_PEER, [({}, status)]),
+        (_OF_PRIVACY, [({}, status.privacy)] if status.privacy else []),
         (_OF_RECEIVERS, receivers),
         (_OF_SENDERS, senders),
     ]

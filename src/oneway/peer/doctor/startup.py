@@ -11,7 +11,7 @@ from oneway.peer.learner import Learner
 from oneway.peer.store.snapshot import Snapshot
 
 # The checks of a start one by one, as `PeerStore.open` also writes.
-from oneway.peer.store.store import Owner, _check_owner, _read, _refuse_remains
+from oneway.peer.store.store import Owner, check_owner, read_owned, refuse_remains
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Stored:
 
     Attributes:
         mass: omega.
-        mass_limit: The most mass that a peer of the task may hold.
+        mass_limit: More mass than this a peer of the task cannot come to hold.
         samples: Samples learned from.
         skipped: Samples that could not be used.
     """
@@ -63,10 +63,10 @@ def _stored(home: Home, key: bytes | None) -> Stored | None:
     task, path = home.task(), home.store_path
     width = Learner(task).layout.width
     if not path.exists():
-        _refuse_remains(path)
+        refuse_remains(path)
         return None
     found, snapshot = _read_beside(home)
-    _check_owner(path, found, Owner(key or found.key, task.fingerprint, width))
+    check_owner(path, found, Owner(key or found.key, task.fingerprint, width))
     if not os.access(path, os.W_OK):
         raise StoreError(f"{path} may not be written; let its user: chmod u+rw {path}")
     journal = snapshot.journal
@@ -77,9 +77,9 @@ def _read_beside(home: Home) -> tuple[Owner, Snapshot]:
     """Read the store, page by page if no process can write to it meanwhile."""
     if home.running_process() is None:
         try:
-            return _read(home.store_path, alone=True)
+            return read_owned(home.store_path, alone=True)
         except StoreError:
             if home.running_process() is None:
                 raise
             # It was started just now: what was read may be half of a commit.
-    return _read(home.store_path, alone=False)
+    return read_owned(home.store_path, alone=False)

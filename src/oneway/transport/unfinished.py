@@ -1,4 +1,4 @@
-"""Inflow watch: finds connections that bring more than their queue holds without a whole message.
+"""Finds connections that bring more than their queue holds without finishing a message.
 
 ZeroMQ collects all parts of a message before it hands over the first, and limits the size of a part
 but not their number: without this, a message that never ends would fill the memory.
@@ -18,8 +18,8 @@ CONNECTIONS_PER_LOOK = 256
 """Looking at one takes some microseconds; where there are more, they take turns."""
 
 
-class Inflow:
-    """What one connection has brought since it last handed over a message.
+class Unfinished:
+    """The unfinished message of a connection: what it brought since it handed over the last one.
 
     Attributes:
         descriptor: Its number.
@@ -37,7 +37,7 @@ class Inflow:
         self.mark = 0
 
 
-class InflowWatch:
+class UnfinishedWatch:
     """Looks at all connections in turn, a few times a second, as long as there are any."""
 
     def __init__(
@@ -47,37 +47,37 @@ class InflowWatch:
         self._loop = loop
         self._borrowed = borrowed
         self._allowance = allowance
-        self._inflows: dict[Inflow, None] = {}
+        self._connections: dict[Unfinished, None] = {}
         self._timer: asyncio.TimerHandle | None = None
 
-    def add(self, inflow: Inflow) -> None:
+    def add(self, unfinished: Unfinished) -> None:
         """Watch a connection from now on."""
-        self._inflows[inflow] = None
+        self._connections[unfinished] = None
         if self._timer is None:
             self._timer = self._loop.call_later(LOOK_SECONDS, self._look)
 
-    def remove(self, inflow: Inflow) -> None:
+    def remove(self, unfinished: Unfinished) -> None:
         """Watch it no more."""
-        self._inflows.pop(inflow, None)
+        self._connections.pop(unfinished, None)
 
     def close(self) -> None:
         """Watch nothing more."""
-        self._inflows.clear()
+        self._connections.clear()
         if self._timer is not None:
             self._timer.cancel()
 
     def _look(self) -> None:
         self._timer = None
-        for inflow in list(itertools.islice(self._inflows, CONNECTIONS_PER_LOOK)):
-            del self._inflows[inflow]
-            self._inflows[inflow] = None
-            received = self._borrowed.received(inflow.descriptor)
+        for unfinished in list(itertools.islice(self._connections, CONNECTIONS_PER_LOOK)):
+            del self._connections[unfinished]
+            self._connections[unfinished] = None
+            received = self._borrowed.received(unfinished.descriptor)
             if received is None:
                 continue
-            if inflow.progressed or received < inflow.mark:
-                inflow.mark, inflow.progressed = received, False
-            elif received - inflow.mark > self._allowance:
-                self.remove(inflow)
-                inflow.on_excess()
-        if self._inflows:
+            if unfinished.progressed or received < unfinished.mark:
+                unfinished.mark, unfinished.progressed = received, False
+            elif received - unfinished.mark > self._allowance:
+                self.remove(unfinished)
+                unfinished.on_excess()
+        if self._connections:
             self._timer = self._loop.call_later(LOOK_SECONDS, self._look)
