@@ -4,6 +4,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from oneway.errors import DataError
 from oneway.streams import Stream, synthetic
@@ -197,3 +199,39 @@ def test_head_takes_whole_numbers_only() -> None:
     for wrong in (2.5, None, "2", np.nan):
         with pytest.raises(DataError, match=r"num_rounds is .*; it must be a whole number"):
             stream.head(wrong)  # type: ignore[arg-type]
+
+
+def literal_at_most(rows: list[list[int]], count: int, groups: list[int]) -> list[list[int]]:
+    """Go through the rounds; what a node has seen often enough, or is nobody's, it does not see."""
+    seen: dict[tuple[int, int], int] = {}
+    kept = []
+    for dealt in rows:
+        kept.append([-1] * len(dealt))
+        for node, row in enumerate(dealt):
+            if row < 0 or groups[row] < 0:
+                continue
+            key = (node, groups[row])
+            seen[key] = seen.get(key, 0) + 1
+            if seen[key] <= count:
+                kept[-1][node] = row
+    return kept
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_at_most_keeps_the_first_samples_of_each_group_at_each_node(data: st.DataObject) -> None:
+    groups = data.draw(st.lists(st.integers(-1, 3), min_size=1, max_size=8), label="groups")
+    num_rounds, num_nodes = data.draw(st.tuples(st.integers(1, 12), st.integers(1, 4)))
+    cell = st.integers(-1, len(groups) - 1)
+    line = st.lists(cell, min_size=num_nodes, max_size=num_nodes)
+    rows = data.draw(st.lists(line, min_size=num_rounds, max_size=num_rounds), label="rows")
+    count = data.draw(st.integers(1, 4), label="count")
+    stream = Stream(np.zeros((len(groups), 1)), np.zeros(len(groups)), np.array(rows))
+    limited = stream.at_most(count, np.array(groups))
+    expected = np.array(literal_at_most(rows, count, groups))
+    np.testing.assert_array_equal(limited.rows, expected)
+    assert limited.origin["at_most"] == count
+    assert limited.origin["left_out"] == stream.num_samples - limited.num_samples
+    np.testing.assert_array_equal(stream.rows, rows)
+    again = limited.at_most(count, np.array(groups))
+    np.testing.assert_array_equal(again.rows, limited.rows)

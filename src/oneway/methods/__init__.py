@@ -4,6 +4,7 @@ A method is found by name in `METHODS`; one more is one file with one registrati
 """
 
 from oneway.methods.base import METHODS, Gradients, Method, State
+from oneway.methods.batches import Batches
 from oneway.methods.centralised import Centralised
 from oneway.methods.gossip import MutualGossip, NaiveGossip
 from oneway.methods.isolated import Isolated
@@ -26,6 +27,7 @@ __all__ = [
     "STEP_RULES",
     "TRANSFORMS",
     "Algorithm",
+    "Batches",
     "Centralised",
     "Gradients",
     "InverseSqrt",

@@ -9,17 +9,26 @@ from __future__ import annotations
 import math
 from abc import ABC
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 
 from oneway.errors import ConfigError
+from oneway.methods.batches import Batches, Normals
 from oneway.methods.rate_schedules import Schedule
 from oneway.methods.step_rules import STEP_RULES, StepRule
 from oneway.methods.transforms.base import Transform
 from oneway.records import Bools, Matrix, Segment, Vector
 from oneway.registry import Registry, describe
+
+_BATCH = "batch."
+BATCH_MEMORY = tuple(_BATCH + name for name in ("sum", "count", "past"))
+"""Names of the memory of an unfinished batch, and of the noise drawn so far."""
+UNFINISHED = BATCH_MEMORY[:2]
+"""Samples that nothing was said of yet."""
+PAST_NOISE = BATCH_MEMORY[2]
+"""Never to be stored: every start begins a new sequence of noise."""
 
 
 class Graph(Protocol):
@@ -75,6 +84,8 @@ class Method(ABC):
         learning_rate: gamma, a number or a schedule of the step's index.
         step: How far, given the mass: a step rule or its name.
         transforms: What happens to a gradient before the step, in this order.
+        batches: How gradients of several samples become one, before all else; None if every
+            sample is a step.
 
     Raises:
         ConfigError: A parameter breaks its rule.
@@ -83,6 +94,7 @@ class Method(ABC):
     learning_rate: float | Schedule
     step: StepRule | str = "paper"
     transforms: tuple[Transform, ...] = ()
+    batches: Batches | None = field(default=None, kw_only=True)
 
     name: ClassVar[str]
     """Short name, as on the command line."""
@@ -135,6 +147,52 @@ class Method(ABC):
                 },
             },
         )
+
+    def learn(
+        self,
+        state: State,
+        gradients: Gradients,
+        rng: np.random.Generator,
+        normals: Normals | None = None,
+    ) -> State:
+        """What drivers do with the gradients of one sample a node: batches, then `local_step`.
+
+        What a method does, its memory included, depends on samples through full batches only. The
+        noise comes from `normals` if there is one, else from `rng`.
+        """
+        if self.batches is None:
+            return self.local_step(state, gradients, rng)
+        own = {name: array for name, array in state.memory.items() if name in BATCH_MEMORY}
+        sums, full, own = self.batches.add(
+            self._scaled(state, gradients),
+            gradients.active,
+            {name.removeprefix(_BATCH): array for name, array in own.items()},
+            rng if normals is None else normals,
+        )
+        others = {name: array for name, array in state.memory.items() if name not in BATCH_MEMORY}
+        after = State(state.segments, others)
+        if full.any():
+            learned = Gradients(sums, gradients.index)
+            if not full.all():
+                # Nothing may look at an unfinished batch, not even to throw the result away.
+                learned = Gradients(
+                    np.where(full[:, None], sums, 0.0), gradients.index, active=full
+                )
+            after = self.local_step(after, learned, rng)
+        return State(after.segments, {**after.memory, **{_BATCH + name: own[name] for name in own}})
+
+    def _scaled(self, state: State, gradients: Gradients) -> Matrix:
+        """The gradients times what their own samples shorten the step by.
+
+        The rest of the step, which depends on the mass alone, is taken when the batch is full.
+        """
+        if gradients.curvatures is None:
+            return gradients.values
+        rate, masses = self.rate(gradients.index), self.masses(state)
+        plain = self.rule.lengths(rate, masses, None)
+        own = self.rule.lengths(rate, masses, gradients.curvatures)
+        factors = np.divide(own, plain, out=np.zeros_like(own), where=plain > 0.0)
+        return factors[:, None] * gradients.values
 
     def local_step(self, state: State, gradients: Gradients, rng: np.random.Generator) -> State:
         """What nodes do alone with their gradients; nodes without a sample stay as they are."""
@@ -207,6 +265,8 @@ class Method(ABC):
     def describe(self) -> dict[str, Any]:
         """Name and all parameters, in terms JSON can hold; the name under `algorithm`."""
         described = describe(self)
+        if self.batches is None:
+            del described["batches"]
         return {"algorithm": described.pop("name"), **described}
 
     # For methods of one's own.

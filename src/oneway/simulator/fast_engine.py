@@ -21,10 +21,11 @@ from oneway.methods import (
 )
 from oneway.methods.step_rules import Capped, Curvature, Mass, Paper
 from oneway.models import Hinge, LinearModel, LogisticRegression, Model, RidgeRegression
-from oneway.records import NetworkState, Vector
+from oneway.records import NetworkState
 from oneway.simulator import kernels
 from oneway.simulator.exchange import Mixing
 from oneway.simulator.measurements import Measurements, Seed, divergence
+from oneway.simulator.release_plan import ReleasePlan
 from oneway.streams import Stream
 
 _KINDS: dict[type[Model], int] = {
@@ -41,6 +42,9 @@ _EXCHANGES = {
 }
 Edges: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
 """For each receiver its senders and their shares: (indptr, senders, shares)."""
+Releases: TypeAlias = tuple[np.ndarray, np.ndarray]
+"""Where batches are full, and their noise, as in a `release_plan.Piece`."""
+_NO_RELEASES: Releases = (np.zeros((0, 0), np.int32), np.zeros((0, 0)))
 _REMEMBERED = 32
 """Of so many different mixings the edges are kept."""
 _PARALLEL_FROM = 2_000_000
@@ -83,7 +87,8 @@ class FastEngine:
         self.method, self.model, self.measurements = method, model, measurements
         self.dim = model.dim(stream.dim)
         self.held = np.zeros((stream.num_nodes, kernels.row_width(self.dim)))
-        self.held[:, : self.dim] = model.init(stream.dim, np.random.default_rng(seed))
+        rng = np.random.default_rng(seed)
+        self.held[:, : self.dim] = model.init(stream.dim, rng)
         self.held[:, self.dim] = 1.0
         self.spare = self.held.copy()
         # Read-only plain arrays, so that one compiled kernel serves memory maps and arrays alike.
@@ -91,6 +96,10 @@ class FastEngine:
         self.labels = _read_only(np.ascontiguousarray(stream.labels, np.float64))
         self.rows = _read_only(np.ascontiguousarray(stream.rows))
         self._edges_of: dict[int, tuple[Mixing | None, Edges]] = {}
+        self._plan = None
+        if method.batches is not None:
+            self._plan = ReleasePlan(method.batches, self.rows, self.dim, rng)
+        self._sums = np.zeros((stream.num_nodes if self._plan else 0, self.dim))
 
     @property
     def state(self) -> NetworkState:
@@ -105,7 +114,15 @@ class FastEngine:
         Raises:
             DivergenceError: If a loss or an estimate is no longer finite.
         """
-        method, edges = self.method, self._edges(mixing)
+        edges = self._edges(mixing)
+        if self._plan is None:
+            self._advance(first, last, edges, _NO_RELEASES)
+            return
+        for piece in self._plan.pieces(first, last):
+            self._advance(piece.first, piece.last, edges, (piece.releases, piece.noise))
+
+    def _advance(self, first: int, last: int, edges: Edges, releases: Releases) -> None:
+        method = self.method
         work = (len(edges[1]) + 2 * len(self.held)) * self.held.shape[1]
         parallel = work >= _PARALLEL_FROM and not _forked
         rounds = kernels.round_kernel(
@@ -115,10 +132,10 @@ class FastEngine:
             self.features.itemsize,
             parallel,
             _step_numbers(method, self.model)[1] > 0.0,
+            method.batches is not None,
         )
-        rates = method.rates(first, last)
         with _ONE_AT_A_TIME if parallel else nullcontext():
-            bad_round, bad_node = self._run(rounds, first, last, rates, edges)
+            bad_round, bad_node = self._run(rounds, first, last, edges, releases)
         num_rounds = last - first if bad_round < 0 else bad_round + 1
         if num_rounds % 2:
             self.held, self.spare = self.spare, self.held
@@ -140,10 +157,11 @@ class FastEngine:
         rounds: Callable[..., tuple[int, int]],
         first: int,
         last: int,
-        rates: Vector,
         edges: Edges,
+        releases: Releases,
     ) -> tuple[int, int]:
         method, measured = self.method, self.measurements
+        clip = method.batches.clip if method.batches is not None else math.inf
         return rounds(
             self.held,
             self.spare,
@@ -151,11 +169,14 @@ class FastEngine:
             self.labels,
             self.rows[first:last],
             *edges,
-            rates,
+            method.rates(first, last),
             float(self.model.l2),
             _EXCHANGES[method.exchange],
             method.has_mass,
             *_step_numbers(method, self.model),
+            float(clip),
+            self._sums,
+            *releases,
             measured.loss_sums[first:last],
             measured.correct_counts[first:last],
             measured.disagreement[first:last],
@@ -166,7 +187,10 @@ def _step_numbers(method: Method, model: LinearModel) -> tuple[float, float, flo
     """The step rule as the kernel takes it: cap, stable, bend."""
     rule, bend = method.rule, model.largest_curvature
     if isinstance(rule, Curvature):
-        return (0.0, rule.stable, bend) if bend is not None else (1.0, 0.0, 0.0)
+        if bend is None:
+            return 1.0, 0.0, 0.0
+        # With batches a curvature limits the gradients, and the step is as without one.
+        return (0.0 if method.batches is None else 1.0), rule.stable, bend
     if isinstance(rule, Capped):
         return rule.cap, 0.0, 0.0
     return (math.inf if isinstance(rule, Mass) else 0.0), 0.0, 0.0

@@ -70,7 +70,13 @@ def _ingredients() -> str:
 
 @cache
 def round_kernel(
-    num_features: int, intercept: bool, kind: int, itemsize: int, parallel: bool, limited: bool
+    num_features: int,
+    intercept: bool,
+    kind: int,
+    itemsize: int,
+    parallel: bool,
+    limited: bool,
+    batched: bool = False,
 ) -> Callable[..., tuple[int, int]]:
     """Compile the rounds for one shape of problem.
 
@@ -81,16 +87,20 @@ def round_kernel(
         itemsize: Bytes per stored feature.
         parallel: Use all cores inside a round. Same results; pays for large networks only.
         limited: Whether the step is limited by the curvature of the sample.
+        batched: Whether gradients are clipped and summed, and a step is made of a full batch.
 
     The step is `rate * min(cap, mass)`, or the rate itself if `cap` is 0; and if `limited`, at most
-    `stable * mass` over the largest curvature, `bend` times the squared sample plus l2.
+    `stable * mass` over the largest curvature, `bend` times the squared sample plus l2. If
+    `batched`, what that limit shortens the step by is a factor of the gradient, inside `clip`.
 
     Returns:
         A function of (held, spare, features, labels, rows, indptr, senders, shares, rates, l2,
-        exchange, moves_mass, cap, stable, bend, loss_sums, correct_counts, disagreement) that runs
-        `len(rows)` rounds on `held[node, row_width]`, using `spare` of the same shape, and returns
-        the first (round, node) whose loss or estimate is not finite, or (-1, -1). After an odd
-        number of rounds the state is in `spare`.
+        exchange, moves_mass, cap, stable, bend, clip, sums, releases, noise, loss_sums,
+        correct_counts, disagreement) that runs `len(rows)` rounds on `held[node, row_width]`, using
+        `spare` of the same shape, and returns the first (round, node) whose loss or estimate is not
+        finite, or (-1, -1). After an odd number of rounds the state is in `spare`. Only if
+        `batched`, `sums[node, dim]` are the unfinished batches, and `releases[round, node]` and
+        `noise` those of a `release_plan.Piece`.
     """
     dim = num_features + intercept
     width = row_width(dim)
@@ -112,6 +122,10 @@ def round_kernel(
         cap: float,
         stable: float,
         bend: float,
+        clip: float,
+        sums: Any,
+        releases: Any,
+        noise: Any,
         loss_sums: Any,
         correct_counts: Any,
         disagreement: Any,
@@ -123,6 +137,7 @@ def round_kernel(
         right = np.zeros(num_nodes, np.int64)
         totals = np.zeros((NUM_BLOCKS, width))
         mean, origin = np.zeros(width), np.zeros(width)
+        gradients = np.zeros((NUM_BLOCKS, dim))
 
         for t in range(num_rounds):
             # Suffer the loss and descend: z -= step * gradient(z / omega).
@@ -159,6 +174,32 @@ def round_kernel(
                     right[node] = (scores[node] >= 0.0) == (label > 0.0)
                     # One of the step rules of `oneway.methods.step_rules`.
                     step = rates[t] * (min(cap, mass) if cap > 0.0 else 1.0)
+                    if batched:
+                        # As `oneway.methods.batches` does it; nobody else uses this block's row.
+                        for c in range(dim):
+                            gradients[block, c] = 0.0
+                        add_row(gradients, block, 1.0, held, node, l2 / mass, dim)
+                        add_row(gradients, block, 1.0, features, row, slope, num_features)
+                        if intercept:
+                            gradients[block, dim - 1] += slope
+                        factor = 1.0
+                        if limited:
+                            bulk: float = dot_rows(features, row, features, row, num_features)
+                            limit = stable * mass / (bend * (bulk + intercept) + l2)
+                            factor = min(rates[t], limit) / step if step > 0.0 else 0.0
+                        length = factor * math.sqrt(
+                            dot_rows(gradients, block, gradients, block, dim)
+                        )
+                        if length > clip:
+                            factor *= clip / length
+                        add_row(sums, node, 1.0, gradients, block, factor, dim)
+                        if releases[t, node] >= 0:
+                            if len(noise) > 0:
+                                add_row(sums, node, 1.0, noise, releases[t, node], 1.0, dim)
+                            add_row(held, node, 1.0, sums, node, -step, dim)
+                            for c in range(dim):
+                                sums[node, c] = 0.0
+                        continue
                     if limited:
                         square: float = dot_rows(features, row, features, row, num_features)
                         step = min(step, stable * mass / (bend * (square + intercept) + l2))

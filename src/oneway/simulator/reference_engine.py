@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from oneway.methods import Gradients, Method
+from oneway.methods import Gradients, Method, State
 from oneway.metrics import disagreement
 from oneway.models import HasCurvature, Model
 from oneway.records import NetworkState
@@ -64,7 +64,7 @@ class ReferenceEngine:
             active = np.zeros(len(estimates), np.bool_)
             active[nodes] = True
         learned = Gradients(gradients, round_index, curvatures, active)
-        self._held = exchange.apply(self.method.local_step(self._held, learned, self.rng))
+        self._held = self.exchanged(exchange, self.method.learn(self._held, learned, self.rng))
 
         measured = self.measurements
         measured.loss_sums[round_index] = losses.sum()
@@ -72,6 +72,10 @@ class ReferenceEngine:
         measured.disagreement[round_index] = disagreement(self.state)
         if not np.isfinite(losses.sum() + measured.disagreement[round_index]):
             self._raise_divergence(round_index, nodes[~np.isfinite(losses)])
+
+    def exchanged(self, exchange: Exchange, state: State) -> State:
+        """The state after everybody has sent and received; to be overridden by who listens in."""
+        return exchange.apply(state)
 
     def _raise_divergence(self, round_index: int, suspects: np.ndarray) -> None:
         if not len(suspects):

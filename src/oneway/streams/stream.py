@@ -170,6 +170,26 @@ class Stream:
         origin = {**self.origin, "head": kept}
         return replace(self, rows=self.rows[:kept], origin=origin, _known_finite=True)
 
+    def at_most(self, count: int, groups: Ints) -> Stream:
+        """Return the stream in which every node sees only so many samples of each group.
+
+        Args:
+            count: The first so many of each group, node by node, stay.
+            groups: `groups[row]`, whose a row is, counted from 0; -1 rows belong to nobody and go.
+        """
+        rounds, nodes = np.nonzero(self.rows >= 0)
+        of = np.asarray(groups)[self.rows[rounds, nodes]]
+        order = np.lexsort((rounds, of, nodes))
+        begins = np.ones(len(order), np.bool_)
+        begins[1:] = (np.diff(of[order]) != 0) | (np.diff(nodes[order]) != 0)
+        places = np.arange(len(order))
+        place = places - np.maximum.accumulate(np.where(begins, places, 0))
+        gone = order[(place >= count) | (of[order] < 0)]
+        rows = self.rows.copy()
+        rows[rounds[gone], nodes[gone]] = -1
+        origin = {**self.origin, "at_most": count, "left_out": len(gone)}
+        return replace(self, rows=rows, origin=origin, _known_finite=True)
+
 
 def index_type(num_rows: int) -> type[np.int32] | type[np.int64]:
     """The smallest type that can index so many rows."""
