@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         topology,
     )
     from oneway.methods import (
+        Batches,
         Centralised,
         InverseSqrt,
         Isolated,
@@ -42,11 +43,13 @@ if TYPE_CHECKING:
     from oneway.simulator import Run, simulate
     from oneway.streams import Stream
     from oneway.tables import Table
+    from oneway.task.privacy import Privacy
     from oneway.topology import TrustGraph
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Batches",
     "Centralised",
     "InverseSqrt",
     "Isolated",
@@ -55,6 +58,7 @@ __all__ = [
     "OnewayError",
     "OnlinePushSum",
     "Peer",
+    "Privacy",
     "Run",
     "Stream",
     "Table",
@@ -73,6 +77,7 @@ __all__ = [
 ]
 
 _HOME = {
+    "Batches": "methods",
     "Centralised": "methods",
     "InverseSqrt": "methods",
     "Isolated": "methods",
@@ -80,6 +85,7 @@ _HOME = {
     "NaiveGossip": "methods",
     "OnlinePushSum": "methods",
     "Peer": "peer.peer",
+    "Privacy": "task.privacy",
     "Run": "simulator",
     "Stream": "streams",
     "Table": "tables",

@@ -45,6 +45,10 @@ class MissingDataError(DataError):
     """A data file is not where it was looked for."""
 
 
+class GroupLimitError(DataError):
+    """A sample is of a group of which the task allows no more to be learned from."""
+
+
 class ConfigError(OnewayError):
     """A parameter, a flag or a line of a configuration file is not valid."""
 

@@ -6,6 +6,7 @@ import gzip
 from pathlib import Path
 
 import pytest
+from plain import PLAIN_FLAGS
 
 from oneway.errors import (
     ConfigError,
@@ -44,6 +45,7 @@ def files(here: Path) -> None:
         "chain.csv": "0,1\n1,2\n2,3\n3,2\n",
         "negative.csv": "sender,receiver,weight\nann,bob,1\nbob,cem,-2\ncem,ann,1\n",
         "malformed.toml": "nodes = = 3\n",
+        "privacy.toml": "[privacy]\nepsilon = 0\n",
         "unknown.toml": "lerning_rate = 3\n",
         "type.toml": 'nodes = "three"\n',
         "nested.toml": "[graph]\nnodes = 3\n",
@@ -167,9 +169,58 @@ BAD_INPUT: dict[str, tuple[tuple[object, ...], type[OnewayError], tuple[str, ...
         ("'late'", "not numeric"),
     ),
     "a diverging run": (
-        (*MADE, "--model", "ridge", "--learning-rate", 50, "--step", "paper", "--out", "new"),
+        (
+            *MADE,
+            "--model",
+            "ridge",
+            "--learning-rate",
+            50,
+            "--step",
+            "paper",
+            "--out",
+            "new",
+            *PLAIN_FLAGS,
+        ),
         DivergenceError,
         ("round ", "node ", "smallest mass", "than 50"),
+    ),
+    "an epsilon of zero": ((*MADE, "--epsilon", 0), ConfigError, ("epsilon is 0", "above 0")),
+    "a negative epsilon": ((*MADE, "--epsilon", -1), ConfigError, ("epsilon is -1", "above 0")),
+    "a delta of zero": ((*MADE, "--delta", 0), ConfigError, ("delta is 0", "at least 1e-12")),
+    "a delta of one": ((*MADE, "--delta", 1), ConfigError, ("delta is 1", "below 1")),
+    "a delta above one in the number of samples": (
+        (*MADE, "--delta", 0.01),
+        ConfigError,
+        ("delta is 0.01", "200 samples", "1/200", "0.001"),
+    ),
+    "a clip of zero": ((*MADE, "--clip", 0), ConfigError, ("clip is 0",)),
+    "a clip that is another word": ((*MADE, "--clip", "much"), ConfigError, ("'much'", "auto")),
+    "a group without a column": ((*MADE, "--unit", "group"), ConfigError, ("group is empty",)),
+    "a group column that is missing": (
+        (*MINE, "--nodes", 3, "--unit", "group", "--group", "patient"),
+        DataError,
+        ("'patient'",),
+    ),
+    "a group column without groups": (
+        (*MADE, "--group", "patient"),
+        ConfigError,
+        ("'patient'", 'unit = "group"'),
+    ),
+    "no privacy with an epsilon": (
+        (*MADE, "--privacy", "none", "--epsilon", 1),
+        ConfigError,
+        ('privacy is "none"', "epsilon is 1"),
+    ),
+    "another word for none": ((*MADE, "--privacy", "off"), ConfigError, ("'off'", '"none"')),
+    "a push of no samples": (
+        (*MADE, "--samples-per-push", 0),
+        ConfigError,
+        ("samples_per_push is 0", "at least 1"),
+    ),
+    "privacy in a file": (
+        ("simulate", "--config", "privacy.toml"),
+        ConfigError,
+        ("epsilon in [privacy] of privacy.toml is 0", "above 0"),
     ),
     "malformed TOML": (
         ("simulate", "--config", "malformed.toml"),

@@ -8,11 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import typer
+from plain import PLAIN_FLAGS
 
 import oneway as ow
 from oneway import simulator
 from oneway.cli.main import command_line
-from oneway.methods import SCHEDULES, InverseSqrt
+from oneway.methods import SCHEDULES, Batches, InverseSqrt
+from oneway.task.privacy import PRIVACY_KEYS, Privacy
 from oneway.task.settings import Settings, flag_names
 
 SMALL = ("simulate", "--data", "synthetic", "--rounds", 60)
@@ -34,7 +36,11 @@ def test_json_holds_the_numbers_and_everything_that_determines_them(oneway):
         "complete",
         "config",
         "versions",
+        "privacy",
     }
+    assert answer["privacy"] == {
+        "epsilon": 8.0, "delta": 1e-5, "clip": "auto", "unit": "sample", "band": 32,
+    }  # fmt: skip
     assert answer["complete"] is True
     assert answer["regret"] is None
     assert 0.2 < answer["average_loss"] < 0.7
@@ -47,10 +53,26 @@ def test_json_holds_the_numbers_and_everything_that_determines_them(oneway):
 
 
 def test_the_command_computes_what_the_library_computes(oneway):
-    shown = oneway(*SMALL, "--nodes", 8, "--max-receivers", 3, "--learning-rate", 0.3, "--json")
+    """By default with noise and in batches; without them if that is written out."""
+    few = (*SMALL, "--nodes", 8, "--max-receivers", 3, "--learning-rate", 0.3, "--json")
+    for flags, batches in (
+        ((), Privacy().batches(16, 11)),
+        (("--epsilon", 1, "--samples-per-push", 5), Privacy(epsilon=1.0).batches(5, 11)),
+        (
+            ("--clip", 2, "--band", 1, "--delta", 1e-6),
+            Privacy(clip=2.0, band=1, delta=1e-6).batches(16, 11),
+        ),
+        (("--clip", "auto"), Privacy().batches(16, 11)),
+        (("--privacy", "none"), Batches(16)),
+        (PLAIN_FLAGS, None),
+    ):
+        check_same(oneway(*few, *flags), batches)
+
+
+def check_same(shown, batches):
     stream = ow.streams.synthetic(20_000, 10, seed=0).table.deal(8, seed=0).head(60)
     run = ow.simulate(
-        ow.OnlinePushSum(0.3, step="curvature"),
+        ow.OnlinePushSum(0.3, step="curvature", batches=batches),
         ow.models.LogisticRegression(l2=1e-4),
         stream,
         ow.TrustGraph.random(8, max_receivers=3, seed=0),
@@ -71,7 +93,10 @@ def test_people_get_facts_one_a_line(oneway):
         "regret",
         "nodes",
         "engine",
+        "privacy",
     ]
+    assert "epsilon 8, delta 1e-05 per sample" in shown.out
+    assert "samples can be read" in oneway(*SMALL, "--privacy", "none").out
     assert "against the best fixed model in hindsight" in shown.out
 
 
@@ -163,8 +188,9 @@ def test_every_setting_has_a_flag_and_its_help_shows_the_default():
     options = {option.name: option for option in command.params}
     for name in flag_names():
         assert f"--{name.replace('_', '-')}" in options[name].opts
-        default = getattr(Settings(), name)
-        if isinstance(default, str | float) and not isinstance(default, bool):
+        settings = Settings()
+        default = getattr(settings.privacy if name in PRIVACY_KEYS else settings, name)
+        if isinstance(default, str | int | float) and not isinstance(default, bool):
             assert type(default)(options[name].show_default) == default
 
 
@@ -241,7 +267,7 @@ def test_owners_and_an_edge_list_are_matched_by_name(oneway, here):
         (here / "edges.csv").write_text("\n".join(order))
         result = oneway(
             "simulate", "--data", "my.csv", "--label", "late", "--owner", "airport",
-            "--graph", "edges.csv", "--learning-rate", 0.5, "--json",
+            "--graph", "edges.csv", "--learning-rate", 0.5, "--json", *PLAIN_FLAGS,
         )  # fmt: skip
         assert result.code == 0, result.err
         losses.append(result.json["average_loss"])

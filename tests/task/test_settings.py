@@ -9,6 +9,7 @@ import oneway as ow
 from oneway.errors import ConfigError, GraphError
 from oneway.methods import DEFAULT_STEP, METHODS
 from oneway.task.assembly import assemble
+from oneway.task.privacy import Privacy
 from oneway.task.settings import Settings, read_settings
 from oneway.task.task import Feature, Task
 
@@ -128,7 +129,9 @@ def test_settings_become_the_parts_of_a_simulation():
     parts = assemble(
         Settings(data="synthetic", nodes=6, graph="complete", rounds=30, model="hinge", l2=0.5)
     )
-    assert parts.method == ow.OnlinePushSum(0.1, step=DEFAULT_STEP)
+    dim = parts.model.dim(parts.stream.dim)
+    batches = Privacy().batches(16, dim)
+    assert parts.method == ow.OnlinePushSum(0.1, step=DEFAULT_STEP, batches=batches)
     assert parts.model == ow.models.Hinge(l2=0.5)
     assert (parts.stream.num_nodes, parts.stream.num_rounds) == (6, 30)
     assert parts.graph == ow.TrustGraph.complete(6)

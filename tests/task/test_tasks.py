@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from plain import PLAIN
 
 from oneway.errors import DataError, TaskError
 from oneway.models import Hinge, LogisticRegression, RidgeRegression, SoftmaxRegression
 from oneway.task.differences import differences
+from oneway.task.privacy import NO_PRIVACY, Privacy
 from oneway.task.task import Feature, Task
 
 TEXT = """\
@@ -28,6 +30,14 @@ Light = { center = 119.5, scale = 194.8 }
 CO2 = {}                     # as it is
 """
 TASK = Task.parse(TEXT)
+OTHER_PRIVACIES = [
+    Privacy(epsilon=1.0),
+    Privacy(delta=1e-6),
+    Privacy(clip=2.0),
+    Privacy(band=1),
+    Privacy(unit="group", group="patient"),
+    Privacy(unit="group", group="patient", records_per_group=2),
+]
 SAMPLE = {"Temperature": 21.62, "Light": 119.5, "CO2": 700}
 
 # --- the file ---
@@ -45,6 +55,8 @@ def test_a_task_reads_as_it_is_written():
     )
     assert (TASK.step, TASK.schedule, TASK.intercept) == ("curvature", "constant", True)
     assert (TASK.radius, TASK.mass_cap) == (1000.0, 16.0)
+    assert (TASK.privacy, TASK.samples_per_push) == (Privacy(), 16)
+    assert (TASK.privacy.epsilon, TASK.privacy.delta) == (8.0, 1e-5)
 
 
 def test_features_may_be_a_list_of_columns_and_classes_may_be_numbers():
@@ -62,6 +74,24 @@ classes = st.lists(
     max_size=5,
     unique_by=lambda text: text.casefold(),
 ).filter(lambda names: not any(character.isdecimal() for name in names for character in name))
+
+promises = {
+    "epsilon": st.sampled_from([0.5, 1.0, 8.0]),
+    "delta": st.sampled_from([1e-6, 1e-5]),
+    "clip": st.floats(1e-9, 1e9) | st.just("auto"),
+    "band": st.sampled_from([1, 2, 32]),
+}
+privacies = (
+    st.just(NO_PRIVACY)
+    | st.builds(Privacy, **promises)
+    | st.builds(
+        Privacy,
+        unit=st.just("group"),
+        group=columns,
+        records_per_group=st.integers(1, 100),
+        **promises,
+    )
+)
 
 
 @st.composite
@@ -81,6 +111,8 @@ def tasks(draw: st.DrawFn) -> Task:
         intercept=draw(st.booleans()),
         radius=draw(st.floats(1e-9, 1e4)),
         mass_cap=draw(st.floats(1.0, 100.0)),
+        privacy=draw(privacies),
+        samples_per_push=draw(st.integers(1, 2**31)),
     )
 
 
@@ -106,9 +138,25 @@ def test_two_tasks_have_the_same_fingerprint_only_if_they_have_no_differences(on
 
 
 def test_every_setting_in_a_written_task_is_explained():
-    lines = TASK.to_toml().split("[features]")[0].splitlines()
-    assert len([line for line in lines if "=" in line]) == 11
-    assert all("#" in line for line in lines if line)
+    settings, _, rest = TASK.to_toml().partition("[features]")
+    privacy = rest.partition("[privacy]")[2]
+    for text, count in ((settings, 12), (privacy, 5)):
+        lines = text.splitlines()
+        assert len([line for line in lines if "=" in line]) == count
+        assert all("#" in line for line in lines if line)
+    assert 'privacy = "none"' in rest.partition("[privacy]")[0], "how to have none is said"
+
+
+def test_a_written_task_says_its_privacy_also_if_it_has_none():
+    assert tomllib.loads(TASK.to_toml())["privacy"] == {
+        "epsilon": 8.0, "delta": 1e-5, "clip": "auto", "unit": "sample", "band": 32,
+    }  # fmt: skip
+    assert tomllib.loads(TASK.to_toml())["samples_per_push"] == 16
+    bare = tomllib.loads(replace(TASK, **PLAIN).to_toml())
+    assert (bare["privacy"], bare["samples_per_push"]) == ("none", 1)
+    group = Privacy(unit="group", group="patient", records_per_group=4)
+    told = tomllib.loads(replace(TASK, privacy=group).to_toml())["privacy"]
+    assert (told["group"], told["records_per_group"]) == ("patient", 4)
 
 
 def test_nothing_in_a_file_is_read_as_something_else(tmp_path):
@@ -206,14 +254,24 @@ def test_a_task_file_that_cannot_be_read_gets_a_sentence(tmp_path):
 
 
 def test_the_fingerprint_is_fixed_for_ever():
-    """Peers of different versions must agree on it; what is new tells only those who say it."""
-    assert replace(TASK, step="capped").fingerprint.hex() == "7a5f281cc4d1bb9bc932d33a60059a27"
+    """Peers of different versions must agree on it; what is new tells only those who say it.
+
+    Since there is privacy, a task without a word about it is another one: it has noise and batches.
+    What it was before can still be said, and goes on being the same.
+    """
+    before = replace(TASK, step="capped", **PLAIN)
+    assert before.fingerprint.hex() == "7a5f281cc4d1bb9bc932d33a60059a27"
+    assert replace(TASK, step="capped").fingerprint.hex() == "d1f0f8ca9ca3308e775a33328a8caea4"
     said = [
+        replace(TASK, privacy=NO_PRIVACY),
+        replace(TASK, samples_per_push=1),
+        replace(TASK, samples_per_push=17),
+        *(replace(TASK, privacy=privacy) for privacy in OTHER_PRIVACIES),
         replace(TASK, method="local"),
         replace(TASK, transforms=("clip",)),
         replace(TASK, options={"curvature": {"stable": 0.4}}),
     ]
-    assert len({task.fingerprint for task in [TASK, *said]}) == 4
+    assert len({task.fingerprint for task in [TASK, *said]}) == 1 + len(said)
 
 
 def test_a_zero_has_no_sign():
@@ -228,6 +286,9 @@ def test_a_zero_has_no_sign():
         ({"learning_rate": 0.1}, ["learning_rate is 0.3 here and 0.1 there"]),
         ({"model": "hinge"}, ["model is 'logistic' here and 'hinge' there"]),
         ({"intercept": False}, ["intercept is True here and False there"]),
+        ({"samples_per_push": 1}, ["samples_per_push is 16 here and 1 there"]),
+        ({"privacy": NO_PRIVACY}, ["there"]),
+        ({"privacy": Privacy(epsilon=1.0)}, ["there"]),
         ({"classes": ("1", "0")}, ["classes are ['0', '1'] here and ['1', '0'] there"]),
         ({"features": TASK.features[:1]}, ["'Light' is missing there", "'CO2' is missing there"]),
         ({"features": (*TASK.features, Feature("x"))}, ["feature 'x' is missing here"]),
@@ -427,3 +488,38 @@ def test_a_task_names_only_what_is_installed_here(key, name):
     lines = [line for line in TEXT.splitlines() if not line.startswith(f"{key} ")]
     with pytest.raises(TaskError, match=key):
         Task.parse("\n".join([f'{key} = "{name}"', *lines]))
+
+
+def test_a_difference_in_a_table_names_the_key_and_both_values():
+    one = replace(TASK, privacy=Privacy(epsilon=8.0))
+    other = replace(TASK, privacy=Privacy(epsilon=1.0, delta=1e-6))
+    assert differences(one.fields(), json.loads(json.dumps(other.fields()))) == [
+        "privacy: epsilon is 8.0 here and 1.0 there",
+        "privacy: delta is 1e-05 here and 1e-06 there",
+    ]
+    grouped = replace(TASK, privacy=Privacy(unit="group", group="person", records_per_group=3))
+    assert "privacy: 'group' is not known here and 'person' there" in differences(
+        one.fields(), grouped.fields()
+    )
+    assert "privacy: group is 'person' here and missing there" in differences(
+        grouped.fields(), one.fields()
+    )
+
+
+def test_no_privacy_differs_from_some_readably():
+    none = replace(TASK, privacy=NO_PRIVACY)
+    (found,) = differences(none.fields(), TASK.fields())
+    assert found.startswith("privacy is 'none' here and (epsilon = 8.0, delta = 1e-05, ")
+    (found,) = differences(TASK.fields(), none.fields())
+    assert found.startswith("privacy is (epsilon = 8.0, ")
+    assert found.endswith(" here and 'none' there")
+
+
+@pytest.mark.parametrize("strange", [None, [], {}, {"epsilon": {}}, {"\x1b" * 500: [[[]]]}, 7])
+def test_a_privacy_of_any_shape_is_told_short_and_escaped(strange):
+    found = differences(TASK.fields(), TASK.fields() | {"privacy": strange})
+    assert found
+    for sentence in found:
+        assert "privacy" in sentence
+        assert len(sentence) < 250
+        assert "\x1b" not in sentence

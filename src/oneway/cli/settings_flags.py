@@ -59,12 +59,14 @@ def with_flags(
 
 def _flag(name: str, in_words: str) -> inspect.Parameter:
     """The flag of a setting: its help, choices and default are the specification's."""
+    from oneway.task.privacy import PRIVACY_KEYS, Privacy
     from oneway.task.settings import Settings
 
-    hint = get_type_hints(Settings, include_extras=True)[name]
+    owner = Privacy if name in PRIVACY_KEYS else Settings
+    hint = get_type_hints(owner, include_extras=True)[name]
     [meta] = [each for each in get_args(hint)[1:] if isinstance(each, msgspec.Meta)]
     base, extra = _plain(get_args(hint)[0]), meta.extra or {}
-    default = inspect.signature(Settings).parameters[name].default
+    default = inspect.signature(owner).parameters[name].default
     description = meta.description or ""
     text = description[:1].upper() + description[1:]
     if "registry" in extra:
@@ -73,7 +75,7 @@ def _flag(name: str, in_words: str) -> inspect.Parameter:
     if "choices" in extra and {"--help", "-h"} & set(sys.argv):
         with suppress(ModuleNotFoundError):
             text += f": {', '.join(extra['choices']())}"
-    shown: Any = in_words or (str(default) if isinstance(default, str | float) else False)
+    shown: Any = in_words or (str(default) if isinstance(default, str | int | float) else False)
     declaration = f"--{name.replace('_', '-')}"
     option = typer.Option(
         *([f"{declaration}/--no-{declaration[2:]}"] if base is bool and default else [declaration]),
@@ -97,12 +99,15 @@ def _parameter(name: str, kind: Any, option: Any) -> inspect.Parameter:
 
 
 def _plain(hint: Any) -> Any:
-    """The type a flag is parsed as: numbers and truth values are told apart, the rest is text."""
+    """The type a flag is parsed as: numbers and truth values are told apart, the rest is text.
+
+    What may be a number or a word is text too, until `_parsed` looks at it.
+    """
     if get_origin(hint) is Annotated:
         return _plain(get_args(hint)[0])
     kinds = [_plain(each) for each in get_args(hint) if each is not type(None)]
     for kind in (bool, int, float):
-        if hint is kind or kind in kinds:
+        if hint is kind or (kind in kinds and str not in kinds):
             return kind
     return str
 
@@ -112,6 +117,9 @@ def _parsed(name: str, value: Any) -> Any:
 
     if name == "options":
         return parse_options(value)
+    if name == "clip":
+        with suppress(ValueError):
+            return float(value)
     if name == "transforms":
         return tuple(part.strip() for text in value for part in text.split(",") if part.strip())
     return value

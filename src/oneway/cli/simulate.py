@@ -57,11 +57,12 @@ def simulate(
     if out is not None:
         run.save(out)
     if as_json:
-        print_json(_numbers(run, final_regret))
+        print_json(_numbers(run, final_regret) | {"privacy": settings.privacy.said()})
     else:
-        print_facts(
-            f"{run.record.algorithm}, {run.record.num_rounds:,} rounds", _facts(run, final_regret)
-        )
+        facts = _facts(run, final_regret)
+        if parts.method.payload:
+            facts["privacy"] = settings.privacy.brief
+        print_facts(f"{run.record.algorithm}, {run.record.num_rounds:,} rounds", facts)
         if out is not None:
             note(f"Saved to {out}")
     if not run.complete:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import math
 import re
+from decimal import Decimal
 from typing import TYPE_CHECKING
+from unicodedata import normalize
 
 import numpy as np
 
@@ -19,6 +21,9 @@ EMPTY = ("", "na", "n/a", "nan", "null", "none")
 
 SPACES = " \t\r\n\v\f\xa0"
 """What may stand around a cell and says nothing."""
+
+EXACT_BELOW = 2.0**53
+"""From here on, floats lack digits, and two names would become one."""
 
 _NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf|infinity|nan)", re.ASCII | re.I)
 _NUMERIC = (float, int, np.floating, np.integer, np.bool_)
@@ -68,6 +73,26 @@ def label_text(raw: object) -> str:
     if isinstance(raw, bool):
         return "true" if raw else "false"
     return raw.strip(SPACES) if isinstance(raw, str) else repr(raw)
+
+
+def group_name(raw: object) -> str:
+    """What makes two cells the same group; nothing if the cell names none.
+
+    All spellings of a number are one: a person that counts as two has two times the samples.
+
+    >>> group_name(" 7 "), group_name(7.0), group_name("007"), group_name("Ada "), group_name([])
+    ('7', '7', '7', 'Ada', '')
+    """
+    if isinstance(raw, str):
+        raw = normalize("NFKC", raw)  # letters that look the same are, however they were typed
+    number = as_number(raw)
+    if is_empty(raw) or (number is not None and math.isnan(number)):
+        return ""
+    if number is None or math.isinf(number):
+        return raw.strip(SPACES) if isinstance(raw, str) else ""
+    if abs(number) < EXACT_BELOW:
+        return f"{number + 0.0:.17g}"
+    return f"{Decimal(str(raw).strip(SPACES)):.0f}"  # such as a number of a passport, to the digit
 
 
 def column_numbers(cells: pl.Series) -> tuple[pl.Series, pl.Series]:

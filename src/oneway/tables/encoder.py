@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -147,7 +147,13 @@ class Encoder:
             raise DataError(f"{value!r} is not a label that the model knows; there are {known}")
         return self.classes[codes.index(float(value))]
 
-    def write_csv(self, path: Path, vectors: Floats, labels: Floats) -> None:
+    def write_csv(
+        self,
+        path: Path,
+        vectors: Floats,
+        labels: Floats,
+        others: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
         """Write encoded samples as the raw rows that they were, which read back as they are.
 
         Encoding what is written gives the very same float32 features, as short as that allows.
@@ -158,15 +164,18 @@ class Encoder:
             path: The file, with a header; a file that is there is replaced.
             vectors: `vectors[sample, feature]`, float32.
             labels: As the model calls them.
+            others: Columns that are neither, such as whose a sample is, as text.
         """
+        more = others or {}
         columns = [
             _raw_numbers(vectors[:, index], feature) for index, feature in enumerate(self.features)
         ]
         names = [self._exact_label(label) for label in labels.tolist()]
         with path.open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file)
-            writer.writerow([*self.names, self.label])
-            writer.writerows(zip(*(column.tolist() for column in columns), names, strict=True))
+            writer.writerow([*self.names, self.label, *more])
+            numbers = [column.tolist() for column in columns]
+            writer.writerows(zip(*numbers, names, *more.values(), strict=True))
 
     def _exact_label(self, value: float) -> str:
         return repr(value) if self.kind == "number" else self.label_name(value)

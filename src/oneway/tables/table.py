@@ -263,7 +263,7 @@ class Table:
             DataError: If there is no such column, it is a feature whose values float32 does not
                 keep apart, or no owner has so many samples.
         """
-        owners = self._owners(column)
+        owners = self.owners(column)
         min_samples = whole_number("min_samples", min_samples, 1, DataError)
         counts = np.bincount(owners.codes[owners.codes >= 0], minlength=len(owners.names))
         kept = np.flatnonzero(counts >= min_samples)
@@ -294,7 +294,12 @@ class Table:
             _known_finite=True,
         )
 
-    def _owners(self, column: str) -> Column:
+    def owners(self, column: str) -> Column:
+        """Whose every row is, by a column that is no feature, or one of whole numbers.
+
+        Raises:
+            DataError: If there is no such column, or its values were rounded.
+        """
         if column in self.columns:
             return self.columns[column]
         if column not in self.feature_names:

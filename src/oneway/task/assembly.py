@@ -50,7 +50,7 @@ def assemble(settings: Settings) -> Parts:
                     f"owner = {settings.owner!r} says whose every row is, so {name} = {value} "
                     "cannot be set as well; leave one of them out"
                 )
-    method, table = settings.build_method(), read_table(settings)
+    table = read_table(settings)
     if settings.owner is not None:
         stream = table.deal_by(settings.owner)
         graph = chosen_graph(settings, stream.num_nodes)
@@ -69,7 +69,13 @@ def assemble(settings: Settings) -> Parts:
         )
     if settings.rounds is not None:
         stream = stream.head(settings.rounds)
-    return Parts(method, settings.model_for(len(table.label_values)), table, stream, graph)
+    privacy = settings.privacy
+    if privacy.unit == "group":
+        stream = stream.at_most(privacy.records_per_group, table.owners(privacy.group).codes)
+    privacy.check_samples(stream.num_rounds)
+    model = settings.model_for(len(table.label_values))
+    method = settings.build_method(model.dim(stream.dim))
+    return Parts(method, model, table, stream, graph)
 
 
 def read_table(settings: Settings, **offered: Any) -> Table:

@@ -29,12 +29,15 @@ def differences(mine: Mapping[str, object], theirs: object) -> list[str]:
 
 def _all_differences(mine: Mapping[str, object], theirs: Mapping[object, object]) -> Iterator[str]:
     for name, here in mine.items():
+        there = theirs.get(name)
         if name not in theirs:
             yield f"{name} is {_brief(here)} here and missing there"
         elif name == "features":
-            yield from _feature_differences(here, theirs[name])
-        elif not _same(here, theirs[name]):
-            there = theirs[name]
+            yield from _feature_differences(here, there)
+        elif isinstance(here, Mapping) and isinstance(there, Mapping):
+            for difference in _all_differences(here, there):
+                yield f"{name}: {difference}"
+        elif not _same(here, there):
             verb = "are" if name == "classes" else "is"
             yield f"{name} {verb} {_brief(here)} here and {_brief(there)} there"
     for other in theirs:
@@ -88,8 +91,17 @@ def _same(here: object, there: object) -> bool:
 
 
 def _brief(value: object) -> str:
-    """As `shown`, but a list with its first items."""
+    """As `shown`, but a list or a table with its first items."""
+    if isinstance(value, Mapping):
+        pairs = (f"{_word(name)} = {shown(it)}" for name, it in islice(value.items(), MOST))
+        return cut(f"({', '.join(pairs)})")
     if not isinstance(value, list | tuple):
         return shown(value)
     items = ", ".join(shown(item) for item in value[:MOST])
     return cut(f"[{items}{', ...' if len(value) > MOST else ''}]")
+
+
+def _word(name: object) -> str:
+    """A key of a table as it is if it is a plain word; else as `shown`."""
+    plain = isinstance(name, str) and name.isascii() and name.isidentifier()
+    return cut(str(name)) if plain else shown(name)

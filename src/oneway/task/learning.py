@@ -7,46 +7,27 @@ line and Python arguments are all checked by it. Choices come from the registrie
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Annotated, Any
 
-from msgspec import Meta
-
 from oneway.errors import ConfigError
-from oneway.files.typed_values import check_fields, nearest_of
-from oneway.methods import DEFAULT_STEP, METHODS, SCHEDULES, STEP_RULES, TRANSFORMS, Method
+from oneway.files.typed_values import check_fields
+from oneway.methods import (
+    DEFAULT_STEP,
+    METHODS,
+    SCHEDULES,
+    STEP_RULES,
+    TRANSFORMS,
+    Batches,
+    Method,
+)
+from oneway.methods.batches import DEFAULT_SAMPLES
 from oneway.models import MODELS, LabelKind, Model
-from oneway.registry import Registry, build
+from oneway.registry import build
 from oneway.sentences import listed, nearest, shown
-
-
-def one_of(registry: Registry[Any], description: str, metavar: str = "NAME") -> Meta:
-    """Metadata of a key whose value is the name of a registered entry."""
-
-    def check(name: str) -> str:
-        if name not in registry:
-            raise ConfigError(nearest_of(name, registry))
-        return name
-
-    return Meta(
-        description=description,
-        extra={"check": check, "registry": registry, "metavar": metavar, "panel": "Learning"},
-    )
-
-
-def key(
-    description: str,
-    metavar: str = "",
-    panel: str = "Learning",
-    choices: Callable[[], Iterable[str]] | None = None,
-    **bounds: Any,
-) -> Meta:
-    """Metadata of any other key: what it means, names to choose from, and bounds."""
-    extra: dict[str, Any] = {"metavar": metavar, "panel": panel}
-    if choices is not None:
-        extra["choices"] = choices
-    return Meta(description=description, extra=extra, **bounds)
+from oneway.task.keys import key, one_of
+from oneway.task.privacy import Privacy
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,6 +60,12 @@ class Learning:
     options: Annotated[
         dict[str, dict[str, Any]], key("further parameters, as NAME.OPTION=VALUE", "TEXT")
     ] = field(default_factory=dict)
+    samples_per_push: Annotated[
+        int, key("a push carries the steps of at least so many samples", "N", "Privacy", ge=1)
+    ] = DEFAULT_SAMPLES
+    privacy: Annotated[
+        Privacy, key('"none": samples can be read from what is sent', '"none"', "Privacy")
+    ] = field(default_factory=Privacy)
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -91,10 +78,30 @@ class Learning:
                     f"options are given for {shown(name)}, which is not used here"
                     f"{nearest(name, chosen) or f'; there are {listed(chosen)}'}"
                 )
-        self.build_method()
+        self.build_method(dim=1)  # a model of any size: whether there is one is checked later
 
-    def build_method(self) -> Method:
-        """The method with its learning rate, step rule and transforms."""
+    def batches(self, dim: int) -> Batches | None:
+        """How samples become pushes of a model with so many parameters.
+
+        None if every sample is a step of its own: also where nothing is ever sent.
+        """
+        if not METHODS[self.method].payload:
+            return None
+        return self.privacy.batches(self.samples_per_push, dim)
+
+    @property
+    def privacy_in_words(self) -> str:
+        """What is promised about samples in a few words, or that nothing is ever sent."""
+        return self.privacy.brief if METHODS[self.method].payload else "nothing is sent"
+
+    @property
+    def privacy_sentence(self) -> str:
+        """The same in full."""
+        guarantee = self.privacy.guarantee if METHODS[self.method].payload else None
+        return self.privacy_in_words if guarantee is None else guarantee.sentence
+
+    def build_method(self, dim: int = 1) -> Method:
+        """The method for a model with so many parameters, with all that it is told."""
         method: Method = build(
             METHODS,
             self.method,
@@ -104,6 +111,7 @@ class Learning:
             transforms=tuple(
                 build(TRANSFORMS, name, self._options(name)) for name in self.transforms
             ),
+            batches=self.batches(dim),
         )
         return method
 

@@ -17,7 +17,9 @@ from oneway.errors import ConfigError
 from oneway.files.toml import parse_toml, read_text
 from oneway.files.typed_values import checked, nearest_of
 from oneway.tables.encoder import Encoder, Feature
-from oneway.task.learning import Learning, key, without_former_names
+from oneway.task.keys import key
+from oneway.task.learning import Learning, without_former_names
+from oneway.task.privacy import PRIVACY_KEYS, Privacy, parse_privacy, with_changes
 from oneway.task.task import task_keys
 
 Count = Annotated[int, Meta(ge=1)]
@@ -97,12 +99,14 @@ class Settings(Learning):
 
 SETTINGS = tuple(field.name for field in fields(Settings))
 _HINTS = get_type_hints(Settings, include_extras=True)
+PRIVACY_HINTS = get_type_hints(Privacy, include_extras=True)
 _ONLY_IN_FILES = ("features", "classes", "radius", "mass_cap")
 
 
 def flag_names(leave_out: tuple[str, ...] = ()) -> list[str]:
     """The settings that the command line has a flag for."""
-    return [name for name in SETTINGS if name not in (*leave_out, *_ONLY_IN_FILES)]
+    names = [name for name in SETTINGS if name not in (*leave_out, *_ONLY_IN_FILES)]
+    return [*names, *PRIVACY_KEYS] if "privacy" in names else names
 
 
 def read_settings(
@@ -127,11 +131,19 @@ def read_settings(
     given, sentences = without_former_names(overrides)
     for sentence in sentences:
         note(sentence)
+    changed = ("privacy", *PRIVACY_KEYS)
     for name, value in given.items():
-        if name not in SETTINGS:
+        if name in PRIVACY_KEYS:
+            checked(name, value, PRIVACY_HINTS[name])
+        elif name not in SETTINGS:
             raise ConfigError(f"{name!r} is not a setting; {nearest_of(name, SETTINGS)}")
-        checked(name, value, _HINTS[name])
-    return Settings(**values | given)
+        elif name != "privacy":
+            checked(name, value, _HINTS[name])
+    privacy = with_changes(
+        values.pop("privacy", Privacy()),
+        {name: given.pop(name) for name in changed if name in given},
+    )
+    return Settings(**values | given, privacy=privacy)
 
 
 def _read(path: Path, overrides: Mapping[str, Any], note: Callable[[str], None]) -> dict[str, Any]:
@@ -142,12 +154,17 @@ def _read(path: Path, overrides: Mapping[str, Any], note: Callable[[str], None])
     for name in table:
         if name not in SETTINGS:
             raise ConfigError(f"{name!r} in {path} is not a setting; {nearest_of(name, SETTINGS)}")
-    special = {name: table.pop(name) for name in ("features", "classes") if name in table}
+    special: dict[str, Any] = {
+        name: table.pop(name) for name in ("features", "classes") if name in table
+    }
+    privacy = table.pop("privacy", None)
     if special:
         kept = task_keys(text, str(path), others=SETTINGS)
         special = {name: kept[name] for name in special}
     # Without what is overridden: a flag may correct a wrong value in the file.
     plain = {name: value for name, value in table.items() if name not in overrides}
+    if privacy is not None:
+        special["privacy"] = parse_privacy(privacy, str(path))
     return special | {
         name: checked(f"{name} in {path}", value, _HINTS[name]) for name, value in plain.items()
     }

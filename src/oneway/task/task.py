@@ -18,17 +18,24 @@ from typing import Annotated, Any
 from oneway.errors import ConfigError, TaskError
 from oneway.files.toml import parse_toml, read_text, refuse_unknown, toml_lines
 from oneway.files.typed_values import comments_of
+from oneway.methods import Method
 from oneway.models import MODELS, HasProbabilities, Model
 from oneway.protocol.fixed_point import LARGEST, ONE
 from oneway.sentences import shown
 from oneway.tables.encoder import Encoder, Feature, check_column
-from oneway.task.learning import Learning, key, one_of, without_former_names
+from oneway.task.keys import key, one_of
+from oneway.task.learning import Learning, without_former_names
+from oneway.task.privacy import NONE, Privacy, parse_privacy
 
 __all__ = ["Feature", "Task"]
 
 _HEADER = """\
 # The task: the same file for all peers of a network. Those with another one are refused.
 """
+_UNSAID = {"method": "ops", "transforms": [], "options": {}, "privacy": NONE, "samples_per_push": 1}
+"""What peers did before a task could say it; with privacy and batches written out of a task, those
+of an older release go on with what they hold."""
+
 MOST_AT_ONCE = 2.0
 """What a peer has under way to another at most: whoever takes something in takes all of it."""
 
@@ -39,6 +46,12 @@ _FEATURES = """\
 
 # What is predicted from, each learned as (value - center) / scale; the order matters.
 [features]"""
+
+_PRIVACY = """\
+
+# What is promised about every sample, whatever others do with what is sent; a peer may ask for
+# more in its peer.toml. For no promise at all: privacy = "none", above [features].
+[privacy]"""
 
 
 @dataclass(frozen=True)
@@ -141,18 +154,23 @@ class Task(Learning):
         """Return the text of a task.toml that reads back as this task."""
         values = self.fields()
         features, options = values.pop("features"), values.pop("options")
+        privacy = values["privacy"]
+        if isinstance(privacy, dict):
+            del values["privacy"]
         order = ("label", "classes", "model", "method")
         plain = {name: values[name] for name in dict.fromkeys((*order, *values))}
         given = {name: value for name, value in plain.items() if value not in ([], {})}
         lines = [_HEADER, *toml_lines(given, _COMMENTS), _FEATURES]
         lines += toml_lines({feature.pop("name"): _scaling(feature) for feature in features}, {})
+        if isinstance(privacy, dict):
+            lines += [_PRIVACY, *toml_lines(privacy, comments_of(Privacy))]
         for name, parameters in options.items():
             lines += ["", f"[options.{name}]", *toml_lines(parameters, {})]
         return "\n".join([*lines, ""])
 
     def fields(self) -> dict[str, Any]:
         """Return all that matters about the task in terms JSON can hold."""
-        values = asdict(self)
+        values = asdict(self) | {"privacy": self.privacy.said()}
         return values | {name: list(values[name]) for name in ("features", "classes", "transforms")}
 
     @cached_property
@@ -160,7 +178,7 @@ class Task(Learning):
         """16 bytes that two tasks share only if they are the same, order of features included."""
         said = self.fields()
         # What an older release cannot say does not tell tasks apart as long as it is not said.
-        for name, unsaid in (("method", "ops"), ("transforms", []), ("options", {})):
+        for name, unsaid in _UNSAID.items():
             if said[name] == unsaid:
                 del said[name]
         text = json.dumps(said, sort_keys=True, separators=(",", ":"), allow_nan=False)
@@ -172,6 +190,12 @@ class Task(Learning):
     def encoder(self) -> Encoder:
         """From raw cells to the numbers of the model, and back."""
         return Encoder(self.features, self.label, self.label_kind, self.classes, self.model)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What every sample must have: the label, the features, and whose it is if that counts."""
+        group = self.privacy.group if self.privacy.unit == "group" else ""
+        return tuple(filter(None, (self.label, *self.encoder.names, group)))
 
     @property
     def dim(self) -> int:
@@ -204,6 +228,10 @@ class Task(Learning):
         """Return the model to learn."""
         return self.model_for(len(self.classes))
 
+    def build_method(self, dim: int | None = None) -> Method:
+        """Return the method, for the model of the task unless the size of another is given."""
+        return super().build_method(self.dim if dim is None else dim)
+
 
 _COMMENTS = comments_of(Task)
 
@@ -223,6 +251,8 @@ def task_keys(text: str, where: str, others: Iterable[str] = ()) -> dict[str, An
     refuse_unknown(table, [*_COMMENTS, *others], where, TaskError)
     if "features" in table:
         table["features"] = _features(table["features"], where)
+    if "privacy" in table:
+        table["privacy"] = parse_privacy(table["privacy"], where, TaskError)
     if "classes" in table:
         classes = table["classes"]
         if not isinstance(classes, list):

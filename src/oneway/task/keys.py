@@ -1,0 +1,40 @@
+"""How a key of a task or of the settings is declared: description, choices and bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from msgspec import Meta
+
+from oneway.errors import ConfigError
+from oneway.files.typed_values import nearest_of
+from oneway.registry import Registry
+
+
+def one_of(registry: Registry[Any], description: str, metavar: str = "NAME") -> Meta:
+    """Metadata of a key whose value is the name of a registered entry."""
+
+    def check(name: str) -> str:
+        if name not in registry:
+            raise ConfigError(nearest_of(name, registry))
+        return name
+
+    return Meta(
+        description=description,
+        extra={"check": check, "registry": registry, "metavar": metavar, "panel": "Learning"},
+    )
+
+
+def key(
+    description: str,
+    metavar: str = "",
+    panel: str = "Learning",
+    choices: Callable[[], Iterable[str]] | None = None,
+    **bounds: Any,
+) -> Meta:
+    """Metadata of any other key: what it means, names to choose from, and bounds."""
+    extra: dict[str, Any] = {"metavar": metavar, "panel": panel}
+    if choices is not None:
+        extra["choices"] = choices
+    return Meta(description=description, extra=extra, **bounds)
