@@ -10,8 +10,10 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from plain import PLAIN
 
 import oneway as ow
 from oneway.lab.peer_folders import make_peer, write_task
@@ -41,13 +43,13 @@ def until(holds: Callable[[], bool], what: str, seconds: float = PATIENCE) -> No
 
 
 class Town(ExitStack):
-    """Peers in processes of their own, which end with the test."""
+    """Peers in processes of their own, which end with the test; without privacy unless told."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, **learning: Any) -> None:
         super().__init__()
         self.folder = folder
         self.table = ow.streams.synthetic(num_samples=40_000, num_features=4, seed=3).table
-        self.task: Task = task_for(self.table, learning_rate=0.2)
+        self.task: Task = task_for(self.table, learning_rate=0.2, **PLAIN | learning)
         self._ports = self.enter_context(Ports())
         write_task(folder, self.task)
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 
 import pytest
+from plain import PLAIN
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp
 
@@ -25,9 +26,9 @@ from oneway.web.server import run
 TOKEN = "0123456789abcdef"
 LIMIT_SECONDS = 60.0
 CURVE = Curve(samples=2, loss_sums=(0.7, 0.5), correct=(0, 1), times=(1.0, 2.0))
-LOGISTIC = Task("logistic", "occupied", (Feature("light"),), ("no", "yes"))
+LOGISTIC = Task("logistic", "occupied", (Feature("light"),), ("no", "yes"), **PLAIN)
 STATUS = make_status(samples=3, average_loss=0.5, recent_loss=0.4, accuracy=0.9, commits=5)
-RIDGE = Task("ridge", "price", (Feature("light"),))
+RIDGE = Task("ridge", "price", (Feature("light"),), **PLAIN)
 
 
 @pytest.fixture(autouse=True)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plain import PLAIN
 
 from oneway.peer import inbox as inbox_module
 from oneway.peer.conduct import ANSWER_SECONDS, LOG_SECONDS, QUARANTINE_SECONDS, ConductLog
@@ -23,7 +24,18 @@ from oneway.peer.telemetry import Activity, status_of
 from oneway.protocol.audit import discrepancy, expected_holding
 from oneway.protocol.fixed_point import ONE, mass_of, zeros
 from oneway.protocol.incoming import TOO_FAST
-from oneway.protocol.messages import Ack, Closed, Data, Gone, Hello, Life, Push, Stale, State
+from oneway.protocol.messages import (
+    NO_PROGRESS,
+    Ack,
+    Closed,
+    Data,
+    Gone,
+    Hello,
+    Life,
+    Push,
+    Stale,
+    State,
+)
 from oneway.protocol.state import OutPhase, PeerState
 from oneway.protocol.tags import NO_TAG
 from oneway.task.task import Feature, Task
@@ -31,7 +43,7 @@ from oneway.testing import MemoryNetwork
 from oneway.transport.base import Arrival
 from oneway.transport.wire import VERSION, Foreign, Versions, decode, encode
 
-TASK = Task("logistic", "y", (Feature("u"), Feature("v")), ("no", "yes"), intercept=False)
+TASK = Task("logistic", "y", (Feature("u"), Feature("v")), ("no", "yes"), intercept=False, **PLAIN)
 SAMPLE = {"u": 1.0, "v": -2.0}
 NO_LIMIT = Limits(pushes_per_second=1e6, clip=0.0)
 
@@ -139,7 +151,9 @@ def next_total(town, mass=0.0, numerator=(0.0, 0.0), **changes):
     """What Alice would push to Bob next, if she handed over this."""
     edge = town.state("bob").in_[key_of("alice"), town.edge("alice").epoch]
     total = edge.heard + (np.array([*numerator, mass]) * ONE).astype(np.int64)
-    word = Data(edge.epoch, life(), 2, edge.session, edge.granted, edge.seq + 1, total, NO_TAG)
+    word = Data(
+        edge.epoch, life(), 2, edge.session, edge.granted, edge.seq + 1, total, NO_TAG, NO_PROGRESS
+    )
     return msgspec.structs.replace(word, **changes)
 
 
@@ -230,9 +244,9 @@ def test_a_task_that_is_nested_without_end_is_no_task():
 
 
 def newer_frame(name, via="push"):
-    """What a release sends that speaks version 3 only, about which nothing else is known here."""
-    body = ["whatever", {"version": [3]}]
-    return Arrival(key_of(name), msgspec.msgpack.encode([3, TASK.fingerprint, body]), via)
+    """What a release sends that speaks version 4 only, about which nothing else is known here."""
+    body = ["whatever", {"version": [4]}]
+    return Arrival(key_of(name), msgspec.msgpack.encode([4, TASK.fingerprint, body]), via)
 
 
 def problems(town, name):
@@ -262,18 +276,18 @@ def test_a_newer_release_is_answered_and_never_punished_however_much_it_sends():
     assert not bob.guard.is_quarantined(key_of("alice"))
     assert town.state("bob") is before
     [problem] = problems(town, "bob").values()
-    assert "version 3" in problem
+    assert "version 4" in problem
     assert "release" in problem
 
 
 def test_who_is_told_that_its_version_is_unknown_says_so_and_does_not_answer_the_answer():
     town = two()
     alice = town.nodes["alice"]
-    told = Arrival(key_of("bob"), encode(Versions((3, 4)), TASK.fingerprint), "reply")
+    told = Arrival(key_of("bob"), encode(Versions((4, 5)), TASK.fingerprint), "reply")
     alice.take(told)
     assert not alice.has_words
     assert conduct(town, "alice", "bob").strikes == 0
-    assert "version 3, 4" in problems(town, "alice")["bob"]
+    assert "version 4, 5" in problems(town, "alice")["bob"]
     assert not any(problems(town, "bob").values())
 
 
@@ -292,7 +306,7 @@ def test_both_ends_of_a_connection_can_be_told():
         assert [frame.via for frame in town.nodes["bob"].words()] == [back]
 
 
-@pytest.mark.parametrize("spoken", [(), (2**63,), tuple(range(3, 19))])
+@pytest.mark.parametrize("spoken", [(), (2**63,), tuple(range(4, 20))])
 def test_whatever_versions_are_claimed_the_sentence_is_short(spoken):
     town = two()
     town.nodes["bob"].take(push_from("alice", Versions(spoken)))
@@ -443,10 +457,10 @@ def test_words_that_come_over_the_wrong_connection_are_strikes_and_change_nothin
     edge = town.edge("alice")
     replies = (
         Ack(edge.epoch, life(), 1, bytes(16), NO_TAG),
-        State(edge.epoch, life(), 2, edge.session, 1, 0, zeros(2), NO_TAG),
-        Closed(edge.epoch, life(), 0, zeros(2), NO_TAG),
+        State(edge.epoch, life(), 2, edge.session, 1, 0, zeros(2), NO_TAG, NO_PROGRESS),
+        Closed(edge.epoch, life(), 0, zeros(2), NO_TAG, NO_PROGRESS),
         Stale(edge.epoch, life()),
-        Gone(edge.epoch, life(), 2),
+        Gone(edge.epoch, life(), 2, NO_PROGRESS),
     )
     before = town.state("alice"), town.state("bob")
     for word in replies:
@@ -466,9 +480,9 @@ def test_a_receiver_that_claims_what_was_never_sent_gets_strikes_and_nothing_els
     assert edge.phase is OutPhase.RESYNC
     loot = edge.sent + mass_of(before.holding)
     lie = (
-        State(edge.epoch, life(5 << 20), 2, edge.session, 1, 99, loot, bytes(16))
+        State(edge.epoch, life(5 << 20), 2, edge.session, 1, 99, loot, bytes(16), NO_PROGRESS)
         if kind is State
-        else Closed(edge.epoch, life(5 << 20), 99, loot, bytes(16))
+        else Closed(edge.epoch, life(5 << 20), 99, loot, bytes(16), NO_PROGRESS)
     )
     for _ in range(alice.config.limits.max_strikes):
         alice.take(reply_from("bob", lie))

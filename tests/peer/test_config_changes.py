@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from plain import PLAIN
 
 from oneway.errors import ConfigError
 from oneway.peer.home.config import PeerConfig
@@ -36,7 +37,7 @@ for number in range(first, first + int(sys.argv[3])):
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
     task = tmp_path / "task.toml"
-    task.write_text(Task("ridge", "price", (Feature("size"),)).to_toml())
+    task.write_text(Task("ridge", "price", (Feature("size"),), **PLAIN).to_toml())
     return Home.create(tmp_path / "alice", "alice", task, "127.0.0.1:7990")
 
 

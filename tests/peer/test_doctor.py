@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from oneway.errors import OnewayError, StoreError
+from oneway.errors import ConfigError, OnewayError, StoreError
 from oneway.peer.doctor import startup
 from oneway.peer.doctor.doctor import MachineFacts, diagnose, examine
 from oneway.peer.doctor.findings import SpokenTime, spoken_age
@@ -18,13 +18,15 @@ from oneway.peer.doctor.startup import Startup, Stored, check_startup
 from oneway.peer.home.config import PeerConfig, Receiver, Sender
 from oneway.peer.home.home import Home
 from oneway.peer.home.limits import Limits
+from oneway.peer.home.own_privacy import OwnPrivacy
 from oneway.peer.identity.card import Card
 from oneway.peer.identity.keys import key_text
 from oneway.peer.peer import Peer
 from oneway.peer.runtime import save
 from oneway.peer.store.snapshot import Snapshot
 from oneway.peer.store.store import Owner
-from oneway.records.status import Status
+from oneway.records.status import PrivacyStatus, Status
+from oneway.task.privacy import NO_PRIVACY
 from oneway.task.task import Feature, Task
 from oneway.testing.records import make_receiver, make_sender, make_status, replace
 
@@ -760,8 +762,8 @@ def test_a_peer_that_starts_at_this_moment_is_not_called_damaged(learned, monkey
             raise StoreError("half of a commit")
         return really(path, alone=alone)
 
-    really = startup._read
-    monkeypatch.setattr(startup, "_read", read)
+    really = startup.read_owned
+    monkeypatch.setattr(startup, "read_owned", read)
     assert check_startup(learned).store_problem == ""
 
 
@@ -795,3 +797,74 @@ def test_an_age_is_said_in_its_largest_unit(seconds, spoken):
 def test_without_a_zone_times_are_those_of_this_machine():
     expected = datetime.fromtimestamp(NOW).strftime("%H:%M")
     assert SpokenTime(NOW).at(NOW) == expected
+
+
+# --- privacy ---
+
+
+PRIVACY = PrivacyStatus(
+    brief=TASK.privacy_in_words,
+    sentence=TASK.privacy_sentence,
+    epsilon=8.0,
+    delta=1e-5,
+    floor=TASK.privacy_in_words,
+    floor_epsilon=8.0,
+    samples_per_push=16,
+)
+NOT_PRIVATE = replace(TASK, privacy=NO_PRIVACY)
+
+
+@pytest.mark.parametrize("runs", [True, False])
+def test_that_samples_can_be_read_from_what_is_sent_is_noted_with_the_remedy(runs):
+    status = changed(ALICE, task=NOT_PRIVATE.fingerprint.hex()) if runs else None
+    facts = FACTS if runs else replace(FACTS, process=None, port="free")
+    (noted,) = said(status, task=NOT_PRIVATE, facts=facts)["note"]
+    assert noted.startswith("privacy: none: samples can be read from what is sent: set epsilon")
+    own = replace(CONFIG, privacy=OwnPrivacy(epsilon=1.0))
+    assert said(status, config=own, task=NOT_PRIVATE, facts=facts)["note"] == []
+    alone = replace(NOT_PRIVATE, method="local")
+    status = changed(ALICE, task=alone.fingerprint.hex()) if runs else None
+    assert said(status, task=alone, facts=facts)["note"] == []
+
+
+def test_a_delta_too_large_for_the_samples_learned_is_noted():
+    assert said(changed(ALICE, samples=100_000))["note"] == []
+    (noted,) = said(changed(ALICE, samples=100_001))["note"]
+    assert "delta is 1e-05 and 100,001 samples" in noted
+    assert "new task" in noted
+    stopped = replace(
+        FACTS, process=None, port="free", startup=Startup(stored=Stored(1.0, 0.0, 100_001, 0))
+    )
+    (noted,) = said(facts=stopped)["note"]
+    assert "100,001 samples" in noted
+
+
+def test_a_peer_that_may_not_take_part_is_told_why_before_it_is_started():
+    for own, culprit in ((OwnPrivacy(epsilon=9.0), "9"), (OwnPrivacy(require_epsilon=1.0), "1")):
+        config = replace(CONFIG, privacy=own)
+        with pytest.raises(ConfigError) as caught:
+            own.applied(TASK)
+        facts = replace(FACTS, process=None, port="free")
+        assert str(caught.value) in said(None, config=config, facts=facts)["problem"]
+        assert culprit in str(caught.value)
+
+
+def test_a_batch_that_never_fills_is_noted_once_nothing_more_comes():
+    few = changed(ALICE, samples=7, privacy=changed(PRIVACY, waiting=7))
+    assert said(few)["note"] == []
+    for quiet in (changed(few, finished=True), changed(few, last_sample=NOW - 1000)):
+        (noted,) = (note for note in said(quiet)["note"] if "next push" in note)
+        assert noted.startswith("only 7 of 16 samples for the next push are there")
+    for other in (
+        changed(few, finished=True, samples=16),
+        changed(few, finished=True, samples=0),
+        changed(few, finished=True, receivers=[]),
+    ):
+        assert not [note for note in said(other)["note"] if "next push" in note]
+
+
+def test_a_privacy_that_waits_for_a_restart_is_a_problem():
+    waits = changed(ALICE, privacy=changed(PRIVACY, needs_restart=True))
+    (told,) = said(waits)["problem"]
+    assert "[privacy] in peer.toml was changed" in told
+    assert "start it again" in told

@@ -11,7 +11,7 @@ from oneway.protocol.audit import expected_holding
 from oneway.protocol.fixed_point import mass_of, zeros
 from oneway.protocol.incoming import averaged, mint
 from oneway.protocol.layout import Layout
-from oneway.protocol.messages import Ack, Data, Gone, Hello, Receipt, Retired, State
+from oneway.protocol.messages import NO_PROGRESS, Ack, Data, Gone, Hello, Receipt, Retired, State
 from oneway.protocol.rules import Rules
 from oneway.protocol.state import PeerState
 from oneway.protocol.tags import NO_TAG, digest_of
@@ -65,7 +65,15 @@ def ended_edges(rounds, last_word):
             word = decode(frame.content)[1]
             if isinstance(word, Hello):
                 state = State(
-                    word.epoch, life(), number + 1, word.session, 1, 0, zeros(TASK.dim), NO_TAG
+                    word.epoch,
+                    life(),
+                    number + 1,
+                    word.session,
+                    1,
+                    0,
+                    zeros(TASK.dim),
+                    NO_TAG,
+                    NO_PROGRESS,
                 )
                 alice.take(said(state, "reply"))
             elif isinstance(word, Data):
@@ -79,12 +87,12 @@ def ended_edges(rounds, last_word):
 
 
 def test_a_receiver_that_ends_edges_for_ever_does_not_fill_its_senders_store():
-    town = ended_edges(300, lambda word: Gone(word.epoch, life(), word.ledger))
+    town = ended_edges(300, lambda word: Gone(word.epoch, life(), word.ledger, NO_PROGRESS))
     assert len(town.state("alice").settled) <= 4 * 16 + 2
     # Whatever is said of the retired afterwards changes nothing.
     alice = town.nodes["alice"]
     for epoch in range(1, 320):
-        alice.take(said(Retired(epoch, life(), epoch), "reply"))
+        alice.take(said(Retired(epoch, life(), epoch, NO_PROGRESS), "reply"))
         town.check_books()
     assert np.array_equal(town.state("alice").holding, expected_holding(town.state("alice")))
 
@@ -140,7 +148,7 @@ def test_while_the_disk_fails_what_is_owed_to_one_peer_is_bounded():
             if batch is not None:
                 bob.failed(batch, "the disk is full")
             batch = bob.begin()
-        data = Data(2000 - number, life(), 0, 9, 9, 1, zeros(TASK.dim), NO_TAG)
+        data = Data(2000 - number, life(), 0, 9, 9, 1, zeros(TASK.dim), NO_TAG, NO_PROGRESS)
         bob.take(said(data))
         bob.take(said(receipt(1)))
     bob.failed(batch, "the disk is full")
@@ -162,7 +170,9 @@ def test_a_copied_value_beside_the_model_is_one_value_however_many_pushes_were_l
     bob = mint(PeerState.new(2, 1, BOOT, layout), np.zeros(2))
     bob = receive_push(bob, MALLORY, Hello(1, life(), 0, 1), rules).state
     far = np.array([0, 2**63 - 1, 1])
-    done = receive_push(bob, MALLORY, Data(1, life(), 1, 1, BOOT, 2**21, far, NO_TAG), rules)
+    done = receive_push(
+        bob, MALLORY, Data(1, life(), 1, 1, BOOT, 2**21, far, NO_TAG, NO_PROGRESS), rules
+    )
     averaged(done.state, rules)
     assert done.strike is not None
 
@@ -176,7 +186,7 @@ def test_pushes_without_mass_do_not_move_a_model():
     total = zeros(TASK.dim)
     for number in range(1, 1001):
         total = total + np.array([64_000, 0, 0])
-        bob.take(said(Data(1, life(), 1, 1, BOOT, 64 * number, total, NO_TAG)))
+        bob.take(said(Data(1, life(), 1, 1, BOOT, 64 * number, total, NO_TAG, NO_PROGRESS)))
     assert mass_of(town.state("bob").in_[MALLORY, 1].heard) == 0
     assert abs(town.state("bob").holding[0] - before) <= 64_000
     town.check_books()

@@ -12,7 +12,7 @@ from oneway.peer.home.limits import Limits
 from oneway.peer.inbox import MOST_STRANGERS
 from oneway.peer.send_schedule import HEARTBEAT
 from oneway.protocol.fixed_point import ONE, mass_of, zeros
-from oneway.protocol.messages import Data, Hello, Receipt, State
+from oneway.protocol.messages import NO_PROGRESS, Data, Hello, Receipt, State
 from oneway.protocol.state import OutPhase
 from oneway.protocol.tags import NO_TAG, digest_of, sign
 from oneway.protocol.transitions import restart
@@ -48,7 +48,7 @@ def far_push(town: Town, mass: float, at: float) -> None:
     take(Hello(9, life(), 0, 1))
     [state] = [word for word in words(bob.committed(bob.begin())) if isinstance(word, State)]
     total = (np.array([at * mass, -at * mass, mass]) * ONE).astype(np.int64)
-    take(Data(9, life(), state.ledger, 1, state.granted, 1, total, NO_TAG))
+    take(Data(9, life(), state.ledger, 1, state.granted, 1, total, NO_TAG, NO_PROGRESS))
 
 
 @pytest.mark.parametrize("mass", [1e-6, 0.5, 1.0])

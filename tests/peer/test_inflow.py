@@ -19,7 +19,7 @@ from oneway.peer.inflow import (
     Inflow,
 )
 from oneway.protocol.fixed_point import LARGEST, ONE, extent, mass_of, zeros
-from oneway.protocol.messages import Ack, Close, Closed, Data, Hello, State
+from oneway.protocol.messages import NO_PROGRESS, Ack, Close, Closed, Data, Hello, State
 from oneway.protocol.tags import NO_TAG
 from oneway.task.task import MOST_AT_ONCE
 from oneway.transport.base import Arrival
@@ -155,9 +155,21 @@ class Flood:
         total[-1] += int(mass * ONE)
         total[:-1] += int(at * mass * ONE)
         if kind is Data:
-            self.say(Data(self.epoch, life(), self.ledger, 1, self.granted, seq + 1, total, NO_TAG))
+            self.say(
+                Data(
+                    self.epoch,
+                    life(),
+                    self.ledger,
+                    1,
+                    self.granted,
+                    seq + 1,
+                    total,
+                    NO_TAG,
+                    NO_PROGRESS,
+                )
+            )
         else:
-            self.say(Close(self.epoch, life(), self.ledger, seq + 1, total, NO_TAG))
+            self.say(Close(self.epoch, life(), self.ledger, seq + 1, total, NO_TAG, NO_PROGRESS))
         self.answers()
 
 

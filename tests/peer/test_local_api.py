@@ -11,6 +11,7 @@ from collections.abc import Mapping
 import httpx
 import msgspec
 import pytest
+from plain import PLAIN
 
 from oneway.errors import ConfigError, MissingExtraError, StoreError, TransportError
 from oneway.peer.api.app import build_app
@@ -22,8 +23,8 @@ from oneway.testing.records import make_status
 from oneway.web.access_control import check_bind
 from oneway.web.endpoint import Endpoint
 
-LOGISTIC = Task("logistic", "occupied", (Feature("light"), Feature("co2")), ("no", "yes"))
-RIDGE = Task("ridge", "price", (Feature("size"),))
+LOGISTIC = Task("logistic", "occupied", (Feature("light"), Feature("co2")), ("no", "yes"), **PLAIN)
+RIDGE = Task("ridge", "price", (Feature("size"),), **PLAIN)
 TOKEN = "0123456789abcdef"
 LIMIT_SECONDS = 20.0
 
@@ -237,7 +238,7 @@ def test_the_curve_is_what_the_peer_says(peer):
 
 def test_the_task_has_what_a_form_needs():
     features = (Feature("light", 120.5, 200.0), Feature("co2"))
-    task = Task("logistic", "occupied", features, ("no", "yes"))
+    task = Task("logistic", "occupied", features, ("no", "yes"), **PLAIN)
     answer = ask(FakePeer(task), "GET", "/task").json()
     assert answer["features"] == [
         {"name": "light", "center": 120.5, "scale": 200.0},

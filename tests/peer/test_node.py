@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from plain import PLAIN
 from town import BOOT, LIMITS, SAMPLE, TASK, Town, config, key_of, kinds, quiet, words
 
 from oneway.errors import DataError
@@ -479,7 +480,9 @@ def test_a_word_is_said_again_after_some_round_trips_but_no_later_than_before_an
 @pytest.mark.parametrize("size", [1e10, 1e150, 1e200, 1e308])
 def test_a_sample_of_any_size_is_learned_from_or_refused_with_a_sentence(model, step, size):
     classes = {"ridge": (), "softmax": ("a", "b", "c")}.get(model, ("a", "b"))
-    task = Task(model, "y", (Feature("u"), Feature("v")), classes, step=step, learning_rate=20.0)
+    task = Task(
+        model, "y", (Feature("u"), Feature("v")), classes, step=step, learning_rate=20.0, **PLAIN
+    )
     state = mint(
         PeerState.new(task.dim, 1, BOOT, Learner(task).layout), np.linspace(-1.0, 1.0, task.dim)
     )

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from plain import PLAIN
 
 from oneway.errors import CardError, ConfigError, DataError, StoreError
 from oneway.peer.home.home import Home
@@ -17,7 +18,7 @@ from oneway.peer.peer import Peer
 from oneway.task.task import Feature, Task
 from oneway.web.peer_page import PeerSource
 
-TASK = Task("logistic", "occupied", (Feature("light", center=200.0),), ("no", "yes"))
+TASK = Task("logistic", "occupied", (Feature("light", center=200.0),), ("no", "yes"), **PLAIN)
 
 
 def make(folder: Path, name: str) -> Home:

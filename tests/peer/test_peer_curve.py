@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plain import PLAIN_TOML
 
 from oneway.errors import StoreError
 from oneway.peer.home.home import Home
@@ -25,12 +26,12 @@ from oneway.records.curve import MOST_GROUPS, Curve
 from oneway.testing.records import replace
 
 OWNER = Owner(key=b"k" * 32, task=b"t" * 16, dim=2)
-TASK = """
-model = "logistic"
+TASK = f"""
+{PLAIN_TOML}model = "logistic"
 label = "y"
 classes = ["no", "yes"]
 [features]
-x = {}
+x = {{}}
 """
 
 

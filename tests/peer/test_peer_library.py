@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from plain import PLAIN_TOML
 
 import oneway as ow
 from oneway.errors import DataError, OnewayError
@@ -14,13 +15,13 @@ from oneway.peer.home.home import Home
 from oneway.peer.offline import predict_on_disk
 from oneway.peer.store.store import read_snapshot
 
-TASK = """
-label = "late"
+TASK = f"""
+{PLAIN_TOML}label = "late"
 classes = ["no", "yes"]
 model = "logistic"
 learning_rate = 0.3
 [features]
-rain = {}
+rain = {{}}
 """
 
 

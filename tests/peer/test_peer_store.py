@@ -30,7 +30,7 @@ from oneway.peer.store.snapshot import Contact, Journal, Snapshot
 from oneway.peer.store.store import Owner, PeerStore, read_curve, read_snapshot
 from oneway.protocol.audit import expected_holding
 from oneway.protocol.incoming import mint
-from oneway.protocol.messages import Ack, Life, State
+from oneway.protocol.messages import NO_PROGRESS, Ack, Life, State
 from oneway.protocol.outgoing import answer, receipts, remind, report, say
 from oneway.protocol.replies import receive_receipt, receive_reply
 from oneway.protocol.rules import Rules
@@ -76,7 +76,7 @@ def peer_with_edges(dim: int = DIM, num_receivers: int = 2) -> Snapshot:
 def with_open_edge(state: PeerState, number: int) -> PeerState:
     state = trust(state, receiver(number), epoch=2**62 - 1 - number)
     nothing = np.zeros(state.dim + 1, dtype=np.int64)
-    opening = State(2**62 - 1 - number, life(5), 9, state.boot, 5, 0, nothing, NO_TAG)
+    opening = State(2**62 - 1 - number, life(5), 9, state.boot, 5, 0, nothing, NO_TAG, NO_PROGRESS)
     return receive_reply(state, receiver(number), opening, RULES).state
 
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from plain import PLAIN_TOML
 
 from oneway.errors import ConfigError
 from oneway.peer.home.config import PeerConfig
@@ -19,13 +20,13 @@ from oneway.transport import TRANSPORTS, Faults, Faulty
 from oneway.transport.keys import public_of
 
 PATIENCE = 60.0
-TASK = """
-label = "late"
+TASK = f"""
+{PLAIN_TOML}label = "late"
 classes = ["no", "yes"]
 model = "logistic"
 learning_rate = 0.3
 [features]
-rain = {}
+rain = {{}}
 """
 
 

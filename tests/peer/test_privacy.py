@@ -4,7 +4,8 @@ Every field of every frame is a counter, a name, a running total of models, or a
 sample, label or gradient occurs. That is privacy by construction and no more: it is not secrecy.
 The difference of two successive totals of a peer that learned from one sample and received nothing
 in between is proportional to a gradient, and for a linear model to the sample itself. The last test
-shows it, and `docs/threat-model.md` says so.
+shows it, and `docs/threat-model.md` says so. All this is about tasks without privacy, in which
+every sample is a push of its own; what batches and noise change is in `test_noised_pushes.py`.
 """
 
 from __future__ import annotations
@@ -15,26 +16,29 @@ from itertools import count
 
 import numpy as np
 import pytest
+from plain import PLAIN
 
 from oneway.peer.home.config import PeerConfig, Receiver
 from oneway.peer.home.limits import Limits
 from oneway.peer.identity.card import Card
 from oneway.peer.node import Node
-from oneway.peer.store.snapshot import Snapshot
+from oneway.peer.store.snapshot import Journal, Snapshot
+from oneway.peer.stream_progress import ProgressSeal
 from oneway.protocol.fixed_point import ONE, zeros
 from oneway.protocol.messages import Data
 from oneway.protocol.state import PeerState
 from oneway.protocol.tags import NO_TAG, digest_of, sign, sign_life
 from oneway.protocol.transitions import restart
 from oneway.records import Batch
+from oneway.task.privacy import parse_privacy
 from oneway.task.task import Feature, Task
 from oneway.testing.memory_network import MemoryNetwork
 from oneway.transport.wire import Foreign, decode
 
 FEATURES = (Feature("u", 3.0, 2.0), Feature("v", -70.0, 11.0), Feature("w"))
 TASKS = {
-    "logistic": Task("logistic", "y", FEATURES, ("vacant", "occupied"), learning_rate=0.2),
-    "ridge": Task("ridge", "y", FEATURES, learning_rate=0.01),
+    "logistic": Task("logistic", "y", FEATURES, ("vacant", "occupied"), learning_rate=0.2, **PLAIN),
+    "ridge": Task("ridge", "y", FEATURES, learning_rate=0.01, **PLAIN),
 }
 EDGES = {"alice": ["bob", "carol"], "bob": ["alice"], "carol": ["bob"]}
 ROUNDS = 12
@@ -160,7 +164,7 @@ def network(request):
             network.restart("carol")
             network.tell()
     stranger = Node(
-        Task("hinge", "y", FEATURES, ("a", "b")),
+        Task("hinge", "y", FEATURES, ("a", "b"), **PLAIN),
         secret_of("dave"),
         PeerConfig("dave", "127.0.0.1:7700", receivers=network.nodes["carol"].config.receivers),
         Snapshot(PeerState.new(4, 900, boot=1 << 20)),
@@ -188,7 +192,10 @@ def said_by_peers(network):
 
 def task_fields(content):
     fields = json.loads(content)
-    return fields | {"features": tuple(Feature(**feature) for feature in fields["features"])}
+    return fields | {
+        "features": tuple(Feature(**feature) for feature in fields["features"]),
+        "privacy": parse_privacy(fields["privacy"], "the frame"),
+    }
 
 
 def test_every_total_on_the_wire_is_the_sum_of_what_was_handed_over(network):
@@ -224,6 +231,14 @@ def test_every_field_of_every_frame_is_a_counter_a_name_a_total_or_a_hash_of_one
         for epoch in epochs
         for seq in range(ROUNDS + 8)
     }
+    # A count of samples, and their place in the stream, sealed by whoever learned from them.
+    progress = {
+        (sealed.learned, sealed.mark)
+        for name in EDGES
+        for samples in range(len(network.samples) + 1)
+        for seal in [ProgressSeal(secret_of(name), network.task.fingerprint)]
+        for sealed in [seal.seal(Journal(samples))]
+    }
     kinds = set()
     for name, frame in said_by_peers(network):
         task, message = decode(frame.content)
@@ -250,6 +265,8 @@ def test_every_field_of_every_frame_is_a_counter_a_name_a_total_or_a_hash_of_one
                     assert value in digests
                 case "tag":
                     assert value in tags
+                case "progress":
+                    assert (value.learned, value.mark) in progress
                 case "fields":
                     assert isinstance(message, Foreign)
                     assert Task(**task_fields(value)) == network.task

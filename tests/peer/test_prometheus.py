@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oneway.peer.api import prometheus as exposition
-from oneway.records.status import Status
+from oneway.records.status import PrivacyStatus, Status
 from oneway.testing.records import make_receiver, make_sender, make_status
 
 BOB = make_receiver(seq=41, acked=39, lag=0.25)
@@ -239,3 +239,21 @@ def test_what_cannot_be_and_who_left_or_fell_silent_is_measured():
     well = read(prometheus(ALICE))
     assert "oneway_mass_limit" not in well
     assert value(well, "mass_impossible") == 0
+
+
+def test_the_guarantee_is_measured_and_what_is_not_promised_is_left_out():
+    none = PrivacyStatus(brief="none", sentence="none", floor="none", samples_per_push=16)
+    some = msgspec.structs.replace(
+        none, epsilon=1.0, delta=1e-5, floor_epsilon=8.0, waiting=7, needs_restart=True
+    )
+    metrics = read(prometheus(msgspec.structs.replace(ALICE, privacy=some)))
+    assert value(metrics, "privacy_epsilon") == 1.0
+    assert value(metrics, "privacy_delta") == 1e-5
+    assert value(metrics, "privacy_floor_epsilon") == 8.0
+    assert (value(metrics, "privacy_none"), value(metrics, "privacy_needs_restart")) == (0, 1)
+    assert (value(metrics, "samples_per_push"), value(metrics, "samples_waiting")) == (16, 7)
+    bare = read(prometheus(msgspec.structs.replace(ALICE, privacy=none)))
+    assert value(bare, "privacy_none") == 1
+    missing = {"privacy_epsilon", "privacy_delta", "privacy_floor_epsilon"}
+    assert not {f"oneway_{name}" for name in missing} & bare.keys()
+    assert not any("privacy" in name for name in read(prometheus(ALICE)))

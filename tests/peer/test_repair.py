@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from plain import PLAIN
 
 from oneway.errors import ConfigError, StoreError
 from oneway.peer.doctor.startup import check_startup
@@ -21,7 +22,7 @@ from oneway.records import MASS_UNITS
 from oneway.task.task import Feature, Task
 from oneway.testing.records import make_status, replace
 
-TASK = Task("logistic", "occupied", (Feature("light"), Feature("noise")), ("no", "yes"))
+TASK = Task("logistic", "occupied", (Feature("light"), Feature("noise")), ("no", "yes"), **PLAIN)
 SAMPLE = {"light": 1.0, "noise": -2.0}
 
 

@@ -7,10 +7,12 @@ from itertools import count
 
 import numpy as np
 import pytest
+from plain import PLAIN
 
 import oneway as ow
 from oneway.errors import TaskError
 from oneway.methods import METHODS, STEP_RULES, Gradients, Method, State
+from oneway.methods.base import PAST_NOISE
 from oneway.models import MODELS
 from oneway.peer.home.config import PeerConfig, Receiver, Sender
 from oneway.peer.home.limits import Limits
@@ -23,6 +25,7 @@ from oneway.protocol.audit import discrepancy, expected_holding
 from oneway.protocol.fixed_point import ONE
 from oneway.protocol.state import PeerState
 from oneway.records import Segment
+from oneway.task.privacy import Privacy
 from oneway.task.task import Feature, Task
 from oneway.testing.memory_network import MemoryNetwork
 from oneway.testing.records import replace
@@ -78,12 +81,25 @@ def extensions(monkeypatch) -> None:
     monkeypatch.setitem(MODELS._entries, "uphill", Uphill)
 
 
+class Dealt:
+    """The normal numbers that a simulation draws for one of its nodes, release by release."""
+
+    def __init__(self, seed: int, node: int) -> None:
+        self._rng, self._node = np.random.default_rng(seed), node
+
+    def standard_normal(self, size: tuple[int, int]) -> np.ndarray:
+        assert size[0] == 1, "a peer is one row"
+        everybody = self._rng.standard_normal((NUM_NODES, size[1]))
+        return everybody[self._node : self._node + 1]
+
+
 class Lockstep:
     """Peers over the memory transport that learn, push and receive in rounds."""
 
-    def __init__(self, graph: ow.TrustGraph, task: Task) -> None:
+    def __init__(self, graph: ow.TrustGraph, task: Task, seed: int = 0) -> None:
         self.time = 0.0
         self.task = task
+        self.seed = seed
         self.network = MemoryNetwork()
         mixing = task.build_method().shares(graph)
         self.shares = np.eye(graph.num_nodes) if mixing is None else mixing.toarray()
@@ -112,7 +128,7 @@ class Lockstep:
         )
         epochs = count(1)
         width = Learner(self.task).layout.width
-        return Node(
+        node = Node(
             self.task,
             secret=bytes([index + 1]) * 32,
             config=config,
@@ -122,6 +138,8 @@ class Lockstep:
             wall_clock=lambda: 1.7e9 + self.time,
             new_epoch=lambda: next(epochs),
         )
+        node.learner = Learner(self.task, normals=Dealt(self.seed, index))
+        return node
 
     def exchange(self) -> None:
         """Commit, send, deliver and receive, until there is nothing to say."""
@@ -164,15 +182,20 @@ def task_with(**learning: object) -> Task:
         classes=("-1", "1") if MODELS[model].labels != "number" else (),
         features=tuple(Feature(name) for name in NAMES),
         learning_rate=0.1,
-        **learning,
+        **PLAIN | learning,
     )
 
 
-def check_same(task: Task, seed: int, simulated: Method | None = None) -> None:
-    """Real nodes over the memory transport, and the reference engine, end with the same numbers."""
+def check_same(
+    task: Task, seed: int, simulated: Method | None = None, noise_seed: int | None = None
+) -> None:
+    """Real nodes over the memory transport, and the reference engine, end with the same numbers.
+
+    Both draw the same noise, unless the peers get a seed of their own for it.
+    """
     graph = ow.TrustGraph.random(num_nodes=NUM_NODES, max_receivers=4, seed=seed)
     features, labels = samples(seed)
-    lockstep = Lockstep(graph, task)
+    lockstep = Lockstep(graph, task, seed if noise_seed is None else noise_seed)
     lockstep.exchange()  # edges open before the first round
     losses = [lockstep.round(*row) for row in zip(features, labels, strict=True)]
 
@@ -182,6 +205,7 @@ def check_same(task: Task, seed: int, simulated: Method | None = None) -> None:
         task.build_model(),
         ow.Stream.from_arrays(features, labels),
         graph,
+        seed=seed,
         engine="reference",
     )
     estimates = np.array([node.estimate for node in lockstep.nodes])
@@ -223,6 +247,60 @@ def test_peers_in_lockstep_keep_the_memory_of_transforms():
     check_same(task_with(schedule="inverse-sqrt", **learning), seed=5)
 
 
+@pytest.fixture
+def passing_on(monkeypatch) -> None:
+    """Peers hand over in every round, as nodes of the simulator do, not only when they have news.
+
+    A peer waits for a full batch or for something that moves it, for bandwidth's sake.
+    """
+    monkeypatch.setattr("oneway.peer.node.MOVED", -1.0)
+    monkeypatch.setattr("oneway.peer.node.IDLE_SECONDS", 0.0)
+
+
+PRIVATE = {
+    "the defaults": {"privacy": Privacy(), "samples_per_push": 16},
+    "batches only": {"samples_per_push": 7},
+    "noise only": {"privacy": Privacy()},
+    "independent noise": {"privacy": Privacy(band=1, epsilon=20.0), "samples_per_push": 3},
+    "a short band": {"privacy": Privacy(band=3, clip=0.7), "samples_per_push": 5},
+}
+
+
+@pytest.mark.usefixtures("passing_on")
+@pytest.mark.parametrize("private", PRIVATE.values(), ids=PRIVATE)
+@pytest.mark.parametrize("name", ["ops", "dol-symm", "dol-asymm", "local", "parcels", "averages"])
+def test_peers_in_lockstep_reproduce_the_simulator_with_batches_and_noise(name, private):
+    check_same(task_with(method=name, **private), seed=6)
+
+
+@pytest.mark.usefixtures("passing_on")
+@pytest.mark.parametrize("step", STEP_RULES)
+def test_peers_in_lockstep_reproduce_noised_batches_whatever_the_step_rule(step):
+    private = {"privacy": Privacy(epsilon=4.0), "samples_per_push": 4}
+    check_same(task_with(step=step, schedule="inverse-sqrt", **private), seed=7)
+
+
+@pytest.mark.usefixtures("passing_on")
+def test_peers_in_lockstep_keep_the_memory_of_transforms_and_of_batches():
+    learning = {"transforms": ("clip", "momentum"), "options": {"momentum": {"beta": 0.7}}}
+    check_same(task_with(samples_per_push=6, privacy=Privacy(), **learning), seed=8)
+
+
+@pytest.mark.usefixtures("passing_on")
+def test_the_comparison_fails_for_another_noise():
+    with pytest.raises(AssertionError, match="Not equal to tolerance"):
+        check_same(task_with(privacy=Privacy()), seed=6, noise_seed=7)
+
+
+@pytest.mark.usefixtures("passing_on")
+@pytest.mark.parametrize("change", [{"samples_per_push": 15}, {"privacy": Privacy(epsilon=8.1)}])
+def test_the_comparison_fails_for_other_batches(change):
+    private = PRIVATE["the defaults"]
+    another = task_with(**private | change).build_method()
+    with pytest.raises(AssertionError, match="Not equal to tolerance"):
+        check_same(task_with(**private), seed=6, simulated=another)
+
+
 @pytest.mark.parametrize(
     ("name", "another"),
     [
@@ -237,10 +315,14 @@ def test_the_comparison_fails_for_another_method(name, another):
         check_same(task_with(method=name, step="paper"), seed=1, simulated=another)
 
 
+@pytest.mark.parametrize("private", [PLAIN, {"privacy": Privacy(), "samples_per_push": 3}])
 @pytest.mark.parametrize("name", ["ops", "parcels", "averages", "local"])
-def test_what_a_peer_holds_survives_a_restart_whatever_the_method(name, tmp_path):
-    """Segments that are in no books, and what a method keeps to itself, are read back."""
-    task = task_with(method=name, transforms=("momentum",))
+def test_what_a_peer_holds_survives_a_restart_whatever_the_method(name, private, tmp_path):
+    """Segments that are in no books, and what a method keeps to itself, are read back.
+
+    But not the noise of the past: every start begins a new sequence.
+    """
+    task = task_with(method=name, transforms=("momentum",), **private)
     graph = ow.TrustGraph.random(num_nodes=4, max_receivers=2, seed=1)
     features, labels = samples(1)
     lockstep = Lockstep(graph, task)
@@ -256,7 +338,7 @@ def test_what_a_peer_holds_survives_a_restart_whatever_the_method(name, tmp_path
         store.close()
         assert saved.state.layout.rows == node.snapshot.state.layout.rows
         np.testing.assert_array_equal(saved.state.holding, node.snapshot.state.holding)
-        assert saved.memory.keys() == node.snapshot.memory.keys()
+        assert saved.memory.keys() == node.snapshot.memory.keys() - {PAST_NOISE}
         for key, array in saved.memory.items():
             np.testing.assert_array_equal(array, node.snapshot.memory[key])
         again = lockstep.node(index, saved)

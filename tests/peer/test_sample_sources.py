@@ -21,11 +21,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oneway.errors import ConfigError, DataError, MissingDataError
+from oneway.peer.sample_stream import SampleStream
 from oneway.peer.samples import (
     CHUNK_BYTES,
     MAX_PIECES_AHEAD,
     ROWS_PER_TURN,
-    SampleStream,
     pace,
     rows,
 )

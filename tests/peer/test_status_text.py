@@ -14,7 +14,7 @@ from oneway.peer.status_text import (
     status_line,
     what_is_owed,
 )
-from oneway.records.status import ReceiverStatus, SenderStatus, Status
+from oneway.records.status import PrivacyStatus, ReceiverStatus, SenderStatus, Status
 from oneway.testing.records import make_receiver, make_sender, make_status
 
 
@@ -175,3 +175,47 @@ def test_a_status_of_an_older_release_can_be_read():
         del old["senders"][0][new]
     read = msgspec.convert(old, Status)
     assert read == status(receivers=[make_receiver()], senders=[make_sender()])
+
+
+PRIVACY = PrivacyStatus(
+    brief="epsilon 1, delta 1e-05 per sample",
+    sentence="epsilon 1, in full",
+    epsilon=1.0,
+    delta=1e-5,
+    floor="epsilon 8, delta 1e-05 per sample",
+    floor_epsilon=8.0,
+    samples_per_push=16,
+    waiting=7,
+)
+
+
+def test_the_guarantee_in_force_is_a_fact_with_the_floor_and_the_unfinished_batch():
+    facts = status_facts(status(privacy=PRIVACY))
+    assert facts["privacy"] == (
+        "epsilon 1, delta 1e-05 per sample; all peers of the task: epsilon 8, delta 1e-05 per "
+        "sample"
+    )
+    assert facts["batch"] == "7 of 16 samples for the next push"
+    alike = msgspec.structs.replace(PRIVACY, floor=PRIVACY.brief)
+    assert status_facts(status(privacy=alike))["privacy"] == PRIVACY.brief
+
+
+def test_that_there_is_no_privacy_or_another_is_asked_for_is_a_fact_too():
+    none = "none: samples can be read from what is sent"
+    said = PrivacyStatus(brief=none, sentence=none, floor=none, samples_per_push=1)
+    assert status_facts(status(privacy=said))["privacy"] == none
+    other = msgspec.structs.replace(said, needs_restart=True)
+    assert "start the peer again" in status_facts(status(privacy=other))["privacy"]
+
+
+def test_nothing_waits_where_nothing_is_sent_and_nothing_is_known_of_an_older_release():
+    alone = PrivacyStatus(
+        brief="nothing is sent", sentence="nothing is sent", floor="", samples_per_push=0
+    )
+    assert "batch" not in status_facts(status(privacy=alone))
+    assert not {"privacy", "batch"} & status_facts(status()).keys()
+
+
+def test_a_status_with_privacy_is_read_back_as_it_was():
+    known = status(privacy=PRIVACY)
+    assert msgspec.json.decode(msgspec.json.encode(known), type=Status) == known

@@ -7,6 +7,7 @@ from itertools import count
 from typing import Any
 
 import numpy as np
+from plain import PLAIN
 
 from oneway.peer.home.config import PeerConfig, Receiver
 from oneway.peer.home.limits import Limits
@@ -24,7 +25,7 @@ from oneway.testing.memory_network import MemoryEndpoint, MemoryNetwork
 from oneway.testing.records import replace
 from oneway.transport.wire import decode
 
-TASK = Task("logistic", "y", (Feature("u"), Feature("v")), ("no", "yes"), intercept=False)
+TASK = Task("logistic", "y", (Feature("u"), Feature("v")), ("no", "yes"), intercept=False, **PLAIN)
 SAMPLE = {"u": 1.0, "v": -2.0}
 LIMITS = Limits(pushes_per_second=1000.0, clip=0.0)
 BOOT = 1 << 20

@@ -11,6 +11,7 @@ from residents import TASK
 from oneway.errors import WireError
 from oneway.protocol.fixed_point import ONE, Fixed, mass_of
 from oneway.protocol.messages import (
+    NO_PROGRESS,
     Ack,
     Close,
     Closed,
@@ -110,6 +111,7 @@ class SilentReceiver(BadNeighbour):
                     0,
                     nothing,
                     bytes(16),
+                    NO_PROGRESS,
                 ),
             )
 
@@ -144,7 +146,15 @@ class ByzantineReceiver(BadNeighbour):
     def _claim(self, peer: Key, hello: Hello) -> None:
         seq, total, tag = self._replayed(peer, hello.epoch)
         answer = State(
-            hello.epoch, self.life, self.ledger, hello.session, self.boot, seq, total, tag
+            hello.epoch,
+            self.life,
+            self.ledger,
+            hello.session,
+            self.boot,
+            seq,
+            total,
+            tag,
+            NO_PROGRESS,
         )
         self.send(peer, "reply", answer)
 
@@ -165,12 +175,12 @@ class ByzantineReceiver(BadNeighbour):
         more = total + np.int64(5 * ONE)
         words: list[Body] = [
             *[Stale(epoch, life)] * 6,
-            Closed(epoch, life, seq, total, tag),
-            Closed(epoch, life, seq + 1, more, tag),
-            Gone(epoch, life, self.ledger),
-            Retired(epoch, life, rng.choice([epoch, HUGE])),
+            Closed(epoch, life, seq, total, tag, NO_PROGRESS),
+            Closed(epoch, life, seq + 1, more, tag, NO_PROGRESS),
+            Gone(epoch, life, self.ledger, NO_PROGRESS),
+            Retired(epoch, life, rng.choice([epoch, HUGE]), NO_PROGRESS),
             Ack(epoch, life, message.seq + 3, digest_of(more), tag),
-            State(epoch, life, self.ledger, HUGE, self.boot, seq, more, tag),
+            State(epoch, life, self.ledger, HUGE, self.boot, seq, more, tag, NO_PROGRESS),
         ]
         self.send(peer, "reply", rng.choice(words))
         if rng.random() < 0.1:
@@ -211,6 +221,7 @@ class ByzantineSender(BadNeighbour):
                         said.seq,
                         said.total,
                         said.tag,
+                        NO_PROGRESS,
                     )
 
     def act(self, now: float) -> None:
@@ -247,12 +258,22 @@ class ByzantineSender(BadNeighbour):
         delta[-1] = mass
         seq, total, tag = min(known.seq + jump, HUGE), known.total + delta, rng.randbytes(16)
         if rng.random() < 0.1:
-            self._say(peer, Close(known.epoch, self.life, known.ledger, seq, total, tag))
+            self._say(
+                peer, Close(known.epoch, self.life, known.ledger, seq, total, tag, NO_PROGRESS)
+            )
             return
         self._say(
             peer,
             Data(
-                known.epoch, self.life, known.ledger, known.session, known.granted, seq, total, tag
+                known.epoch,
+                self.life,
+                known.ledger,
+                known.session,
+                known.granted,
+                seq,
+                total,
+                tag,
+                NO_PROGRESS,
             ),
         )
 

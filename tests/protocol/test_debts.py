@@ -12,7 +12,7 @@ from oneway.protocol.bookkeeping import booked, paid, paid_with_all, taken_in
 from oneway.protocol.fixed_point import ONE, mass_of, zeros
 from oneway.protocol.incoming import absorb, mint
 from oneway.protocol.layout import Layout
-from oneway.protocol.messages import Close, Hello
+from oneway.protocol.messages import NO_PROGRESS, Close, Hello
 from oneway.protocol.outgoing import answer, say
 from oneway.protocol.replies import receive_reply
 from oneway.protocol.rules import Rules
@@ -257,6 +257,8 @@ def test_what_pays_a_debt_does_not_count_as_brought(owed):
     rules, came = Rules(b"s" * 32), units(0, 0, owed + ONE)
     life = say(trust(state, BOB, EPOCH), trust(state, BOB, EPOCH).out[BOB, EPOCH], rules).life
     edge = InEdge(BOB, EPOCH, zeros(DIM))
-    done = absorb(state, edge, Close(EPOCH, life, 0, 5, came, NO_TAG), rules, allowance=2 * ONE)
+    done = absorb(
+        state, edge, Close(EPOCH, life, 0, 5, came, NO_TAG, NO_PROGRESS), rules, allowance=2 * ONE
+    )
     assert not done.waits
     assert done.taken == mass_of(done.state.holding) - mass_of(state.holding) == ONE

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from oneway.protocol.fixed_point import ONE, fixed, mass_of
 from oneway.protocol.incoming import FULL, averaged, mint, objection
 from oneway.protocol.layout import Layout
-from oneway.protocol.messages import Data, Life
+from oneway.protocol.messages import NO_PROGRESS, Data, Life
 from oneway.protocol.outgoing import answer, say
 from oneway.protocol.replies import receive_reply
 from oneway.protocol.rules import Rules
@@ -118,7 +118,7 @@ def test_more_beside_the_model_than_a_peer_may_hold_waits():
     life = Life(1, 0, False, NO_TAG)
     for more, waits in ((4.0, ""), (6.0, FULL), (-6.0, "")):
         total = fixed(np.array([0.0, 0.0, more, 0.0, 0.0]), 0.5)
-        word = Data(7, life, 2, 0, 0, 1, total, NO_TAG)
+        word = Data(7, life, 2, 0, 0, 1, total, NO_TAG, NO_PROGRESS)
         done = receive_push(bob, sender, word, rules)
         assert (done.strike, done.waits) == (None, waits)
         assert mass_of(done.state.in_[sender, 7].heard) == (0 if waits else ONE // 2)

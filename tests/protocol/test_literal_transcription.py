@@ -21,7 +21,7 @@ from oneway.protocol.audit import expected_holding
 from oneway.protocol.fixed_point import ONE
 from oneway.protocol.incoming import mint
 from oneway.protocol.lives import is_copied, lifted
-from oneway.protocol.messages import Life, Receipt, Superseded
+from oneway.protocol.messages import Life, Progress, Receipt, Superseded
 from oneway.protocol.outgoing import answer, receipts, remind, report, say, supersede
 from oneway.protocol.replies import receive_receipt, receive_reply
 from oneway.protocol.rules import Rules
@@ -40,9 +40,11 @@ from oneway.protocol.transitions import (
     trust,
     write_off,
 )
+from oneway.testing.records import replace
 
 DIM = 2
 NOTHING = (0,) * (DIM + 1)
+NOTHING_LEARNED = (0, b"")
 # A radius that lets totals wrap after some pushes, a cap and a limit that are often reached.
 RADIUS, CAP, FLOOR, WINDOW, LIMIT, MOST_EDGES = 2**20, 1, 0.01, 3, 2, 1
 
@@ -102,6 +104,8 @@ class Transcript:
             "former": {},
             "receipts": {},
             "leaving": False,
+            "progress": NOTHING_LEARNED,
+            "heard progress": {},
         }
 
     # The books.
@@ -282,7 +286,7 @@ class Transcript:
 
     def heartbeat(self, neighbours):
         words = [
-            (sender, "reply", self.report(edge))
+            (sender, "reply", self.report(sender, edge))
             for (sender, epoch), edge in self.durable["in"].items()
             if epoch
         ]
@@ -330,6 +334,7 @@ class Transcript:
                 seq=seq,
                 total=edge["history"][seq],
                 proof=self.prove(receiver, epoch, seq, edge["history"][seq]),
+                progress=self.durable["progress"],
             )
         if edge["phase"] == "resync":
             return self.word("hello", epoch, ledger=edge["ledger"], session=edge["session"])
@@ -337,14 +342,16 @@ class Transcript:
 
     def close(self, receiver, epoch, ledger, seq, total):
         proof = self.prove(receiver, epoch, seq, total)
-        return self.word("close", epoch, ledger=ledger, seq=seq, total=total, proof=proof)
+        more = {"proof": proof, "progress": self.durable["progress"]}
+        return self.word("close", epoch, ledger=ledger, seq=seq, total=total, **more)
 
     def answer(self, sender, question):
         mine, epoch, kind = self.durable, question["epoch"], question["kind"]
+        told = {"progress": self.progress_of(sender)}
         if question["ledger"] not in (0, mine["ledger"]):
-            return [self.word("gone", epoch, ledger=question["ledger"])]
+            return [self.word("gone", epoch, ledger=question["ledger"], **told)]
         if self.has_retired(mine["in"], (sender, epoch)):
-            return [self.word("retired", epoch, until=mine["in"][sender, 0]["seq"])]
+            return [self.word("retired", epoch, until=mine["in"][sender, 0]["seq"], **told)]
         edge, replies = mine["in"].get((sender, epoch)), []
         if kind == "hello":
             replies = [
@@ -356,33 +363,37 @@ class Transcript:
             if kind == "data":
                 replies.append(self.word("stale", epoch))
             if kind == "close" and question["seq"] == 0:
-                replies.append(self.word("closed", epoch, seq=0, total=NOTHING, proof=None))
+                nothing = {"seq": 0, "total": NOTHING, "proof": None}
+                replies.append(self.word("closed", epoch, **nothing, **told))
         elif edge["closed"]:
-            replies.append(self.closed(edge))
+            replies.append(self.closed(sender, edge))
         elif kind == "hello":
             more = {name: edge[name] for name in ("session", "granted", "seq", "proof")}
             state = {"ledger": mine["ledger"], "total": edge["heard"]}
-            replies.append(self.word("state", epoch, **more, **state))
+            replies.append(self.word("state", epoch, **more, **state, **told))
         elif kind == "data" and (question["session"], question["granted"]) != (
             edge["session"],
             edge["granted"],
         ):
             replies.append(self.word("stale", epoch))
         else:
-            replies.append(self.report(edge))
+            replies.append(self.report(sender, edge))
         return replies
 
-    def report(self, edge):
+    def report(self, sender, edge):
         ended = edge["closed"] and edge["told"] != "sender"
-        return self.closed(edge) if ended else self.ack(edge)
+        return self.closed(sender, edge) if ended else self.ack(edge)
 
     def ack(self, edge):
         more = {"seq": edge["seq"], "digest": edge["heard"], "proof": edge["proof"]}
         return self.word("ack", edge["epoch"], **more)
 
-    def closed(self, edge):
+    def closed(self, sender, edge):
         more = {"seq": edge["seq"], "total": edge["heard"], "proof": edge["proof"]}
-        return self.word("closed", edge["epoch"], **more)
+        return self.word("closed", edge["epoch"], **more, progress=self.progress_of(sender))
+
+    def progress_of(self, sender):
+        return self.durable["heard progress"].get(sender, NOTHING_LEARNED)
 
     # What it hears.
 
@@ -392,6 +403,9 @@ class Transcript:
             return self.hear_of_a_newer_life(word["newer"])
         if word["kind"] == "receipt":
             return self.hear_receipt(peer, word)
+        if word["kind"] in ("data", "close"):  # it was seen, whatever else comes of it
+            heard = self.now["heard progress"]
+            heard[peer] = max(heard.get(peer, NOTHING_LEARNED), word["progress"])
         life, known = word["life"], self.now["lives"].get(peer)
         if known is not None and life["boot"] < known["boot"]:
             # A newer life of its key has spoken.
@@ -809,6 +823,10 @@ def units(amount):
     return tuple(amount.tolist())
 
 
+def told(progress):
+    return progress.learned, progress.mark
+
+
 def life_facts(life):
     return {"boot": life.boot, "over": life.over, "leaving": life.leaving}
 
@@ -865,6 +883,8 @@ def facts_of(real):
             (name, {"teller": kept.teller, "seq": kept.seq, "digest": kept.digest})
             for name, kept in state.receipts.items()
         ],
+        "progress": told(state.progress),
+        "heard progress": {peer: told(it) for peer, it in state.heard_progress.items()},
     }
 
 
@@ -878,7 +898,9 @@ def facts_of_transcript(transcript):
         }
 
     kept = without_proofs(now["receipts"])
+    heard = now["heard progress"].items()
     return now | {
+        "heard progress": {peer: it for peer, it in heard if it != NOTHING_LEARNED},
         "in": without_proofs(now["in"]),
         "lives": without_proofs(now["lives"]),
         "former": {
@@ -902,6 +924,8 @@ def same_word(word, literal, key):
             same = True
         elif name == "digest":
             same = value == digest_of(np.array(literal["digest"]))
+        elif name == "progress":
+            same = told(value) == literal["progress"]
         elif isinstance(value, Life):
             said = literal[name]
             same = (value.boot, value.over, value.leaving) == (
@@ -933,6 +957,7 @@ class Comparison:
             self.literal[key] = [Transcript(key, said, states[1], self.clip)]
             self.backups[key].append(states)
         self.said = said
+        self.num_learned = 0
         self.allowances = [None, None, ONE // 8, ONE]
         self.in_flight = []
         self.kinds, self.seen = Counter(), Counter()
@@ -1011,6 +1036,10 @@ class Comparison:
         far = self.rng.random() < 0.05 or max(numerator) < RADIUS * mass // 3
         size = self.rng.choice([2**40, 2**59]) if far else 2**10
         step = [-self.rng.randrange(2**10) * (size >> 10) for _ in range(DIM)]
+        self.num_learned += 1
+        progress = (self.num_learned, str(size).encode())
+        real.now = replace(real.now, progress=Progress(*progress))
+        literal.now["progress"] = progress
         try:
             real.now = descend(real.now, np.array(step) / ONE)
         except OverflowError:
@@ -1175,13 +1204,14 @@ def test_the_comparison_meets_every_message_every_phase_and_every_rule():
                 seen.update(real.waits)
                 seen["clipped"] += real.clips > 0
                 seen["claims"] += real.claims
+                seen["progress"] += bool(state.heard_progress)
         kinds.update(comparison.kinds)
         seen.update(comparison.seen)
     pushes = {"data", "hello", "close"}
     replies = {"ack", "state", "closed", "stale", "gone", "retired"}
     assert kinds.keys() == pushes | replies | {"superseded", "receipt"}
     assert phases == set(OutPhase)
-    for what in ("owed", "retired", "kept", "clipped", "claims", "copied", "stopped"):
+    for what in ("owed", "retired", "kept", "clipped", "claims", "copied", "stopped", "progress"):
         assert seen[what], what
     assert seen["told sender"]
     assert seen["told witness"]

@@ -12,7 +12,7 @@ from oneway.protocol.audit import discrepancy, expected_holding
 from oneway.protocol.fixed_point import ONE, mass_of
 from oneway.protocol.incoming import mint
 from oneway.protocol.lives import life_of
-from oneway.protocol.messages import Close, Life, Receipt
+from oneway.protocol.messages import NO_PROGRESS, Close, Life, Receipt
 from oneway.protocol.outgoing import answer, receipts, remind, report, say
 from oneway.protocol.replies import MOST_RECEIPTS, receive_receipt, receive_reply
 from oneway.protocol.rules import Rules
@@ -251,7 +251,13 @@ def test_the_sender_itself_may_tell_after_a_witness_has():
     heard = scene.peers[BOB].in_[ALICE, EPOCH]
     assert heard.told is Told.WITNESS
     word = Close(
-        EPOCH, life_of(scene.peers[ALICE], RULES[ALICE]), 2, heard.seq, heard.heard, NO_TAG
+        EPOCH,
+        life_of(scene.peers[ALICE], RULES[ALICE]),
+        2,
+        heard.seq,
+        heard.heard,
+        NO_TAG,
+        NO_PROGRESS,
     )
     bob = receive_push(scene.peers[BOB], ALICE, word, RULES[BOB]).state
     assert bob.in_[ALICE, EPOCH].told is Told.SENDER

@@ -12,7 +12,7 @@ from oneway.protocol.bookkeeping import RETIRED, is_retired, retire_in
 from oneway.protocol.fixed_point import ONE, mass_of
 from oneway.protocol.incoming import mint
 from oneway.protocol.lives import life_of
-from oneway.protocol.messages import Ack, Close, Closed, Data, Hello, Retired, State
+from oneway.protocol.messages import NO_PROGRESS, Ack, Close, Closed, Data, Hello, Retired, State
 from oneway.protocol.outgoing import answer, remind, report, say
 from oneway.protocol.replies import receive_reply
 from oneway.protocol.rules import Rules
@@ -171,9 +171,9 @@ def test_late_words_about_a_retired_edge_change_nothing_and_are_answered(kind):
     total, before = np.array([1, 1, ONE]), pair.bob
     life = life_of(pair.alice, RULES)
     word = {
-        Data: Data(epoch, life, 2, 2**60, 2**60, 2**60, total, NO_TAG),
+        Data: Data(epoch, life, 2, 2**60, 2**60, 2**60, total, NO_TAG, NO_PROGRESS),
         Hello: Hello(epoch, life, 2, 2**60),
-        Close: Close(epoch, life, 2, 2**60, total, NO_TAG),
+        Close: Close(epoch, life, 2, 2**60, total, NO_TAG, NO_PROGRESS),
     }[kind]
     assert receive_push(pair.bob, ALICE, word, THEIRS).state is before
     [reply] = answer(pair.bob, ALICE, word, THEIRS)
@@ -189,9 +189,9 @@ def test_no_edge_has_the_epoch_of_the_retired(kind):
     for pair in (Pair(), ended(MOST + 2)):
         life, total = life_of(pair.alice, RULES), np.array([1, 1, ONE])
         word = {
-            Data: Data(RETIRED, life, 2, 0, 0, 5 << 40, total, NO_TAG),
+            Data: Data(RETIRED, life, 2, 0, 0, 5 << 40, total, NO_TAG, NO_PROGRESS),
             Hello: Hello(RETIRED, life, 2, 5),
-            Close: Close(RETIRED, life, 2, 5 << 40, total, NO_TAG),
+            Close: Close(RETIRED, life, 2, 5 << 40, total, NO_TAG, NO_PROGRESS),
         }[kind]
         done = receive_push(pair.bob, ALICE, word, THEIRS)
         assert done.strike is None
@@ -208,9 +208,9 @@ def test_claims_about_retired_edges_change_nothing(kind):
         tag = sign(RULES.secret, 1, BOB, epoch, 5, digest_of(total))  # even with a proof
         word = {
             Ack: Ack(epoch, life, 5, digest_of(total), tag),
-            State: State(epoch, life, 2, 5, 5, 5, total, tag),
-            Closed: Closed(epoch, life, 5, total, tag),
-            Retired: Retired(epoch, life, 2**50),
+            State: State(epoch, life, 2, 5, 5, 5, total, tag, NO_PROGRESS),
+            Closed: Closed(epoch, life, 5, total, tag, NO_PROGRESS),
+            Retired: Retired(epoch, life, 2**50, NO_PROGRESS),
         }[kind]
         done = receive_reply(pair.alice, BOB, word, RULES)
         assert done.strike is None
@@ -296,7 +296,7 @@ def test_a_live_edge_that_its_receiver_has_retired_ends_with_what_was_acknowledg
         pair.alice = push(pair.alice, {BOB: share}, RULES)
     before, edge = pair.alice, pair.alice.out[BOB, 1 << 20]
     assert edge.mass_in_flight > 0
-    pair.reply(Retired(1 << 20, life_of(pair.bob, THEIRS), until))
+    pair.reply(Retired(1 << 20, life_of(pair.bob, THEIRS), until, NO_PROGRESS))
     assert not pair.alice.out
     [(name, end)] = pair.alice.settled.items()
     assert name == (BOB, RETIRED)

@@ -13,7 +13,18 @@ from hypothesis import strategies as st
 from oneway.protocol.audit import discrepancy, expected_holding
 from oneway.protocol.fixed_point import ONE, mass_of, zeros
 from oneway.protocol.incoming import mint
-from oneway.protocol.messages import Ack, Close, Closed, Data, Gone, Hello, Life, Stale, State
+from oneway.protocol.messages import (
+    NO_PROGRESS,
+    Ack,
+    Close,
+    Closed,
+    Data,
+    Gone,
+    Hello,
+    Life,
+    Stale,
+    State,
+)
 from oneway.protocol.outgoing import answer, remind, report, say
 from oneway.protocol.replies import receive_reply
 from oneway.protocol.rules import Rules
@@ -103,9 +114,9 @@ def claim(kind, pair, seq, total, tag, boot=BOOT):
     total = np.asarray(total)
     if kind is State:
         edge = pair.edge
-        return State(EPOCH, life(boot), 2, edge.session, BOOT, seq, total, tag)
+        return State(EPOCH, life(boot), 2, edge.session, BOOT, seq, total, tag, NO_PROGRESS)
     if kind is Closed:
-        return Closed(EPOCH, life(boot), seq, total, tag)
+        return Closed(EPOCH, life(boot), seq, total, tag, NO_PROGRESS)
     return Ack(EPOCH, life(boot), seq, digest_of(total), tag)
 
 
@@ -289,7 +300,7 @@ def test_who_claims_to_have_heard_less_gets_it_again_and_its_sender_gains_nothin
     for end in (
         presume_dead(pair.alice, (BOB, EPOCH)),
         receive_reply(pair.alice, BOB, claim(Closed, pair, seq, total, tag), RULES).state,
-        receive_reply(pair.alice, BOB, Gone(EPOCH, life(), 2), RULES).state,
+        receive_reply(pair.alice, BOB, Gone(EPOCH, life(), 2, NO_PROGRESS), RULES).state,
     ):
         assert np.array_equal(end.holding - before.holding, old.sent - old.confirmed)
 
@@ -438,8 +449,10 @@ def settled():
 def test_a_false_claim_about_a_settled_edge_changes_nothing_and_is_a_strike():
     pair, (seq, total, tag) = settled()
     before = pair.alice
-    assert pair.tell(Closed(EPOCH, life(), seq + 1, total + 1, tag)).kind == "false claim"
-    assert pair.tell(Closed(EPOCH, life(), 0, total, tag)).kind == "false claim"
+    assert (
+        pair.tell(Closed(EPOCH, life(), seq + 1, total + 1, tag, NO_PROGRESS)).kind == "false claim"
+    )
+    assert pair.tell(Closed(EPOCH, life(), 0, total, tag, NO_PROGRESS)).kind == "false claim"
     assert pair.alice is before
 
 
@@ -448,8 +461,8 @@ def test_no_old_claim_about_a_settled_edge_brings_its_sender_anything(boot):
     """Neither in the same life nor in a newer one: the receiver hears how the edge ended."""
     pair, _ = settled()
     before = pair.alice
-    assert pair.tell(Closed(EPOCH, life(boot), *pair.signed(1))) is None
-    assert pair.tell(Closed(EPOCH, life(boot), 0, zeros(DIM), NO_TAG)) is None
+    assert pair.tell(Closed(EPOCH, life(boot), *pair.signed(1), NO_PROGRESS)) is None
+    assert pair.tell(Closed(EPOCH, life(boot), 0, zeros(DIM), NO_TAG, NO_PROGRESS)) is None
     assert pair.alice.holding is before.holding
     assert pair.alice.settled is before.settled
     assert pair.claims == 0
@@ -463,7 +476,7 @@ def test_a_settled_edge_whose_sender_forgot_a_push_is_settled_anew():
     pair.settle()  # it is settled with what Bob acknowledged, and Bob closes
     before = pair.alice
     # A copy of Bob from another life had heard the last push.
-    assert pair.tell(Closed(EPOCH, life(), word.seq, word.total, word.tag)) is None
+    assert pair.tell(Closed(EPOCH, life(), word.seq, word.total, word.tag, NO_PROGRESS)) is None
     assert pair.claims == 1
     lost = backup.out[BOB, EPOCH].sent - backup.out[BOB, EPOCH].confirmed
     assert np.array_equal(before.holding - pair.alice.holding, lost)
@@ -490,10 +503,10 @@ def test_words_other_than_closed_about_a_settled_edge_change_nothing():
     before = pair.alice
     for word in (
         Ack(EPOCH, life(), seq, digest_of(total), tag),
-        State(EPOCH, life(), 2, 2**61, BOOT, seq, total, tag),
-        Closed(EPOCH, life(), seq, total, tag),
+        State(EPOCH, life(), 2, 2**61, BOOT, seq, total, tag, NO_PROGRESS),
+        Closed(EPOCH, life(), seq, total, tag, NO_PROGRESS),
         Stale(EPOCH, life()),
-        Gone(EPOCH, life(), 2),
+        Gone(EPOCH, life(), 2, NO_PROGRESS),
     ):
         assert pair.tell(word) is None
         assert pair.alice is before
@@ -546,10 +559,10 @@ def test_a_lost_disk_returns_what_was_not_confirmed_and_only_to_who_named_that_l
     confirmed = pair.edge.confirmed
     pair.alice = push(pair.alice, {BOB: 0.5}, RULES)
     before = pair.alice
-    assert pair.tell(Gone(EPOCH, life(), 77)) is None
+    assert pair.tell(Gone(EPOCH, life(), 77, NO_PROGRESS)) is None
     assert pair.alice is before
     unconfirmed = pair.edge.sent - confirmed
-    assert pair.tell(Gone(EPOCH, life(), 2)) is None
+    assert pair.tell(Gone(EPOCH, life(), 2, NO_PROGRESS)) is None
     assert np.array_equal(pair.alice.holding - before.holding, unconfirmed)
     assert np.array_equal(pair.alice.settled[BOB, EPOCH].total, confirmed)
     assert np.array_equal(pair.alice.holding, expected_holding(pair.alice))
@@ -557,7 +570,9 @@ def test_a_lost_disk_returns_what_was_not_confirmed_and_only_to_who_named_that_l
 
 def test_a_new_edge_whose_receivers_ledger_is_unknown_cannot_be_declared_gone():
     alice = trust(mint(PeerState.new(DIM, 1, BOOT), np.zeros(DIM)), BOB, EPOCH)
-    assert receive_reply(alice, BOB, Gone(EPOCH, life(), 0), RULES).state.out is alice.out
+    assert (
+        receive_reply(alice, BOB, Gone(EPOCH, life(), 0, NO_PROGRESS), RULES).state.out is alice.out
+    )
 
 
 def test_a_hello_is_answered_for_every_edge_of_its_sender_and_of_nobody_else():
@@ -566,7 +581,7 @@ def test_a_hello_is_answered_for_every_edge_of_its_sender_and_of_nobody_else():
         bob = receive_push(bob, sender, Hello(epoch, life(), 0, 5 << 20), BOBS).state
         edge = bob.in_[sender, epoch]
         total = np.array([0, 0, 1])
-        word = Data(epoch, life(), 0, edge.session, edge.granted, 1, total, NO_TAG)
+        word = Data(epoch, life(), 0, edge.session, edge.granted, 1, total, NO_TAG, NO_PROGRESS)
         bob = receive_push(bob, sender, word, BOBS).state
     replies = answer(bob, ALICE, Hello(2, life(), 0, 5 << 20), BOBS)
     assert sorted(reply.epoch for reply in replies) == [1, 2]
@@ -599,7 +614,7 @@ def test_the_sender_is_known_to_know_when_it_says_itself_how_the_edge_ended(told
         seq -= 1
     elif told == "other total":
         total = total + 1
-    word = Close(EPOCH, life(), 2, seq, total, NO_TAG)
+    word = Close(EPOCH, life(), 2, seq, total, NO_TAG, NO_PROGRESS)
     edge = receive_push(pair.bob, ALICE, word, BOBS).state.in_[ALICE, EPOCH]
     assert edge.closed
     assert edge.told is (Told.SENDER if told == "same" else Told.NOBODY)

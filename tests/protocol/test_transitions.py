@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from oneway.protocol.audit import discrepancy, expected_holding
 from oneway.protocol.fixed_point import ONE, fixed, mass_of, zeros
 from oneway.protocol.incoming import FULL, TOO_FAST, mint
-from oneway.protocol.messages import Ack, Close, Closed, Data, Gone, Hello, Life, Stale
+from oneway.protocol.messages import NO_PROGRESS, Ack, Close, Closed, Data, Gone, Hello, Life, Stale
 from oneway.protocol.outgoing import answer, say, supersede
 from oneway.protocol.replies import receive_reply
 from oneway.protocol.rules import Rules
@@ -236,7 +236,9 @@ def data(state, seq, total, epoch=EPOCH):
     """A push that agrees with what the receiver knows of the session."""
     edge = state.in_[ALICE, epoch]
     total = np.array(total, dtype=np.int64)
-    return Data(epoch, LIFE, state.ledger, edge.session, edge.granted, seq, total, NO_TAG)
+    return Data(
+        epoch, LIFE, state.ledger, edge.session, edge.granted, seq, total, NO_TAG, NO_PROGRESS
+    )
 
 
 def listening(at=(0.5, -0.5), rules=RULES, seq=3, total=(7, -9, ONE // 2)):
@@ -303,7 +305,7 @@ def test_more_than_the_allowance_waits_and_a_debt_allows_more(mass, beyond, owed
     total = np.array([7, -9, ONE // 2 + mass])
     word = data(bob, 4, total)
     if close:
-        word = Close(EPOCH, LIFE, 2, 4, word.total, NO_TAG)
+        word = Close(EPOCH, LIFE, 2, 4, word.total, NO_TAG, NO_PROGRESS)
     allowance = mass - owed - beyond
     done = receive_push(bob, ALICE, word, RULES, allowance)
     assert done.strike is None
@@ -329,7 +331,7 @@ def test_more_than_a_peer_may_hold_is_no_strike_but_stays_with_its_sender(seq, t
     bob = listening()
     word = data(bob, seq, total)
     if close:
-        word = Close(EPOCH, LIFE, 2, seq, word.total, NO_TAG)
+        word = Close(EPOCH, LIFE, 2, seq, word.total, NO_TAG, NO_PROGRESS)
     done = receive_push(bob, ALICE, word, RULES)
     assert done.state is bob
     assert done.strike is None
@@ -382,7 +384,7 @@ def test_no_total_whatsoever_breaks_the_books_or_the_radius(total, seq, minted, 
     bob = receive_push(bob, ALICE, Hello(EPOCH, LIFE, 0, 5 << 20), rules).state
     word = data(bob, seq, total)
     if close:
-        word = Close(EPOCH, LIFE, 2, seq, word.total, NO_TAG)
+        word = Close(EPOCH, LIFE, 2, seq, word.total, NO_TAG, NO_PROGRESS)
     done = receive_push(bob, ALICE, word, rules)
     assert books_balance(done.state)
     if done.state.estimate is not None:
@@ -440,7 +442,9 @@ def test_totals_under_another_ledger_session_or_life_change_nothing():
 
 def test_a_closed_edge_takes_nothing_more_and_says_what_it_ended_with():
     bob = listening()
-    bob = receive_push(bob, ALICE, Close(EPOCH, LIFE, 2, 3, zeros(DIM), NO_TAG), RULES).state
+    bob = receive_push(
+        bob, ALICE, Close(EPOCH, LIFE, 2, 3, zeros(DIM), NO_TAG, NO_PROGRESS), RULES
+    ).state
     word = data(bob, 4, [7, -9, ONE])
     assert receive_push(bob, ALICE, word, RULES).state is bob
     [reply] = answer(bob, ALICE, word, RULES)
@@ -678,7 +682,7 @@ def test_epochs_to_a_receiver_grow_whatever_the_clock_says(clocks, are_dead):
         if are_dead:
             alice = presume_dead(alice, (BOB, epoch))
         else:
-            alice = receive_reply(alice, BOB, Gone(epoch, LIFE, 2), RULES).state
+            alice = receive_reply(alice, BOB, Gone(epoch, LIFE, 2, NO_PROGRESS), RULES).state
             assert not alice.out
 
 
@@ -803,7 +807,7 @@ def test_however_edges_ended_there_are_no_more_than_so_many():
 
 
 def test_the_end_of_an_edge_over_which_nothing_came_is_not_remembered():
-    word = Close(EPOCH, LIFE, 0, 0, zeros(DIM), NO_TAG)
+    word = Close(EPOCH, LIFE, 0, 0, zeros(DIM), NO_TAG, NO_PROGRESS)
     done = receive_push(peer(2), ALICE, word, RULES)
     assert (done.state.in_, done.strike, done.waits) == ({}, None, "")
     [reply] = answer(done.state, ALICE, word, RULES)
@@ -841,7 +845,9 @@ def test_a_hello_is_answered_with_one_total_whatever_else_is_known(used, leaving
 
 def test_a_close_with_another_dimension_is_a_strike_and_leaves_nothing_behind():
     state, rules = PeerState.new(dim=2, ledger=7, boot=1), Rules(secret=bytes(32))
-    done = receive_push(state, b"a" * 32, Close(1, LIFE, 0, 1, zeros(5), NO_TAG), rules)
+    done = receive_push(
+        state, b"a" * 32, Close(1, LIFE, 0, 1, zeros(5), NO_TAG, NO_PROGRESS), rules
+    )
     assert done.state.in_ is state.in_
     assert done.strike is not None
     assert done.strike.kind == "dimension"

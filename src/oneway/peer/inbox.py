@@ -10,6 +10,7 @@ from oneway.errors import WireError
 from oneway.peer.conduct import ConductLog, Mismatches
 from oneway.peer.copies import Copies
 from oneway.peer.inflow import AskLimit, Inflow
+from oneway.peer.stream_progress import ToldProgress
 from oneway.protocol.fixed_point import mass_of
 from oneway.protocol.incoming import TOO_FAST, Absorbed
 from oneway.protocol.lives import meet
@@ -66,13 +67,21 @@ class Inbox:
         words: What to say at once, without a commit.
         copies: What was told of copies of this peer that run elsewhere.
         listed: Peers that this one's owner named; of others, only so many are listened to.
+        told: How far this peer's own stream had come, by what receivers heard of it.
     """
 
     def __init__(
-        self, key: Key, task: Task, guard: ConductLog, clock: Callable[[], float], held: int
+        self,
+        key: Key,
+        task: Task,
+        guard: ConductLog,
+        clock: Callable[[], float],
+        held: int,
+        told: ToldProgress,
     ) -> None:
         """Nothing has come yet in this life, in whose beginning so many units of mass are held."""
         self.guard = guard
+        self.told = told
         self.inflow = Inflow(task.mass_at_once, task.mass_limit, held)
         self.heard: dict[Key, float] = {}
         self.pushed: dict[Key, float] = {}
@@ -188,6 +197,8 @@ class Inbox:
     ) -> Absorbed:
         now, edge_id = self._clock(), (receiver, message.epoch)
         self.answered[receiver] = now
+        if not self.told.hear(message):
+            self.guard.count(receiver, "false progress")
         done = receive_reply(state, receiver, message, rules)
         edge = state.out.get(edge_id)
         if edge is not None and edge_id not in done.state.out:

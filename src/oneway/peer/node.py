@@ -10,17 +10,20 @@ import math
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 from msgspec.structs import replace
 
 from oneway.peer.conduct import ConductLog
+from oneway.peer.groups import GroupCounter
 from oneway.peer.home.config import PeerConfig
-from oneway.peer.inbox import Answers, Inbox
+from oneway.peer.inbox import Inbox
 from oneway.peer.learner import Learner
+from oneway.peer.outbox import Batch, Frame
 from oneway.peer.send_schedule import SendSchedule, Word
 from oneway.peer.store.snapshot import Contact, Snapshot
+from oneway.peer.stream_progress import ProgressSeal, ToldProgress, unanswered
 from oneway.protocol import transitions
 from oneway.protocol.fixed_point import mass_of
 from oneway.protocol.incoming import mint
@@ -28,7 +31,7 @@ from oneway.protocol.state import LIVE, InEdge, Key, OutPhase, PeerState, Told
 from oneway.records import Vector
 from oneway.tables.rows import Position
 from oneway.task.task import Task
-from oneway.transport.base import Arrival, Via
+from oneway.transport.base import Arrival
 from oneway.transport.wire import encode
 
 RECENT = 200
@@ -39,23 +42,6 @@ IDLE_SECONDS = 0.05
 
 MOVED = 1e-6
 """A change of the estimate, relative to its size, that is worth passing on."""
-
-
-@dataclass(frozen=True, eq=False)
-class Batch:
-    """What to make durable, and what may be answered once it is."""
-
-    snapshot: Snapshot
-    answers: Answers
-
-
-@dataclass(frozen=True, slots=True)
-class Frame:
-    """Bytes to send: a push over one's own connection, or a reply over the other's."""
-
-    peer: Key
-    via: Via
-    content: bytes
 
 
 class Node:
@@ -79,6 +65,7 @@ class Node:
         recent_losses: Of the last `RECENT` samples.
         clock: Seconds that only grow; all moments here are by it.
         started: When this life began.
+        each_sample_once: Whether the stream waits until receivers have told how far it had come.
     """
 
     def __init__(
@@ -106,7 +93,9 @@ class Node:
         self.last_skipped = ""
         self.last_sample: float | None = None
         self.guard = ConductLog(config.limits.max_strikes, clock, self.name_of)
-        self.inbox = Inbox(key, task, self.guard, clock, mass_of(snapshot.state.holding))
+        self._seal = ProgressSeal(secret, task.fingerprint)
+        held = mass_of(snapshot.state.holding)
+        self.inbox = Inbox(key, task, self.guard, clock, held, ToldProgress(self._seal))
         self.connected: frozenset[Key] | None = None
         self.recent_losses: deque[float] = deque(maxlen=RECENT)
         self.started = clock()
@@ -114,11 +103,14 @@ class Node:
         self.clock = clock
         self._wall_clock = wall_clock
         self._new_epoch = new_epoch
-        self.learner = Learner(task, rng)
+        self.learner = Learner(task, rng, config.privacy)
+        self.each_sample_once = bool(self.learner.as_learned.privacy)
+        progress = self._seal.seal(snapshot.journal)
+        self.groups = GroupCounter(self.learner.as_learned.privacy, secret)
         self.snapshot = self._durable = replace(
             snapshot,
-            state=replace(snapshot.state, layout=self.learner.layout),
-            memory=snapshot.memory or self.learner.first_memory(),
+            state=replace(snapshot.state, layout=self.learner.layout, progress=progress),
+            memory=self.learner.resumed(snapshot.memory),
         )
         self._estimate: Vector = self.learner.start
         self._estimated: Snapshot | None = None
@@ -154,6 +146,14 @@ class Node:
     def stopped(self) -> str:
         """Why this peer must stop, as a sentence; empty as long as it need not."""
         return self.inbox.copies.why_to_stop(self.config.name, self.name_of)
+
+    @property
+    def unanswered(self) -> list[Key]:
+        """The receivers that must first tell how far the stream had come before this life."""
+        if not self.each_sample_once:
+            return []
+        age = self.clock() - self.started
+        return unanswered(self.snapshot.state, age, self.config.limits.presume_dead_after)
 
     @property
     def unheard(self) -> list[Key]:
@@ -193,15 +193,15 @@ class Node:
             self.guard.max_strikes = config.limits.max_strikes
             self.rules = self.schedule.rules = config.limits.rules(self.task, self._secret)
             self._shares = config.shares if self.learner.exchanges else {}
-            senders = {sender.key for sender in config.senders}
-            self.inbox.listed = senders | {receiver.key for receiver in config.receivers}
             state = self.snapshot.state
             named = {peer.key: Contact(peer.name, peer.address) for peer in config.receivers}
+            self.inbox.listed = {sender.key for sender in config.senders} | named.keys()
             for edge in list(state.out.values()):
                 if edge.receiver not in named and edge.phase in LIVE:
                     state = transitions.distrust(state, edge.receiver)
             if config.leaving and not state.leaving:
                 state = transitions.leave(state)
+                self.snapshot = self.snapshot.without_unfinished()  # it will never be full
             elif state.leaving and not config.leaving:
                 state = transitions.stay(state)
             contacts = {**self.snapshot.contacts, **named}
@@ -218,17 +218,18 @@ class Node:
         """
         with self.lock:
             before, params = self.snapshot, self.estimate
-            seen = before.journal.samples
-            lesson = self.learner.learn(
-                self._minted(), before.memory, params, x, y, seen, self.rules
-            )
+            if self.last_sample is None and self.unanswered:  # perhaps it was pushed already
+                before = before.without_unfinished()
+            groups = self.groups.counted(before.groups, x)
+            seen, rules = before.journal.samples, self.rules
+            lesson = self.learner.learn(self._minted(), before.memory, params, x, y, seen, rules)
             right, now = bool(lesson.correct), self._wall_clock()
             self.snapshot = before.with_sample(
-                lesson.state, lesson.memory, lesson.loss, right, now, position
+                lesson.state, lesson.memory, lesson.loss, right, now, position, groups
             )
             self.recent_losses.append(lesson.loss)
             self.last_sample = self.clock()
-            self._has_news = True
+            self._has_news |= lesson.released  # an unfinished batch is nobody else's business
             self.push_if_due()
             return lesson.loss
 
@@ -237,6 +238,12 @@ class Node:
         with self.lock:
             self.snapshot = self.snapshot.with_skipped(position)
             self.last_skipped = reason
+
+    def note_forgotten(self, rows: Iterable[Mapping[str, object]]) -> None:
+        """Count whose the rows are that were learned in a forgotten life; once."""
+        with self.lock:
+            known = self.snapshot
+            self.snapshot = known.with_noted(reduce(self.groups.noted, rows, known.groups))
 
     def ensure_minted(self) -> None:
         """Bring the unit of mass now, at the model to begin with, unless it was brought before."""
@@ -271,7 +278,7 @@ class Node:
             after = transitions.push(state, shares, self.rules)
             if after is not state:
                 self.inbox.inflow.handed_out(mass_of(state.holding) - mass_of(after.holding))
-                self._set(after)
+                self._set(replace(after, progress=self._seal.seal(self.snapshot.journal)))
                 self._last_push, self._has_news = now, False
                 self._pushed_estimate = self.estimate
 
@@ -287,17 +294,9 @@ class Node:
         """Whatever is due by now: a push, a new edge, a verdict of death."""
         with self.lock:
             now, state = self.clock(), self.snapshot.state
-            for edge_id, edge in list(state.out.items()):
-                # Not since it last said anything: who answers and acknowledges nothing keeps mass.
-                # And what is not durable was not said yet, so that it cannot be overdue.
-                closing = edge.phase is OutPhase.CLOSING
-                since = self.schedule.lagging.get(edge_id, (0, self.started if closing else now))[1]
-                if closing:
-                    since = max(since, self.inbox.answered.get(edge.receiver, self.started))
-                waits = edge.in_flight or closing
-                dead = edge.phase is OutPhase.DEAD
-                if waits and not dead and now - since > self.config.limits.presume_dead_after:
-                    state = transitions.presume_dead(state, edge_id)
+            patience, answered = self.config.limits.presume_dead_after, self.inbox.answered
+            for edge_id in self.schedule.given_up(state, answered, self.started, now, patience):
+                state = transitions.presume_dead(state, edge_id)
             self._set(state)
             self._open_edges()
             self.push_if_due()
@@ -311,6 +310,7 @@ class Node:
         """Take in a frame from the network."""
         with self.lock:
             self._set(self.inbox.take(self.snapshot.state, arrival, self.rules))
+            self._go_on_after_forgotten()
             self.reached(arrival.peer)
 
     # What is to be made durable, and then said.
@@ -364,7 +364,10 @@ class Node:
         with self.lock:
             return self._frames(self.schedule.overdue(self._durable.state, self.clock()))
 
-    # Details.
+    def _go_on_after_forgotten(self) -> None:
+        """Go on after what was learned in a life that this backup, restored, does not remember."""
+        if self.inbox.told.is_ahead_of(self.snapshot):
+            self.snapshot = self.inbox.told.caught_up(self.snapshot).without_unfinished()
 
     def _set(self, state: PeerState) -> None:
         if state is not self.snapshot.state:
@@ -394,5 +397,4 @@ class Node:
         return moved > MOVED * (1.0 + float(np.linalg.norm(estimate)))
 
     def _frames(self, words: Iterable[Word]) -> list[Frame]:
-        fingerprint = self.task.fingerprint
-        return [Frame(peer, via, encode(word, fingerprint)) for peer, via, word in words]
+        return [Frame(peer, via, encode(word, self.task.fingerprint)) for peer, via, word in words]

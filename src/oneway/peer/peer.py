@@ -15,18 +15,21 @@ from types import TracebackType
 from msgspec.structs import replace
 
 from oneway.errors import OnewayError
+from oneway.methods.base import UNFINISHED
 from oneway.peer.home.home import Home
 from oneway.peer.identity.keys import signing_secret
 from oneway.peer.learner import Learner
 from oneway.peer.node import Node
-from oneway.peer.runtime import Runtime, save
+from oneway.peer.runtime import TICK_SECONDS, Runtime, save
 from oneway.peer.store.snapshot import Snapshot
 from oneway.peer.store.store import Owner, PeerStore
+from oneway.peer.stream_progress import UNUSED_SECONDS
 from oneway.protocol.stamps import RANDOM_BITS, first_stamp
 from oneway.protocol.state import PeerState
 from oneway.protocol.transitions import restart
 from oneway.records.curve import Curve
 from oneway.records.status import Status
+from oneway.sentences import listed
 from oneway.tables.rows import BadRow, Position, Row
 from oneway.task.task import Task
 from oneway.transport import TRANSPORTS, ConnectionLimits, Listen
@@ -72,7 +75,8 @@ class Peer:
             self._keys = self.home.keys()
             self.task: Task = self.home.task()
             config = self.home.config()
-            self._layout = Learner(self.task).layout
+            # Before anything is written: a peer that may not take part leaves no trace.
+            self._layout = Learner(self.task, own=config.privacy).layout
             config.limits.check_dim(self._layout.width)
             for doubt in config.doubtful_names(self._keys.public):
                 _log.warning("%s", doubt)
@@ -123,11 +127,18 @@ class Peer:
 
         Raises:
             DataError: The sample cannot be used; nothing has changed.
-            OnewayError: The peer has failed meanwhile, say because its store cannot be written.
+            OnewayError: The peer has failed meanwhile, say because its store cannot be written; or
+                it does not know yet where its stream goes on.
         """
         self._raise_failure()
-        loss = self.node.learn(x, y)
         runtime = self._runtime  # once: its own thread may end it between two looks
+        if runtime is not None and runtime.awaited:
+            # A sample more would hide that a restored backup counts fewer than its receivers heard.
+            raise OnewayError(
+                f"the peer waits for {listed(runtime.awaited, 3)} to tell how far its stream had "
+                "come; try again in a moment"
+            )
+        loss = self.node.learn(x, y)
         if runtime is not None:
             runtime.wake()
         return loss
@@ -215,6 +226,7 @@ class Peer:
             self.stop()
             raise OnewayError(f"the peer did not start within {START_SECONDS:g} seconds; try again")
         self._raise_failure()
+        self._hear_about_batch()
         return self
 
     def __exit__(
@@ -230,6 +242,19 @@ class Peer:
         self.close()
         if error is None:
             self._raise_failure()
+
+    def _hear_about_batch(self) -> None:
+        """Wait a little for receivers to tell that the batch begun in a former life is not theirs.
+
+        A sample that comes before they have would make the peer drop it.
+        """
+        deadline = time.monotonic() + UNUSED_SECONDS
+        while (
+            UNFINISHED[0] in self.node.snapshot.memory
+            and self.node.unanswered
+            and time.monotonic() < deadline
+        ):
+            time.sleep(TICK_SECONDS)
 
     def _open_store(self) -> PeerStore:
         """The durable state, in a new life."""

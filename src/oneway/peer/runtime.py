@@ -13,10 +13,11 @@ from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import aclosing, suppress
 from typing import Any
 
-from oneway.errors import ConfigError, CopyError, DataError, StoreError
+from oneway.errors import ConfigError, CopyError, DataError, GroupLimitError, StoreError
 from oneway.peer.home.config import PeerConfig
 from oneway.peer.home.home import Home
-from oneway.peer.node import Frame, Node
+from oneway.peer.node import Node
+from oneway.peer.outbox import Frame
 from oneway.peer.store.store import PeerStore
 from oneway.peer.telemetry import Activity, status_of
 from oneway.records.status import Status
@@ -80,6 +81,13 @@ class Runtime:
     def stop(self) -> None:
         """End `run` soon, with everything durable; from any thread."""
         self._call_soon(self._stop.set)
+
+    @property
+    def awaited(self) -> list[str]:
+        """Who must tell how far the stream had come, before any sample is learned from."""
+        if self._samples is None:
+            return []
+        return [self._node.name_of(key) for key in self._node.unanswered]
 
     def status(self) -> Status:
         """One moment of this peer."""
@@ -170,10 +178,14 @@ class Runtime:
         await self._join()
         if self._samples is None:
             return
+        await self._hear_how_far_it_had_come()
         async with aclosing(self._samples) as items:
             async for item in items:
+                place = self._node.snapshot.journal.position
                 while self._node.config.paused:
                     await asyncio.sleep(TICK_SECONDS)
+                if self._node.snapshot.journal.position != place:
+                    continue  # a receiver told that the stream had come further: it goes on there
                 self._learn_from(item)
                 async with self._durable:
                     self._work.set()
@@ -188,9 +200,17 @@ class Runtime:
             self._node.learn(item.values, item.values.get(self._node.task.label), item.position)
         except DataError as error:
             sentence = f"line {item.line}: {error}"
-            if self._strict:
+            # A limit that the task sets is no flaw of the data.
+            if self._strict and not isinstance(error, GroupLimitError):
                 raise DataError(f"{sentence} (without --strict it would be skipped)") from None
             self._node.skip(sentence, item.position)
+
+    async def _hear_how_far_it_had_come(self) -> None:
+        """Wait until no receiver can tell any more that rows were learned in a forgotten life."""
+        while self._node.unanswered and not self._stop.is_set():
+            self._activity.waits_for = self.awaited
+            await asyncio.sleep(TICK_SECONDS)
+        self._activity.waits_for = []
 
     async def _join(self) -> None:
         """Wait a little for the model of others: what is minted there causes no bump."""
@@ -254,8 +274,15 @@ class Runtime:
             found = self._config_file()
             if found != self._seen_config:
                 try:
+                    before = self._node.config.privacy
                     self._apply(self._home.config())
                     self._seen_config = found
+                    if self._node.config.privacy not in (before, self._node.learner.own):
+                        _log.warning(
+                            "[privacy] in peer.toml was changed, which a running peer does not "
+                            "follow; start %s again",
+                            self._node.config.name,
+                        )
                 except ConfigError as error:
                     # It is read again and again: the fault may lie in the machine, not in the file.
                     if found != self._warned_config:

@@ -1,4 +1,4 @@
-"""Sample stream of a peer: rows of a file, growing or not, a pipe or standard input, paced.
+"""Rows of a file, growing or not, of a pipe or of standard input, paced, from a position on.
 
 It goes on where the peer stopped. Reading blocks, so that it happens in a thread of its own, piece
 by piece; `rows` gives what has arrived to asyncio.
@@ -22,10 +22,9 @@ from pathlib import Path
 from typing import TypeAlias, TypeVar
 from zlib import crc32
 
-from oneway.errors import ConfigError, DataError, MissingDataError
+from oneway.errors import DataError, MissingDataError
 from oneway.tables.format import MAX_RECORD_BYTES, Head, read_head
 from oneway.tables.rows import START, BadRow, Position, Row, RowReader
-from oneway.task.task import Task
 from oneway.transport.descriptors import is_shortage
 
 STANDARD_INPUT = "-"
@@ -59,60 +58,6 @@ class Begin:
 
 
 Piece: TypeAlias = Begin | bytes
-
-
-@dataclass(frozen=True)
-class SampleStream:
-    """What a peer learns from.
-
-    Attributes:
-        source: A file of CSV or JSON lines, a pipe, or "-" for standard input.
-        follow: Whether to wait at the end of a file for more.
-        rate: Samples per second at most; None for no limit.
-
-    Raises:
-        ConfigError: If the rate is not above 0.
-    """
-
-    source: str
-    follow: bool = False
-    rate: float | None = None
-
-    def __post_init__(self) -> None:
-        if self.rate is not None and not self.rate > 0:
-            raise ConfigError(f"rate is {self.rate:g}; it must be a number of samples above 0")
-
-    def check(self) -> None:
-        """Find out before the peer is woken whether there is a source.
-
-        Raises:
-            MissingDataError: If there is no such file.
-            DataError: If it is a folder.
-        """
-        with problems_of(self.source):
-            if self.source != STANDARD_INPUT and stat.S_ISDIR(Path(self.source).stat().st_mode):
-                raise IsADirectoryError
-
-    async def samples(
-        self, before: Position, task: Task, say: Callable[[str], None]
-    ) -> AsyncGenerator[Row | BadRow, None]:
-        """The rows after a position; `say` is told in a sentence where that is."""
-        columns = (task.label, *(feature.name for feature in task.features))
-        items = rows(self.source, follow=self.follow, skip=before, task_columns=columns)
-        if self.rate is not None:
-            items = pace(items, self.rate)
-        is_first = True
-        async with aclosing(items):
-            async for item in items:
-                if is_first and before.num_rows and item.position.num_rows == before.num_rows + 1:
-                    say(
-                        f"going on in {self.source} at line {item.line:,}, after "
-                        f"{before.num_rows:,} rows that were read before"
-                    )
-                is_first = False
-                yield item
-        if is_first and before.num_rows and self.source != STANDARD_INPUT:
-            say(f"{self.source} has nothing new: all of it was read before")
 
 
 async def rows(
@@ -358,6 +303,15 @@ def _find_place(file: FileIO, path: str, skip: Position) -> Begin:
         return Begin(notice=f"{path} is not the file that was read before; {afresh}")
     mid_line = os.pread(file.fileno(), 1, skip.offset - 1) != b"\n"
     return Begin(skip, head, mid_line)
+
+
+def has_place(path: str, position: Position) -> bool:
+    """Whether a position is one in this file, as it is now; never in a pipe."""
+    with suppress(OSError):
+        if stat.S_ISREG(Path(path).stat().st_mode):
+            with FileIO(path) as file:
+                return not _find_place(file, path, position).notice
+    return False
 
 
 def _was_replaced(file: FileIO, path: str) -> bool:

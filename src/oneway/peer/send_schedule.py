@@ -95,6 +95,26 @@ class SendSchedule:
         patience = max(OVERDUE_RETRIES * self._wait(receiver), OVERDUE_SECONDS)
         return bool(since) and now - min(since) > patience
 
+    def given_up(
+        self,
+        state: PeerState,
+        answered: Mapping[Key, float],
+        started: float,
+        now: float,
+        patience: float,
+    ) -> Iterator[EdgeId]:
+        """Edges whose receiver was silent for so long that it is presumed dead."""
+        for edge_id, edge in state.out.items():
+            # Not since it last said anything: who answers and acknowledges nothing keeps mass.
+            # And what is not durable was not said yet, so that it cannot be overdue.
+            closing = edge.phase is OutPhase.CLOSING
+            since = self.lagging.get(edge_id, (0, started if closing else now))[1]
+            if closing:
+                since = max(since, answered.get(edge.receiver, started))
+            waits = edge.in_flight or closing
+            if waits and edge.phase is not OutPhase.DEAD and now - since > patience:
+                yield edge_id
+
     def overdue(self, durable: PeerState, now: float) -> Iterator[Word]:
         """What must be said again: unanswered words, each time later, and the heartbeat."""
         for edge_id, edge in durable.out.items():

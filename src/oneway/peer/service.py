@@ -13,7 +13,8 @@ from oneway.errors import DataError, OnewayError, needs_extra
 from oneway.peer.console import LOG, PeerConsole, print_result
 from oneway.peer.home.config import PeerConfig
 from oneway.peer.peer import Peer
-from oneway.peer.samples import SampleStream, source_name
+from oneway.peer.sample_stream import SampleStream
+from oneway.peer.samples import source_name
 from oneway.peer.status_text import how_it_ended, status_line
 from oneway.peer.store.snapshot import Journal
 from oneway.records.status import Status
@@ -63,6 +64,9 @@ def run_peer(
                 "new peer in another folder with oneway peer init"
             )
             return
+        if stream is not None:
+            stream.check_columns(peer.task)
+        _say_what_is_promised(peer)
         _say_whom_it_knows(config)
         if stream is None and not config.leaving:
             LOG.info(f"{config.name} has no stream of its own; to give it one: --data FILE")
@@ -72,7 +76,15 @@ def run_peer(
             peer,
             console,
             _StreamWatch(until_done, before.skipped, says_end=says_end),
-            samples=None if stream is None else stream.samples(peer.position, peer.task, LOG.info),
+            samples=None
+            if stream is None
+            else stream.samples(
+                lambda: peer.node.snapshot.journal,
+                peer.task,
+                LOG.info,
+                once=peer.node.each_sample_once,
+                passed_over=peer.node.note_forgotten if peer.node.groups else None,
+            ),
             strict=strict,
             api=api,
         )
@@ -209,6 +221,12 @@ class _StreamWatch:
                 f"not acknowledged yet by {', '.join(owing)}; it is kept, and sent again next time"
             )
         return True
+
+
+def _say_what_is_promised(peer: Peer) -> None:
+    learned = peer.node.learner.as_learned
+    nothing = peer.node.learner.exchanges and not learned.privacy
+    (LOG.warning if nothing else LOG.info)(f"privacy: {learned.privacy_in_words}")
 
 
 def _say_whom_it_knows(config: PeerConfig) -> None:

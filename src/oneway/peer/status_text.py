@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from oneway.peer.stream_progress import rows_forgotten
 from oneway.records.status import ReceiverStatus, SenderStatus, Status
 from oneway.sentences import listed, short_age
 
@@ -26,6 +27,8 @@ def status_line(status: Status) -> str:
         parts.append("leaving")
     elif status.paused:
         parts.append("paused")
+    elif status.waits_for:
+        parts.append(whom_it_waits_for(status))
     elif status.finished:
         parts.append("no stream")
     return f"{status.name}: {', '.join(parts)}"
@@ -41,11 +44,16 @@ def status_facts(status: Status) -> dict[str, str]:
         facts["loss"] = f"{status.average_loss:.4f} on average{recent}"
     if status.accuracy is not None:
         facts["accuracy"] = f"{status.accuracy:.2%}, each predicted before it was learned from"
+    facts |= _privacy_facts(status)
     facts["mass"] = f"{status.mass:.6f}" + ("" if status.minted else ", its own is not in it yet")
     if not status.has_possible_mass:
         facts["mass"] += ", which cannot be; what to do: oneway peer doctor"
     if status.owed:
         facts["owed"] = f"{status.owed:.6f}, of a life it forgot; paid back from what comes in"
+    if status.forgotten:
+        facts["forgotten"] = rows_forgotten(status.forgotten)
+    if status.waits_for:
+        facts["waits"] = whom_it_waits_for(status)
     if status.stopped:
         facts["stopped"] = status.stopped
     if status.copies:
@@ -66,6 +74,19 @@ def status_facts(status: Status) -> dict[str, str]:
         facts["receipts"] = f"{status.receipts:,} of peers that left, kept for others"
     if status.api:
         facts["local API"] = status.api
+    return facts
+
+
+def _privacy_facts(status: Status) -> dict[str, str]:
+    privacy = status.privacy
+    if privacy is None:
+        return {}
+    floor = "" if privacy.floor == privacy.brief else f"; all peers of the task: {privacy.floor}"
+    facts = {"privacy": f"{privacy.brief}{floor}"}
+    if privacy.needs_restart:
+        facts["privacy"] += "; peer.toml asks for another: start the peer again"
+    if privacy.progress:
+        facts["batch"] = privacy.progress
     return facts
 
 
@@ -147,6 +168,12 @@ def who_has_not_heard(status: Status) -> str:
     """Which senders have not confirmed that they know that the peer leaves; empty if all have."""
     names = status.unheard
     return f"{listed(names)} {_has(names)} not heard that you leave" if names else ""
+
+
+def whom_it_waits_for(status: Status) -> str:
+    """Whose answers a peer waits for before it learns from its stream."""
+    names = status.waits_for
+    return f"learns no row before {listed(names)} {_has(names)} told how far its stream had come"
 
 
 def how_it_ended(name: str, status: Status | None) -> str:

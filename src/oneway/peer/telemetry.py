@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 from oneway.errors import ConfigError
 from oneway.peer.identity.keys import key_text
@@ -12,7 +12,7 @@ from oneway.peer.node import Node
 from oneway.protocol.audit import books_of
 from oneway.protocol.fixed_point import ONE
 from oneway.protocol.state import LIVE, InEdge, Key, OutEdge, OutPhase
-from oneway.records.status import ReceiverStatus, SenderStatus, Status
+from oneway.records.status import PrivacyStatus, ReceiverStatus, SenderStatus, Status
 from oneway.transport.base import Link, Transport
 
 
@@ -28,6 +28,7 @@ class Activity:
     frames_out: int = 0
     bytes_in: int = 0
     bytes_out: int = 0
+    waits_for: list[str] = field(default_factory=list)
 
     def note_commit(self, seconds: float) -> None:
         """Count a commit, and how long it took: the mean is one of the last hundred or so."""
@@ -76,8 +77,27 @@ def status_of(node: Node, transport: Transport, activity: Activity) -> Status:
             copies=node.inbox.copies.warning(node.config.name, node.name_of),
             unheard=[node.name_of(key) for key in node.unheard],
             receipts=len(state.receipts),
+            forgotten=journal.forgotten,
+            privacy=_privacy(node),
             **asdict(activity),
         )
+
+
+def _privacy(node: Node) -> PrivacyStatus:
+    learned, sends = node.learner.as_learned, node.learner.exchanges
+    own, floor = (it.privacy.guarantee if sends else None for it in (learned, node.task))
+    count = node.snapshot.memory.get("batch.count")
+    return PrivacyStatus(
+        brief=learned.privacy_in_words,
+        sentence=learned.privacy_sentence,
+        epsilon=None if own is None else own.epsilon,
+        delta=None if own is None else own.delta,
+        floor=node.task.privacy_in_words,
+        floor_epsilon=None if floor is None else floor.epsilon,
+        samples_per_push=learned.samples_per_push if sends else 0,
+        waiting=0 if count is None else int(count[0, 0]),
+        needs_restart=node.config.privacy != node.learner.own,
+    )
 
 
 def _receivers(node: Node, transport: Transport) -> list[ReceiverStatus]:

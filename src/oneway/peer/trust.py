@@ -17,11 +17,13 @@ def send_to(home: Home, card: Card, weight: float) -> str:
     """Send to a peer from now on.
 
     Raises:
-        ConfigError: If this peer is leaving, the card is its own, or the weight is not positive.
+        ConfigError: If this peer is leaving, the card is its own, the weight is not positive, or
+            the task promises less privacy than this peer requires.
     """
     own_key = home.keys().public
 
     def with_it(config: PeerConfig) -> PeerConfig:
+        _check_privacy(home, config)
         if config.leaving:
             raise ConfigError(
                 f"{config.name} is leaving or has left, and sends to nobody new; to take part "
@@ -45,9 +47,15 @@ def admit_one(home: Home, card_or_key: Card | bytes) -> str:
 
     Raises:
         CardError: If it is this peer's own card, or its name belongs to another key.
+        ConfigError: If the task promises less privacy than this peer requires.
     """
     own_key = home.keys().public
-    _, changed = home.change(lambda config: config.with_sender(card_or_key, own_key=own_key))
+
+    def with_it(config: PeerConfig) -> PeerConfig:
+        _check_privacy(home, config)
+        return config.with_sender(card_or_key, own_key=own_key)
+
+    _, changed = home.change(with_it)
     key = card_or_key if isinstance(card_or_key, bytes) else card_or_key.key
     return f"{changed.name} admits {changed.name_of(key)}."
 
@@ -60,8 +68,18 @@ def admit_no_more(home: Home, name_or_key: str) -> str:
 
 
 def admit_anyone(home: Home, *, revoke: bool) -> str:
-    """Let everybody send to this one, or only those it knows."""
-    _, changed = home.change(lambda config: replace(config, anyone=not revoke))
+    """Let everybody send to this one, or only those it knows.
+
+    Raises:
+        ConfigError: If the task promises less privacy than this peer requires.
+    """
+
+    def with_them(config: PeerConfig) -> PeerConfig:
+        if not revoke:
+            _check_privacy(home, config)
+        return replace(config, anyone=not revoke)
+
+    _, changed = home.change(with_them)
     return f"{changed.name} admits {'only those it knows' if revoke else 'anyone'}."
 
 
@@ -71,3 +89,9 @@ def how_it_follows(home: Home) -> str:
     if process is None:
         return f"{name} is not running; it will do so once you start it with oneway peer run."
     return f"{name} is running (process {process}) and follows within half a second."
+
+
+def _check_privacy(home: Home, config: PeerConfig) -> None:
+    """Check that peers of this task promise enough: they have the same one, or are not heard."""
+    if config.privacy.require_epsilon != "any":
+        config.privacy.check(home.task())

@@ -102,8 +102,8 @@ def absorb(
     if extent(state.holding) + extent(kept) > LARGEST:
         return Absorbed(state, waits=FULL, waiting_mass=mass)
     if any(
-        extent(part) > rules.radius * rules.mass_limit * ONE
-        for part in layout.beside(state.holding + kept)
+        extent(held + more) > rules.radius * rules.mass_limit * ONE
+        for held, more in zip(layout.beside(state.holding), layout.beside(kept), strict=True)
     ):
         return Absorbed(state, waits=FULL, waiting_mass=mass)
     edge = replace(edge, heard=message.total, seq=message.seq, tag=message.tag)

@@ -39,6 +39,26 @@ class Life(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=T
     proof: Tag
 
 
+class Progress(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """How far a sender's stream had come with all that it had pushed.
+
+    Receivers keep the furthest one and tell it to a sender that may have forgotten: what it learned
+    in a life before its backup was restored, it is not to learn again.
+
+    Attributes:
+        learned: How many samples are in what was pushed, in all lives.
+        mark: The place in the stream after them, which only the sender can read, and only the
+            sender can have made.
+    """
+
+    learned: Count
+    mark: Annotated[bytes, msgspec.Meta(max_length=64)]
+
+
+NO_PROGRESS = Progress(0, b"")
+"""Of a sender that pushed nothing of a sample, or of which nothing was heard."""
+
+
 class Message(msgspec.Struct, frozen=True, array_like=True, eq=False, forbid_unknown_fields=True):
     """One statement about one edge, by a peer in one of its lives."""
 
@@ -54,6 +74,7 @@ class Data(Message, frozen=True, array_like=True, eq=False, tag="data"):
         session: Grows whenever the sender may have forgotten what it sent.
         granted: In which of its lives (its boot) the receiver took up this session.
         tag: The sender's own proof that it once said this (see `tags`).
+        progress: How far the stream had come with this total, or further.
     """
 
     ledger: Count
@@ -62,6 +83,7 @@ class Data(Message, frozen=True, array_like=True, eq=False, tag="data"):
     seq: Count
     total: Fixed
     tag: Tag
+    progress: Progress
 
 
 class Hello(Message, frozen=True, array_like=True, eq=False, tag="hello"):
@@ -78,6 +100,7 @@ class Close(Message, frozen=True, array_like=True, eq=False, tag="close"):
     seq: Count
     total: Fixed
     tag: Tag
+    progress: Progress
 
 
 class Ack(Message, frozen=True, array_like=True, eq=False, tag="ack"):
@@ -89,7 +112,10 @@ class Ack(Message, frozen=True, array_like=True, eq=False, tag="ack"):
 
 
 class State(Message, frozen=True, array_like=True, eq=False, tag="state"):
-    """What I heard on this edge, for a sender that asked in `session`."""
+    """What I heard on this edge, for a sender that asked in `session`.
+
+    Here and in every reply that ends a question, `progress` is the furthest that I heard from you.
+    """
 
     ledger: Count
     session: Count
@@ -97,6 +123,7 @@ class State(Message, frozen=True, array_like=True, eq=False, tag="state"):
     seq: Count
     total: Fixed
     tag: Tag
+    progress: Progress
 
 
 class Closed(Message, frozen=True, array_like=True, eq=False, tag="closed"):
@@ -105,6 +132,7 @@ class Closed(Message, frozen=True, array_like=True, eq=False, tag="closed"):
     seq: Count
     total: Fixed
     tag: Tag
+    progress: Progress
 
 
 class Stale(Message, frozen=True, array_like=True, eq=False, tag="stale"):
@@ -115,12 +143,14 @@ class Gone(Message, frozen=True, array_like=True, eq=False, tag="gone"):
     """The ledger you speak to is lost; my new one is another."""
 
     ledger: Count
+    progress: Progress
 
 
 class Retired(Message, frozen=True, array_like=True, eq=False, tag="retired"):
     """We both knew how this edge ended, and I keep no record of edges up to the epoch `until`."""
 
     until: Count
+    progress: Progress
 
 
 class Superseded(Message, frozen=True, array_like=True, eq=False, tag="superseded"):

@@ -11,6 +11,7 @@ from oneway.protocol.bookkeeping import RETIRED, is_retired
 from oneway.protocol.fixed_point import zeros
 from oneway.protocol.lives import answer_to, life_of
 from oneway.protocol.messages import (
+    NO_PROGRESS,
     Ack,
     Close,
     Closed,
@@ -38,20 +39,31 @@ def say(durable: PeerState, edge: OutEdge, rules: Rules) -> Push:
         case OutPhase.OPEN:
             tag = _tag(durable, edge, edge.seq, rules)
             return Data(
-                epoch, life, edge.ledger, edge.session, edge.granted, edge.seq, edge.sent, tag
+                epoch,
+                life,
+                edge.ledger,
+                edge.session,
+                edge.granted,
+                edge.seq,
+                edge.sent,
+                tag,
+                durable.progress,
             )
         case OutPhase.RESYNC:
             return Hello(epoch, life, edge.ledger, edge.session)
         case OutPhase.CLOSING | OutPhase.DEAD:
             tag = _tag(durable, edge, edge.acked, rules)
-            return Close(epoch, life, edge.ledger, edge.acked, edge.confirmed, tag)
+            return Close(
+                epoch, life, edge.ledger, edge.acked, edge.confirmed, tag, durable.progress
+            )
 
 
 def remind(durable: PeerState, end: Settled, rules: Rules) -> Close:
     """Repeat how an edge ended: its receiver then knows that both know."""
     digest = digest_of(end.total)
     tag = sign(rules.secret, durable.ledger, end.receiver, end.epoch, end.seq, digest)
-    return Close(end.epoch, life_of(durable, rules), end.ledger, end.seq, end.total, tag)
+    life = life_of(durable, rules)
+    return Close(end.epoch, life, end.ledger, end.seq, end.total, tag, durable.progress)
 
 
 def report(durable: PeerState, edge: InEdge, rules: Rules) -> Ack | Closed:
@@ -64,11 +76,12 @@ def report(durable: PeerState, edge: InEdge, rules: Rules) -> Ack | Closed:
 def answer(durable: PeerState, sender: Key, message: Push, rules: Rules) -> Iterator[Reply]:
     """The replies to a push, once what it brought is durable; one of them at most has a total."""
     life, epoch = life_of(durable, rules), message.epoch
+    progress = durable.heard_progress.get(sender, NO_PROGRESS)
     if message.ledger not in (0, durable.ledger):
-        yield Gone(epoch, life, message.ledger)
+        yield Gone(epoch, life, message.ledger, progress)
         return
     if is_retired(durable.in_, sender, epoch):
-        yield Retired(epoch, life, durable.in_[sender, RETIRED].seq)
+        yield Retired(epoch, life, durable.in_[sender, RETIRED].seq, progress)
         return
     edge = durable.in_.get((sender, epoch))
     if isinstance(message, Hello):
@@ -81,7 +94,7 @@ def answer(durable: PeerState, sender: Key, message: Push, rules: Rules) -> Iter
         if isinstance(message, Data):
             yield Stale(epoch, life)
         elif isinstance(message, Close) and message.seq == 0:
-            yield Closed(epoch, life, 0, zeros(durable.dim), NO_TAG)
+            yield Closed(epoch, life, 0, zeros(durable.dim), NO_TAG, progress)
     elif edge.closed:
         yield _end(durable, edge, rules)
     elif isinstance(message, Hello):
@@ -115,7 +128,8 @@ def receipts(durable: PeerState, own: Key, rules: Rules) -> Iterator[Receipt]:
 
 
 def _end(durable: PeerState, edge: InEdge, rules: Rules) -> Closed:
-    return Closed(edge.epoch, life_of(durable, rules), edge.seq, edge.heard, edge.tag)
+    progress = durable.heard_progress.get(edge.sender, NO_PROGRESS)
+    return Closed(edge.epoch, life_of(durable, rules), edge.seq, edge.heard, edge.tag, progress)
 
 
 def _state(durable: PeerState, edge: InEdge, rules: Rules) -> State:
@@ -128,6 +142,7 @@ def _state(durable: PeerState, edge: InEdge, rules: Rules) -> State:
         edge.seq,
         edge.heard,
         edge.tag,
+        durable.heard_progress.get(edge.sender, NO_PROGRESS),
     )
 
 

@@ -14,7 +14,7 @@ import msgspec
 
 from oneway.protocol.fixed_point import ONE, Fixed, extent, mass_of, zeros
 from oneway.protocol.layout import Layout
-from oneway.protocol.messages import Life
+from oneway.protocol.messages import NO_PROGRESS, Life, Progress
 from oneway.protocol.tags import NO_TAG
 from oneway.records import Vector
 
@@ -182,6 +182,9 @@ class PeerState(msgspec.Struct, frozen=True, eq=False):
         receipts: Of peers that left, kept for those of their senders that had not heard.
         leaving: Whether the peer is handing everything over.
         layout: What the numbers of an amount are.
+        progress: How far this peer's own stream had come with all that it pushed.
+        heard_progress: The furthest that each sender's stream had come, by its own words; kept
+            whether or not a push was taken in: this peer has seen it.
     """
 
     ledger: int
@@ -200,6 +203,8 @@ class PeerState(msgspec.Struct, frozen=True, eq=False):
     former_lives: Mapping[Key, tuple[Life, ...]] = msgspec.field(default_factory=dict)
     receipts: Mapping[ReceiptId, KeptReceipt] = msgspec.field(default_factory=dict)
     layout: Layout = msgspec.field(default_factory=Layout)
+    progress: Progress = NO_PROGRESS
+    heard_progress: Mapping[Key, Progress] = msgspec.field(default_factory=dict)
 
     @classmethod
     def new(cls, dim: int, ledger: int, boot: int, layout: Layout | None = None) -> PeerState:

@@ -24,7 +24,7 @@ from oneway.protocol.fixed_point import LARGEST, ONE, Fixed, extent, fixed, mass
 from oneway.protocol.incoming import ROUNDING, Absorbed, absorb
 from oneway.protocol.layout import Layout
 from oneway.protocol.lives import meet
-from oneway.protocol.messages import Close, Data, Hello, Push
+from oneway.protocol.messages import NO_PROGRESS, Close, Data, Hello, Push
 from oneway.protocol.rules import Rules
 from oneway.protocol.stamps import later_stamp
 from oneway.protocol.state import LIVE, EdgeId, InEdge, Key, OutEdge, OutPhase, PeerState, Told
@@ -179,6 +179,7 @@ def receive_push(
     state: PeerState, sender: Key, message: Push, rules: Rules, allowance: int | None = None
 ) -> Absorbed:
     """Take in what a sender says about its edge to this peer; `allowance` as for `absorb`."""
+    state = _with_progress(state, sender, message)
     known = meet(state, sender, message.life)
     if known is None:
         return Absorbed(state, is_older_life=True)
@@ -236,6 +237,16 @@ def _closed(
 def none_yet(state: PeerState) -> Mapping[int, Fixed]:
     """The totals of an edge over which nothing was handed over."""
     return {0: zeros(state.dim)}
+
+
+def _with_progress(state: PeerState, sender: Key, message: Push) -> PeerState:
+    """Remember how far a sender's stream had come, whatever else comes of its message."""
+    if isinstance(message, Hello):
+        return state
+    known = state.heard_progress.get(sender, NO_PROGRESS)
+    if message.progress.learned <= known.learned:
+        return state
+    return replace(state, heard_progress={**state.heard_progress, sender: message.progress})
 
 
 def _without_unused(state: PeerState, sender: Key, epoch: int) -> PeerState:

@@ -104,6 +104,7 @@ class NetworkFrame(msgspec.Struct, frozen=True, kw_only=True):
         loss_rate: The share of messages that are lost on purpose.
         num_events: How many events there were; `events` has the last of them.
         events: What happened, in sentences, oldest first.
+        privacy: What the task promises about samples, in a few words.
         acts: Whether commands are taken.
         result: What the audit and the comparison said, once the lab is done.
         result_is_exact: What the audit found; None until then.
@@ -122,6 +123,7 @@ class NetworkFrame(msgspec.Struct, frozen=True, kw_only=True):
     loss_rate: float
     num_events: int
     events: list[str]
+    privacy: str = ""
     acts: bool = True
     result: list[str] = []
     result_is_exact: bool | None = None

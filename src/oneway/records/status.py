@@ -16,7 +16,7 @@ SILENT_SECONDS = 75.0
 
 
 def is_possible_mass(mass: float, limit: float) -> bool:
-    """Whether a peer of a task may hold so much; a `limit` of 0 is not known.
+    """Whether a peer of a task can come to hold so much; a `limit` of 0 is not known.
 
     >>> is_possible_mass(3.0, 256.0), is_possible_mass(-1.0, 256.0), is_possible_mass(300.0, 256.0)
     (True, False, False)
@@ -103,6 +103,43 @@ class SenderStatus(msgspec.Struct, frozen=True, kw_only=True):
         return sum(count for reason, count in self.rejected.items() if reason != REPEATED)
 
 
+class PrivacyStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """What a peer promises about its own samples.
+
+    Attributes:
+        brief: The guarantee in force in a few words; that there is none, or nothing is sent.
+        sentence: The same in full.
+        epsilon, delta: The guarantee in numbers; None where there is none.
+        floor: What every peer of the task promises at least, in a few words.
+        floor_epsilon: The same as a number; None where the task promises nothing.
+        samples_per_push: Its own pushes carry the steps of so many samples; 0 if nothing is sent.
+        waiting: How many samples are in the batch that is not full, and have not been sent.
+        needs_restart: Whether peer.toml has asked for something else since the peer started.
+    """
+
+    brief: str
+    sentence: str
+    epsilon: float | None = None
+    delta: float | None = None
+    floor: str
+    floor_epsilon: float | None = None
+    samples_per_push: int
+    waiting: int = 0
+    needs_restart: bool = False
+
+    @property
+    def is_none(self) -> bool:
+        """Whether samples can be read from what is sent."""
+        return self.epsilon is None and self.samples_per_push > 0
+
+    @property
+    def progress(self) -> str:
+        """How full the batch is, in words; empty if nothing is sent."""
+        if not self.samples_per_push:
+            return ""
+        return f"{self.waiting:,} of {self.samples_per_push:,} samples for the next push"
+
+
 class Status(msgspec.Struct, frozen=True, kw_only=True):
     """One moment of one peer.
 
@@ -126,13 +163,18 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
         undecodable: Frames that were too large, or not one part; what cannot be decoded is counted
             as rejected, by sender.
         frames_in, frames_out, bytes_in, bytes_out: What went over the wire in this life.
-        mass_limit: The most mass that a peer of this task may hold; 0 if that is not known.
+        mass_limit: More mass than this a peer of the task cannot come to hold; 0 if not known.
         owed: Mass that receivers proved was handed over in a life that this peer, restored from a
             backup, forgot; it is paid back from what comes in.
         stopped: Why the peer stopped itself, as a sentence; empty if it did not.
         copies: That another life of the peer with the same key was met lately, as a sentence.
         unheard: Leaving: the senders that have not confirmed that they know.
         receipts: How many receipts of peers that left are kept for others.
+        forgotten: Samples that were learned from in a life that a restored backup does not
+            remember, by what receivers heard of it; they are not learned from again.
+        waits_for: The receivers that must first tell how far the stream had come before this
+            life: no row is learned until then.
+        privacy: What it promises about its samples; None if an older release wrote this.
     """
 
     name: str
@@ -177,10 +219,13 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     copies: str = ""
     unheard: list[str] = []
     receipts: int = 0
+    forgotten: int = 0
+    waits_for: list[str] = []
+    privacy: PrivacyStatus | None = None
 
     @property
     def has_possible_mass(self) -> bool:
-        """Whether a peer of the task may hold this mass; honest exchange never leads beyond."""
+        """Whether a peer of the task can have come to hold this mass."""
         return is_possible_mass(self.mass, self.mass_limit)
 
     def silent_since(self, sender: SenderStatus) -> float | None:

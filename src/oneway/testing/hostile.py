@@ -24,7 +24,18 @@ import zmq
 from oneway.peer.identity.card import Card
 from oneway.protocol.fixed_point import Fixed, fixed, zeros
 from oneway.protocol.incoming import MOST_PUSHES
-from oneway.protocol.messages import Ack, Data, Hello, Life, Message, Push, Reply, Stale, State
+from oneway.protocol.messages import (
+    NO_PROGRESS,
+    Ack,
+    Data,
+    Hello,
+    Life,
+    Message,
+    Push,
+    Reply,
+    Stale,
+    State,
+)
 from oneway.protocol.tags import NO_TAG, digest_of
 from oneway.records import Vector
 from oneway.task.task import Task
@@ -47,6 +58,7 @@ _BLANK: dict[str, Any] = {
     "tag": NO_TAG,
     "digest": NO_TAG,
     "until": 0,
+    "progress": NO_PROGRESS,
 }
 
 

@@ -9,6 +9,7 @@ from oneway.errors import ConfigError
 from oneway.peer.doctor.edges import QUIET_SECONDS, about_receivers, about_senders
 from oneway.peer.doctor.findings import Finding, SpokenTime, note, ok, problem
 from oneway.peer.doctor.machine import MachineFacts, examine
+from oneway.peer.doctor.privacy import about_batches, about_privacy
 from oneway.peer.home.config import PeerConfig
 from oneway.peer.status_text import nobody_takes_over, what_is_owed, who_has_not_heard
 from oneway.protocol.layout import Layout
@@ -62,9 +63,13 @@ def diagnose(
     if status is None or not alive or facts.now - status.time > STALE_SECONDS:
         findings += _about_silence(status, config, facts, time)
         findings += _about_what_is_stored(status, facts)
+        stored = facts.startup.stored
+        findings += about_privacy(config, task, 0 if stored is None else stored.samples)
         findings += _about_trust(config)
     else:
         findings += _about_peer(status, task, facts, time)
+        findings += about_privacy(config, task, status.samples)
+        findings += about_batches(status, time)
         findings += _about_trust(config)
         findings += about_receivers(status, time)
         findings += about_senders(status, config, time)

@@ -14,6 +14,7 @@ from msgspec import Meta
 from oneway.errors import CardError, ConfigError
 from oneway.files.typed_values import check_fields, checked, nearest_of
 from oneway.peer.home.limits import Limits
+from oneway.peer.home.own_privacy import OwnPrivacy
 from oneway.peer.identity.card import Card, check_name
 from oneway.peer.identity.keys import check_key, key_text, parse_key
 from oneway.peer.identity.names import appearance, check_new_name, doubts
@@ -105,6 +106,7 @@ class PeerConfig:
         receivers: Whom it sends to.
         senders: Who may send to it.
         limits: How far it trusts the network.
+        privacy: What it asks for beyond the task.
         faults: What goes wrong on purpose; for labs and tests only.
 
     Raises:
@@ -146,6 +148,7 @@ class PeerConfig:
         bool, Meta(description="true: neither learn nor push for the time being, but answer")
     ] = False
     limits: Limits = field(default_factory=Limits)
+    privacy: OwnPrivacy = field(default_factory=OwnPrivacy)
     receivers: tuple[Receiver, ...] = ()
     senders: tuple[Sender, ...] = ()
     faults: Faults = field(default_factory=Faults)

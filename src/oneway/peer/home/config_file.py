@@ -14,13 +14,14 @@ from oneway.files.toml import changed_toml, parse_toml, read_text, toml_lines
 from oneway.files.typed_values import comments_of, from_table
 from oneway.peer.home.config import PeerConfig
 from oneway.peer.home.limits import Limits
+from oneway.peer.home.own_privacy import OwnPrivacy
 from oneway.peer.identity.card import Card
 from oneway.peer.identity.keys import key_text
 from oneway.transport import Faults
 
 _HEADER = """\
-# This peer. While it runs it follows every change except to listen, transport and
-# max_message_bytes.
+# This peer. While it runs it follows every change except to listen, transport,
+# max_message_bytes and [privacy].
 # oneway peer trust, distrust, admit and leave change their lines of this file, and no others.
 """
 
@@ -70,7 +71,7 @@ def parse_config(text: str, where: str = "peer.toml") -> PeerConfig:
 def config_toml(config: PeerConfig) -> str:
     """Return the text of a new peer.toml that reads back as this configuration."""
     table = _table(config)
-    comments = comments_of(PeerConfig) | comments_of(Limits)
+    comments = comments_of(PeerConfig) | comments_of(Limits) | comments_of(OwnPrivacy)
     top = {name: value for name, value in table.items() if not isinstance(value, list | dict)}
     lines = [_HEADER, *toml_lines(top, comments)]
     for name, value in table.items():
@@ -89,6 +90,7 @@ def _table(config: PeerConfig) -> dict[str, Any]:
     """Return a configuration as TOML has it."""
     table: dict[str, Any] = {name: getattr(config, name) for name in comments_of(PeerConfig)}
     table["limits"] = asdict(config.limits) | {"clip": config.limits.clip or "off"}
+    table["privacy"] = asdict(config.privacy)
     table["receivers"] = [
         {"card": str(peer.card), "weight": peer.weight} for peer in config.receivers
     ]

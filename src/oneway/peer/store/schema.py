@@ -9,21 +9,21 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, is_dataclass
-from enum import StrEnum
-from functools import cache, cached_property, partial
+from dataclasses import dataclass, field
+from functools import cached_property
 from operator import attrgetter
-from typing import Any, NamedTuple, TypeAlias, get_args, get_origin, get_type_hints
+from typing import Any, TypeAlias, get_type_hints
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
+from oneway.methods.base import PAST_NOISE
+from oneway.peer.groups import Bucket, Groups
+from oneway.peer.store.codecs import codec
 from oneway.peer.store.history import Group, History, history_of, num_shared
 from oneway.peer.store.snapshot import Contact, Journal, Snapshot
 from oneway.protocol.fixed_point import Fixed, zeros
 from oneway.protocol.layout import Layout
-from oneway.protocol.messages import Life
+from oneway.protocol.messages import Life, Progress
 from oneway.protocol.state import EdgeId, InEdge, KeptReceipt, OutEdge, PeerState, Settled
 from oneway.records import Vector
 
@@ -35,20 +35,6 @@ NOTHING = Snapshot(PeerState.new(dim=0, ledger=0, boot=0))
 
 _AMOUNTS = ("holding", "minted", "gradient_steps", "clipped", "owed")
 """The arrays that a peer has once."""
-
-
-class _Codec(NamedTuple):
-    """How SQLite holds values of a type.
-
-    Attributes:
-        affinity: Of their column.
-        write: Makes of a value what is stored; None if it is stored as it is.
-        read: Makes the value of what is stored, given the number of parameters.
-    """
-
-    affinity: str
-    write: Callable[[Any], Any] | None
-    read: Callable[[Any, int], Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +71,7 @@ class Table:
     @property
     def create(self) -> str:
         """The statement that makes the table."""
-        columns = [f"{name} {_codec(kind).affinity}".strip() for name, kind in self.columns.items()]
+        columns = [f"{name} {codec(kind).affinity}".strip() for name, kind in self.columns.items()]
         if [self.columns[key] for key in self._keys] == [int]:
             columns[0] = f"{self._keys[0]} INTEGER PRIMARY KEY"
         else:
@@ -117,7 +103,7 @@ class Table:
     @cached_property
     def _writers(self) -> list[tuple[int, Callable[[Any], Any]]]:
         """The columns that SQLite cannot hold as they are."""
-        writers = [_codec(kind).write for kind in self.columns.values()]
+        writers = [codec(kind).write for kind in self.columns.values()]
         return [(index, write) for index, write in enumerate(writers) if write is not None]
 
     @cached_property
@@ -146,7 +132,7 @@ class Table:
         select = f"SELECT {', '.join(names)} FROM {self.name} ORDER BY rowid"
         for row in connection.execute(select):
             values = zip(names, row, strict=True)
-            yield {name: _codec(self.columns[name]).read(value, dim) for name, value in values}
+            yield {name: codec(self.columns[name]).read(value, dim) for name, value in values}
 
     def upgrade(self, connection: sqlite3.Connection) -> None:
         """Add what the table of an older release lacks."""
@@ -204,6 +190,18 @@ def _groups(snapshot: Snapshot, other: Snapshot) -> dict[int, Group]:
     return snapshot.history.groups_from(num_shared(snapshot.history, other.history))
 
 
+def _buckets(snapshot: Snapshot, _: Snapshot) -> Groups:
+    return snapshot.groups
+
+
+def _durable_memory(snapshot: Snapshot, _: Snapshot) -> Mapping[str, Vector]:
+    # Noise that was stored could be taken off, and in two copies would go on in two ways.
+    memory = snapshot.memory
+    if PAST_NOISE not in memory:
+        return memory
+    return {name: array for name, array in memory.items() if name != PAST_NOISE}
+
+
 TABLES = (
     Table(
         "peer",
@@ -246,6 +244,14 @@ TABLES = (
         later=True,
     ),
     Table(
+        "progress",
+        {"key": bytes, "learned": int, "mark": bytes},
+        num_keys=1,
+        rows=lambda snapshot, _: snapshot.state.heard_progress,
+        values=attrgetter("learned", "mark"),
+        later=True,
+    ),
+    Table(
         "receipt",
         {"receiver": bytes, "sender": bytes, "epoch": int, **_fields(KeptReceipt)},
         num_keys=3,
@@ -258,7 +264,7 @@ TABLES = (
         "memory",
         {"name": str, "shape": tuple[int, ...], "numbers": Vector},
         num_keys=1,
-        rows=lambda snapshot, _: snapshot.memory,
+        rows=_durable_memory,
         values=lambda array: (array.shape, array),
         later=True,
     ),
@@ -270,6 +276,7 @@ TABLES = (
         values=tuple,
         later=True,
     ),
+    Table("bucket", {"id": int, "counts": Bucket}, 1, _buckets, lambda it: (it,), later=True),
 )
 _BY_NAME = {table.name: table for table in TABLES}
 
@@ -305,6 +312,7 @@ def read(connection: sqlite3.Connection, dim: int) -> Snapshot:
             (row.pop("receiver"), row.pop("sender"), row.pop("epoch")): KeptReceipt(**row)
             for row in found["receipt"]
         },
+        heard_progress={row.pop("key"): Progress(**row) for row in found["progress"]},
         layout=Layout.from_rows(
             {row["name"]: (row["kind"], row["start"], row["stop"]) for row in found["segment"]}
         ),
@@ -315,6 +323,7 @@ def read(connection: sqlite3.Connection, dim: int) -> Snapshot:
         {row.pop("key"): Contact(**row) for row in found["contact"]},
         _history(found["curve"], journal),
         {row["name"]: row["numbers"].reshape(row["shape"]) for row in found["memory"]},
+        {row["id"]: row["counts"] for row in found["bucket"]},
     )
 
 
@@ -349,33 +358,3 @@ def _as_tuple(key: Any) -> tuple[Any, ...]:
 
 def _differs(old: Any, new: Any) -> bool:
     return old is not new and not (isinstance(new, tuple) and old == new)
-
-
-@cache
-def _codec(kind: Any) -> _Codec:
-    if get_origin(kind) is np.ndarray:
-        [number] = get_args(get_args(kind)[1])
-        dtype: np.dtype[Any] = np.dtype(number).newbyteorder("<")
-        return _Codec("BLOB", partial(_blob, dtype), partial(_array, dtype))
-    if is_dataclass(kind) or get_origin(kind) is tuple:
-        # As MessagePack, since SQLite has no NaN, and a sum of losses may be one.
-        return _Codec(
-            "", msgspec.msgpack.encode, lambda stored, _: msgspec.msgpack.decode(stored, type=kind)
-        )
-    return _Codec(
-        "BLOB" if kind is bytes else "TEXT" if issubclass(kind, str) else "",
-        attrgetter("value") if issubclass(kind, StrEnum) else None,
-        lambda stored, _: msgspec.convert(stored, kind, strict=kind is not bool),
-    )
-
-
-def _blob(dtype: np.dtype[Any], array: NDArray[Any]) -> memoryview | bytes:
-    flat = np.ascontiguousarray(array, dtype).reshape(-1)
-    return flat.data if len(flat) else b""
-
-
-def _array(dtype: np.dtype[Any], stored: bytes, dim: int) -> NDArray[Any]:
-    # Of what is exact, every array is a vector and a mass.
-    if dtype.kind == "i" and len(stored) != 8 * (dim + 1):
-        raise ValueError(f"an array has {len(stored)} bytes instead of {8 * (dim + 1)}")
-    return np.frombuffer(stored, dtype).astype(dtype.newbyteorder("="), copy=False)

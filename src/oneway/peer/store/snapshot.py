@@ -9,6 +9,8 @@ from dataclasses import dataclass
 import msgspec
 from msgspec.structs import replace
 
+from oneway.methods.base import UNFINISHED
+from oneway.peer.groups import Groups
 from oneway.peer.store.history import History, with_sample
 from oneway.protocol.state import Key, PeerState
 from oneway.records import Vector
@@ -25,6 +27,11 @@ class Journal:
         correct: How many predictions were right, where that has a meaning.
         skipped: Samples that could not be used.
         position: Where to go on in the stream after a restart.
+        forgotten: Samples that were learned from in a life that a restored backup does not
+            remember: they are in what receivers have heard, and in no other number here.
+        remembered: Where the backup stood in the stream before `position` was set right.
+        uncounted: Whether nothing of the stream was used since then, and whose the rows in between
+            are was not counted.
     """
 
     samples: int = 0
@@ -32,6 +39,14 @@ class Journal:
     correct: int = 0
     skipped: int = 0
     position: Position = START
+    forgotten: int = 0
+    remembered: Position = START
+    uncounted: bool = False
+
+    @property
+    def learned(self) -> int:
+        """Samples learned from in all lives, those that are forgotten included."""
+        return self.samples + self.forgotten
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +66,7 @@ class Snapshot(msgspec.Struct, frozen=True, eq=False):
         contacts: Where receivers are, by key.
         history: How the loss went; it ends with the last sample that the journal counts.
         memory: The private state of the method, by name; an array that changes is a new object.
+        groups: How many samples of each group were learned from, if the task limits that.
     """
 
     state: PeerState
@@ -58,6 +74,7 @@ class Snapshot(msgspec.Struct, frozen=True, eq=False):
     contacts: Mapping[Key, Contact] = msgspec.field(default_factory=dict)
     history: History = msgspec.field(default_factory=History)
     memory: Mapping[str, Vector] = msgspec.field(default_factory=dict)
+    groups: Groups = msgspec.field(default_factory=dict)
 
     def with_sample(
         self,
@@ -67,6 +84,7 @@ class Snapshot(msgspec.Struct, frozen=True, eq=False):
         correct: bool,
         time: float,
         position: Position | None = None,
+        groups: Groups | None = None,
     ) -> Snapshot:
         """What was learned from a sample, counted; without a position it is not of the stream."""
         before = self.journal
@@ -76,12 +94,48 @@ class Snapshot(msgspec.Struct, frozen=True, eq=False):
             before.correct + correct,
             before.skipped,
             position or before.position,
+            before.forgotten,
+            before.remembered,
+            before.uncounted and position is None,
         )
         history = with_sample(self.history, loss, correct, time)
-        return Snapshot(state, journal, self.contacts, history, memory)
+        counts = self.groups if groups is None else groups
+        return Snapshot(state, journal, self.contacts, history, memory, counts)
+
+    def with_forgotten(self, learned: int, position: Position) -> Snapshot:
+        """Go on after so many samples, in all lives, and after a place in the stream.
+
+        A peer that had no stream has no place to go on from.
+        """
+        journal = self.journal
+        forgotten = journal.forgotten + learned - journal.learned
+        anew = dataclasses.replace(journal, forgotten=forgotten)
+        if position.num_rows:
+            # Told by one receiver after the other, the backup stood where the first one found it.
+            before = journal.remembered if journal.uncounted else journal.position
+            anew = dataclasses.replace(anew, position=position, remembered=before, uncounted=True)
+        return replace(self, journal=anew)
+
+    def with_noted(self, groups: Groups) -> Snapshot:
+        """With whose rows a forgotten life had learned; it is not to be noted again."""
+        journal = dataclasses.replace(self.journal, uncounted=False)
+        return replace(self, journal=journal, groups=groups)
+
+    def without_unfinished(self) -> Snapshot:
+        """Drop the samples of a batch that is not full.
+
+        They were pushed in a forgotten life, or will never be: the peer leaves.
+        """
+        kept = {name: it for name, it in self.memory.items() if name not in UNFINISHED}
+        return replace(self, memory=kept)
 
     def with_skipped(self, position: Position | None = None) -> Snapshot:
         """Count a sample that could not be used."""
         journal, place = self.journal, position or self.journal.position
-        counted = dataclasses.replace(journal, skipped=journal.skipped + 1, position=place)
+        counted = dataclasses.replace(
+            journal,
+            skipped=journal.skipped + 1,
+            position=place,
+            uncounted=journal.uncounted and position is None,
+        )
         return replace(self, journal=counted)

@@ -68,7 +68,7 @@ class PeerStore:
         """
         draft = path.with_name(f"{path.name}-draft")
         try:
-            _refuse_remains(path)
+            refuse_remains(path)
             draft.unlink(missing_ok=True)
             os.close(os.open(draft, os.O_CREAT | os.O_EXCL, 0o600))
             try:
@@ -88,8 +88,8 @@ class PeerStore:
         Raises:
             StoreError: If it is missing, foreign, damaged, another peer's or another task's.
         """
-        found, snapshot = _read(path, alone=True)
-        _check_owner(path, found, owner)
+        found, snapshot = read_owned(path, alone=True)
+        check_owner(path, found, owner)
         try:
             connection = connect_to_write(path)
             try:
@@ -135,7 +135,7 @@ def read_snapshot(path: Path) -> Snapshot:
     Raises:
         StoreError: If there is no store, or it is foreign or damaged.
     """
-    return _read(path, alone=False)[1]
+    return read_owned(path, alone=False)[1]
 
 
 def read_curve(path: Path) -> Curve:
@@ -148,7 +148,56 @@ def read_curve(path: Path) -> Curve:
         return schema.read_history(connection).curve()
 
 
-def _refuse_remains(path: Path) -> None:
+def read_owned(path: Path, *, alone: bool) -> tuple[Owner, Snapshot]:
+    """Read whose store it is, and its last durable snapshot.
+
+    Args:
+        path: The file.
+        alone: Whether no process can write to it meanwhile: then every page is checked too.
+
+    Raises:
+        StoreError: If there is no store, or it is foreign or damaged.
+    """
+    with _reading(path, alone=alone) as connection:
+        if alone:
+            _check_pages(connection)
+        [row] = connection.execute("SELECT key, task, dim FROM owner")
+        owner = Owner(*row)
+        snapshot = schema.read(connection, owner.dim)
+    if not np.array_equal(snapshot.state.holding, expected_holding(snapshot.state)):
+        raise refusal(path, "is damaged (what it holds is not what its books say)")
+    return owner, snapshot
+
+
+def check_owner(path: Path, found: Owner, wanted: Owner) -> None:
+    """Make sure that a store belongs to this peer and this task.
+
+    Raises:
+        StoreError: If it is another peer's or another task's, or its model has another size.
+    """
+    if found.key != wanted.key:
+        raise StoreError(
+            f"{path} belongs to the peer {key_text(found.key)}, and this is {key_text(wanted.key)}"
+            "; it was left untouched: put the key file back that belongs to it, or move it away"
+        )
+    if found.task != wanted.task:
+        raise StoreError(
+            f"{path} belongs to another task ({found.task.hex()}, this one is {wanted.task.hex()}"
+            "); it was left untouched: put the task.toml back that it was started with, or make a "
+            "new peer for the new task"
+        )
+    if found.dim != wanted.dim:
+        raise refusal(
+            path, f"holds a model of {found.dim} parameters, and the task has {wanted.dim}"
+        )
+
+
+def refuse_remains(path: Path) -> None:
+    """Make sure that nothing of an older store is where a new one is to be made.
+
+    Raises:
+        StoreError: If there is a file, or the log of one that is gone.
+    """
     if path.exists() or path.is_symlink():
         raise StoreError(
             f"{path} exists already, and a store is never overwritten; move it away first"
@@ -181,18 +230,6 @@ def _fill(path: Path, owner: Owner, snapshot: Snapshot) -> None:
                 connection.executemany(statement, parameters)
 
 
-def _read(path: Path, *, alone: bool) -> tuple[Owner, Snapshot]:
-    with _reading(path, alone=alone) as connection:
-        if alone:
-            _check_pages(connection)
-        [row] = connection.execute("SELECT key, task, dim FROM owner")
-        owner = Owner(*row)
-        snapshot = schema.read(connection, owner.dim)
-    if not np.array_equal(snapshot.state.holding, expected_holding(snapshot.state)):
-        raise refusal(path, "is damaged (what it holds is not what its books say)")
-    return owner, snapshot
-
-
 @contextmanager
 def _reading(path: Path, *, alone: bool) -> Iterator[sqlite3.Connection]:
     """A connection to a store as of one moment; whatever is wrong with it is a `StoreError`."""
@@ -218,21 +255,3 @@ def _check_pages(connection: sqlite3.Connection) -> None:
     [(found,)] = connection.execute("PRAGMA quick_check(1)").fetchall()
     if found != "ok":
         raise ValueError(found)
-
-
-def _check_owner(path: Path, found: Owner, wanted: Owner) -> None:
-    if found.key != wanted.key:
-        raise StoreError(
-            f"{path} belongs to the peer {key_text(found.key)}, and this is {key_text(wanted.key)}"
-            "; it was left untouched: put the key file back that belongs to it, or move it away"
-        )
-    if found.task != wanted.task:
-        raise StoreError(
-            f"{path} belongs to another task ({found.task.hex()}, this one is {wanted.task.hex()}"
-            "); it was left untouched: put the task.toml back that it was started with, or make a "
-            "new peer for the new task"
-        )
-    if found.dim != wanted.dim:
-        raise refusal(
-            path, f"holds a model of {found.dim} parameters, and the task has {wanted.dim}"
-        )
