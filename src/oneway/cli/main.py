@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import oneway
-from oneway.cli import data, demo, graph, lab, peer, reproduce, runs, simulate, theory
+from oneway.cli import audit, data, demo, graph, lab, peer, reproduce, runs, simulate, theory
 from oneway.cli.options import add_commands, switch
 from oneway.cli.output import complain
 from oneway.cli.settings_flags import with_flags
@@ -47,6 +47,7 @@ def command_line() -> typer.Typer:
     )
     app.add_typer(peer.command_line(), name="peer")
     app.add_typer(data.data, name="data")
+    app.add_typer(audit.command_line(), name="audit")
     return app
 
 
