@@ -21,7 +21,9 @@ def touch(path: Path) -> Path:
 
 def test_the_catalogue_lists_tables_and_graphs(tmp_path: Path) -> None:
     listed = {status.data_set.name: status for status in catalogue(tmp_path)}
-    assert list(listed) == [*("flights", "occupancy", "susy", "synthetic", "advogato", "epinions")]
+    assert list(listed) == [
+        *("flights", "occupancy", "susy", "adult", "synthetic", "advogato", "epinions")
+    ]
     assert [name for name, status in listed.items() if status.present] == ["flights", "synthetic"]
     assert listed["epinions"].data_set.kind == "graph"
     assert listed["susy"].where == tmp_path / "susy"

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
+import typer
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 
 from oneway.cli.options import argument, option, switch
@@ -39,7 +40,8 @@ def reproduce(
 ) -> None:
     """Run the paper's evaluation again and judge each of its claims.
 
-    Needs the data sets susy and occupancy, and for the figure trust also advogato and epinions.
+    Needs the data sets susy and occupancy, for the figure trust also advogato and epinions, and
+    for privacy (loss against epsilon) also flights and adult.
     Interrupted, it goes on where it stopped when it is called again.
     """
     from oneway.paper import reproduce as paper
@@ -75,16 +77,18 @@ def reproduce(
             f"{verdicts.count('holds')} of {len(verdicts)}",
         )
     print_table(shown)
+    if outcome.markdown:
+        typer.echo(outcome.markdown, nl=False)
     note(f"Page: {outcome.page}   panels (PNG, SVG, CSV): {out / 'panels'}")
 
 
 def _list(as_json: bool) -> None:
-    from oneway.paper.figures import FIGURES
+    from oneway.paper.reproduce import CATALOGUE
 
     if as_json:
-        print_json({figure.name: (figure.shows, figure.needs) for figure in FIGURES.values()})
+        print_json(CATALOGUE)
         return
     shown = make_table("name", "what it shows", "data it needs", wrapped="what it shows")
-    for figure in FIGURES.values():
-        shown.add_row(figure.name, figure.shows, figure.needs)
+    for name, words in CATALOGUE.items():
+        shown.add_row(name, *words)
     print_table(shown)

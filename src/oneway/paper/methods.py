@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -9,6 +10,8 @@ import numpy as np
 from oneway.methods import METHODS, STEP_RULES, Gradients, Method, OnlinePushSum, State
 from oneway.records import Matrix, Vector
 from oneway.report.labels import Label, label_of
+from oneway.task.learning import Learning
+from oneway.task.privacy import NO_PRIVACY, Privacy
 
 STEPS = {"ops": "paper", "ops-capped": "capped", "ops-mass": "mass"}
 """OPS by its step rule: as published, learning rate * min(1, mass), and learning rate * mass."""
@@ -27,6 +30,15 @@ def make(method: str, rate: float) -> Method:
     if method in STEPS:
         return OnlinePushSum(rate, step=STEPS[method])
     return METHODS[method](rate, step="paper")
+
+
+def make_private(method: str, rate: float, epsilon: float, dim: int) -> Method:
+    """A method at a learning rate as a new task has it, noised for epsilon; infinite for no noise.
+
+    A method that sends nothing has neither batches nor noise.
+    """
+    privacy = NO_PRIVACY if math.isinf(epsilon) else Privacy(epsilon=epsilon)
+    return Learning(method=method, learning_rate=rate, privacy=privacy).build_method(dim)
 
 
 def label(method: str) -> Label:

@@ -174,7 +174,8 @@ def _caption(panel: Panel, evidence: Evidence) -> str:
     return " ".join(parts)
 
 
-def _with_interval(losses: Vector) -> str:
+def with_interval(losses: Vector) -> str:
+    """Mean over seeds ± half its 95 % interval."""
     mean, low, high = interval(losses)
     if not np.isfinite(mean):
         return "diverged"
@@ -189,7 +190,7 @@ def _panel_table(panel: Panel, evidence: Evidence) -> Table:
         rate = _rate(evidence, line.world, line.method)
         best = evidence.best_rate(line.world, line.method)
         tuned, same, own = (
-            _with_interval(evidence.losses(line.world, line.method, chosen))
+            with_interval(evidence.losses(line.world, line.method, chosen))
             for chosen in (rate, reference, best)
         )
         cells = evidence.cells_of(line.world, line.method)

@@ -9,6 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from oneway.errors import ConfigError, StoreError
+from oneway.paper import privacy
 from oneway.paper.claims import DEALINGS, claims
 from oneway.paper.evidence import Evidence
 from oneway.paper.figures import (
@@ -21,6 +22,7 @@ from oneway.paper.figures import (
     same_samples,
 )
 from oneway.paper.page import Section, all_sections, page
+from oneway.paper.privacy_section import privacy_section
 from oneway.paper.run_grid import Need, run_cells
 from oneway.paper.verdict import Claim
 
@@ -28,6 +30,11 @@ RATES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 """The grid of learning rates."""
 DEFAULT_SEEDS = 10
 QUICK_RATES = (0.03, 0.3, 3.0)
+CATALOGUE = {
+    **{figure.name: (figure.shows, figure.needs) for figure in FIGURES.values()},
+    privacy.NAME: (privacy.SHOWS, privacy.NEEDS),
+}
+"""What can be reproduced: what it shows, and the data it needs."""
 QUICK_SCALE = Scale(susy_rounds=64, room_rounds=64, trust_rounds=16)
 QUICK_SEEDS = 2
 
@@ -40,14 +47,16 @@ class Plan:
     num_seeds: int
     scale: Scale
     rates: tuple[float, ...] = RATES
+    private_rates: tuple[float, ...] = privacy.RATES
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came out: the claims with their verdicts, and where the page is."""
+    """What came out: the claims with their verdicts, where the page is, and tables in Markdown."""
 
     claims: list[Claim]
     page: Path
+    markdown: str = ""
 
 
 def plan(names: Sequence[str], num_seeds: int | None, rounds: int | None, quick: bool) -> Plan:
@@ -56,11 +65,11 @@ def plan(names: Sequence[str], num_seeds: int | None, rounds: int | None, quick:
     Raises:
         ConfigError: If a figure is unknown, or a quick run is to be long.
     """
-    wanted = tuple(FIGURES) if "all" in names else tuple(dict.fromkeys(names))
+    wanted = tuple(CATALOGUE if "all" in names else dict.fromkeys(names))
     for name in wanted:
-        if name not in FIGURES:
+        if name not in CATALOGUE:
             raise ConfigError(
-                f"there is no figure {name!r}; there are {', '.join(FIGURES)}, and all"
+                f"there is no figure {name!r}; there are {', '.join(CATALOGUE)}, and all"
             )
     if quick:
         if num_seeds is not None or rounds is not None:
@@ -68,7 +77,7 @@ def plan(names: Sequence[str], num_seeds: int | None, rounds: int | None, quick:
                 f"--quick runs {QUICK_SEEDS} seeds and {QUICK_SCALE.susy_rounds} rounds; leave out "
                 "--seeds and --rounds, or --quick"
             )
-        return Plan(wanted, QUICK_SEEDS, QUICK_SCALE, QUICK_RATES)
+        return Plan(wanted, QUICK_SEEDS, QUICK_SCALE, QUICK_RATES, QUICK_RATES)
     scale = Scale() if rounds is None else Scale(susy_rounds=rounds)
     return Plan(wanted, DEFAULT_SEEDS if num_seeds is None else num_seeds, scale)
 
@@ -86,20 +95,40 @@ def reproduce(plan: Plan, out: Path, on_done: Callable[[int, int], None]) -> Out
     Raises:
         OnewayError: If data is missing or the folder cannot be written.
     """
-    figures = {FIGURES[name]: FIGURES[name].panels(plan.scale) for name in plan.figures}
     try:
-        cells = run_cells(_needs(plan, figures), plan.rates, out / "cells", on_done)
-        evidence = Evidence(cells, plan.rates, range(plan.num_seeds), plan.scale)
-        judged, sections = claims(evidence), all_sections(figures, evidence)
+        judged, sections = _paper(plan, out, on_done)
+        markdown = ""
+        if privacy.NAME in plan.figures:
+            tradeoffs = privacy.measure(
+                plan.scale, plan.private_rates, plan.num_seeds, out / "cells", on_done
+            )
+            judged.append(privacy.together_beats_alone(tradeoffs))
+            sections.append(privacy_section(tradeoffs))
+            markdown = privacy.markdown(tradeoffs)
+            (out / "privacy.md").write_text(markdown, encoding="utf-8")
         _write_panels(out / "panels", sections)
         path = out / "report.html"
         text = page(plan.num_seeds, judged, sections, _facts(plan))
         path.write_text(text, encoding="utf-8")
-        return Outcome(judged, path)
+        return Outcome(judged, path, markdown)
     except OSError as error:
         raise StoreError(
             f"cannot write the reproduction to {out}: {error.strerror or error}"
         ) from error
+
+
+def _paper(
+    plan: Plan, out: Path, on_done: Callable[[int, int], None]
+) -> tuple[list[Claim], list[Section]]:
+    """Run and judge the figures of the plan; nothing if it has none of them."""
+    figures = {
+        FIGURES[name]: FIGURES[name].panels(plan.scale) for name in plan.figures if name in FIGURES
+    }
+    if not figures:
+        return [], []
+    cells = run_cells(_needs(plan, figures), plan.rates, out / "cells", on_done)
+    evidence = Evidence(cells, plan.rates, range(plan.num_seeds), plan.scale)
+    return claims(evidence), all_sections(figures, evidence)
 
 
 def _needs(plan: Plan, figures: Mapping[Figure, Sequence[Panel]]) -> Iterator[Need]:
@@ -127,6 +156,7 @@ def _facts(plan: Plan) -> dict[str, str]:
     return {
         "seeds": f"0 to {plan.num_seeds - 1}: graph, dealing and order of the samples",
         "learning rates": ", ".join(f"{rate:g}" for rate in plan.rates),
+        "learning rates, privacy": ", ".join(f"{rate:g}" for rate in plan.private_rates),
         "model": "logistic regression with intercept, l2 = 1e-4",
         "versions": ", ".join(
             [f"python {platform.python_version()}", *(f"{p} {version(p)}" for p in packages)]

@@ -19,10 +19,11 @@ import numpy as np
 import oneway
 from oneway.errors import DivergenceError
 from oneway.files.atomic import write_atomically
+from oneway.methods import Method
 from oneway.metrics import evenly_spread
 from oneway.models import LogisticRegression
-from oneway.paper.methods import make
-from oneway.paper.world import World
+from oneway.paper.methods import make, make_private
+from oneway.paper.world import World, data_table
 from oneway.records import Ints, Matrix, Vector
 from oneway.simulator import simulate
 
@@ -32,11 +33,17 @@ _POINTS = 240
 
 @dataclass(frozen=True)
 class Need:
-    """What identifies a cell: one method in one world with one seed."""
+    """What identifies a cell: one method in one world with one seed.
+
+    Attributes:
+        epsilon: As a new task would learn, noised for this; infinite for batches without noise.
+            None for the paper's own way: every sample a step, as published.
+    """
 
     world: World
     method: str
     seed: int
+    epsilon: float | None = None
 
 
 @dataclass(frozen=True)
@@ -85,11 +92,11 @@ def run_cells(
     folder.mkdir(parents=True, exist_ok=True)
     paths = {need: folder / f"{_key(need, rates)}.npz" for need in dict.fromkeys(needs)}
     cells: dict[Need, Cell] = {}
-    groups: dict[tuple[World, int], list[str]] = {}
+    groups: dict[tuple[World, int], list[Need]] = {}
     for need, path in paths.items():
         found = _read(path)
         if found is None:
-            groups.setdefault((need.world, need.seed), []).append(need.method)
+            groups.setdefault((need.world, need.seed), []).append(need)
         else:
             cells[need] = found
     on_done(len(cells), len(paths))
@@ -103,7 +110,7 @@ def run_cells(
 
 
 def _run_groups(
-    groups: Mapping[tuple[World, int], list[str]], rates: Sequence[float]
+    groups: Mapping[tuple[World, int], list[Need]], rates: Sequence[float]
 ) -> Iterator[tuple[Need, Cell]]:
     # The longest first, so that no core is left waiting for one at the end.
     order = sorted(groups, key=lambda group: -_work(group[0]) * len(groups[group]))
@@ -121,19 +128,20 @@ def _work(world: World) -> float:
 
 
 def _run_group(
-    world: World, seed: int, methods: Sequence[str], rates: tuple[float, ...]
+    world: World, seed: int, needs: Sequence[Need], rates: tuple[float, ...]
 ) -> list[tuple[Need, Cell]]:
     numba.set_num_threads(1)
     stream, graph = world.stream(seed), world.graph(seed)
     model = LogisticRegression()
     shown = evenly_spread(stream.num_rounds, _POINTS)
     cells = []
-    for method in methods:
+    for need in needs:
         losses, last = (np.full(len(rates), math.inf) for _ in range(2))
         curves = np.full((len(rates), len(shown)), math.inf)
         for i, rate in enumerate(rates):
             try:
-                run = simulate(make(method, rate), model, stream, graph, progress=False)
+                method = _method(need, rate, model.dim(stream.dim))
+                run = simulate(method, model, stream, graph, progress=False)
             except DivergenceError:
                 continue
             losses[i] = run.average_loss
@@ -141,8 +149,14 @@ def _run_group(
             last[i] = run.disagreement[-1]
         share = stream.adversarial_share
         cell = Cell(np.array(rates), losses, shown + 1, curves, last, share)
-        cells.append((Need(world, method, seed), cell))
+        cells.append((need, cell))
     return cells
+
+
+def _method(need: Need, rate: float, dim: int) -> Method:
+    if need.epsilon is None:
+        return make(need.method, rate)
+    return make_private(need.method, rate, need.epsilon, dim)
 
 
 def _key(need: Need, rates: Sequence[float]) -> str:
@@ -155,6 +169,9 @@ def _key(need: Need, rates: Sequence[float]) -> str:
         "seed": need.seed,
         "rates": list(rates),
     }
+    if need.epsilon is not None:
+        dim = LogisticRegression().dim(data_table(need.world.data).num_features)
+        described["private"] = make_private(need.method, 1.0, need.epsilon, dim).describe()
     return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()[:24]
 
 

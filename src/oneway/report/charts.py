@@ -92,6 +92,57 @@ def loss_chart(
     return figure
 
 
+@dataclass(frozen=True, eq=False)
+class Points:
+    """One line of a chart over categories: at each a mean with its interval.
+
+    Attributes:
+        title: What the legend says.
+        intervals: Mean, low and high at each category.
+        color: Of line and bars.
+        dashes: Line style.
+    """
+
+    title: str
+    intervals: Sequence[tuple[float, float, float]]
+    color: str
+    dashes: Dashes = "solid"
+
+
+def interval_chart(
+    lines: Sequence[Points],
+    ticks: Sequence[str],
+    title: str = "",
+    size: tuple[float, float] = (7.2, 4.2),
+    xlabel: str = "",
+) -> Figure:
+    """Average loss with error bars over categories, at equal distances whatever they mean."""
+    figure = Figure(figsize=size, layout="constrained")
+    axes = figure.add_subplot()
+    places = np.arange(len(ticks))
+    for line in lines:
+        table = np.array(line.intervals)
+        table[~np.isfinite(table).all(axis=1)] = np.nan  # diverged, or a single seed: not drawn
+        mean, low, high = table.T
+        axes.errorbar(
+            places,
+            mean,
+            yerr=np.stack([mean - low, high - mean]),
+            label=line.title,
+            color=line.color,
+            ls=line.dashes,
+            marker="o",
+            ms=3,
+            capsize=3,
+        )
+    axes.set_xticks(places, ticks)
+    axes.set(xlabel=xlabel, ylabel="average loss", title=title)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(alpha=0.25)
+    axes.legend(frameon=False, fontsize="small")
+    return figure
+
+
 def as_svg(figure: Figure) -> str:
     """The figure as an SVG element to put into a page; the same figure gives the same text."""
     text = io.StringIO()
