@@ -45,11 +45,15 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def make_peers(folder: Path, dim: int) -> tuple[Home, Home]:
+def make_peers(
+    folder: Path, dim: int, privacy: str = 'samples_per_push = 1\nprivacy = "none"'
+) -> tuple[Home, Home]:
     """A sender that keeps nearly all its mass, so that it never runs out, and a receiver."""
     names = "\n".join(f"x{index} = {{}}" for index in range(FEATURES[dim]))
     task = folder / "task.toml"
-    task.write_text(f'label = "y"\n{SIZES[dim]}\nlearning_rate = 0.01\n[features]\n{names}\n')
+    task.write_text(
+        f'label = "y"\n{SIZES[dim]}\nlearning_rate = 0.01\n{privacy}\n[features]\n{names}\n'
+    )
     sender, receiver = (
         Home.create(folder / name, name, task, f"127.0.0.1:{free_port()}")
         for name in ("sender", "receiver")

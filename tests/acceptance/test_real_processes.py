@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from plain import PLAIN
 
 import oneway as ow
 from oneway.lab.lab import Lab
 from oneway.lab.problem import Problem
 from oneway.lab.run import Conditions, run_lab
 from oneway.lab.simulations import run_method, samples_of
+from oneway.methods.batches import DEFAULT_SAMPLES
 from oneway.records.status import Status
+from oneway.task.privacy import Privacy
 
 NUM_PEERS = 8
 SAMPLES = 500
@@ -27,13 +32,18 @@ MORTAL = "peer4"
 
 @pytest.fixture(scope="module")
 def problem() -> Problem:
-    """Room Occupancy; synthetic samples where it is not at hand, so that the peers run anyway."""
+    """Room Occupancy; synthetic samples where it is not at hand, so that the peers run anyway.
+
+    Without noise, so that losses can be compared closely.
+    """
     try:
         table = ow.streams.load("occupancy")
     except ow.OnewayError:
         table = ow.streams.synthetic(NUM_PEERS * SAMPLES, num_features=5, seed=1).table
-    graph = ow.TrustGraph.random(num_nodes=NUM_PEERS, max_receivers=3, seed=5)
-    return Problem.deal(table, graph, samples=SAMPLES, seed=1, learning_rate=0.1)
+    # No hub: one that has gained several units takes little more in for minutes after a restart, and
+    # what waits with its senders keeps a network from coming to rest (docs/threat-model.md).
+    graph = ow.TrustGraph.random(num_nodes=NUM_PEERS, max_receivers=3, seed=7)
+    return Problem.deal(table, graph, samples=SAMPLES, seed=1, learning_rate=0.1, **PLAIN)
 
 
 def until(holds: Callable[[], bool], what: str) -> None:
@@ -68,6 +78,23 @@ def test_kills_and_lost_messages_cost_no_mass_and_little_loss(tmp_path: Path, pr
     assert storm.average_losses["together"] < 1.15 * calm.average_losses["together"]
     # Without faults, real peers learn as the simulated ones do.
     assert calm.average_losses["together"] < 1.1 * calm.average_losses["simulated"]
+
+
+def test_kills_and_lost_messages_cost_no_mass_where_there_is_noise(
+    tmp_path: Path, problem: Problem
+):
+    """With the privacy and the batches that a task has by default."""
+    task = replace(problem.task, privacy=Privacy(), samples_per_push=DEFAULT_SAMPLES)
+    result = run_lab(
+        tmp_path / "storm",
+        replace(problem, task=task),
+        Conditions(rate=RATE, loss=0.2, kill_every=2.0, seed=3),
+    )
+    assert result.audit.is_exact, result.audit.sentences
+    assert result.audit.minted_units == NUM_PEERS * 2**40
+    assert [peer.samples for peer in result.peers] == [SAMPLES] * NUM_PEERS
+    assert sum(peer.restarts for peer in result.peers) >= 4
+    assert result.average_losses["together"] < math.log(2), "a model that knows nothing"
 
 
 def test_a_peer_that_is_stopped_for_good_costs_the_others_only_its_data(

@@ -169,6 +169,7 @@ def test_a_lab_is_finished_from_the_page_and_its_audit_is_shown(start, open_page
     page.get_by_role("button", name="Finish and audit").click()
     page.get_by_role("button", name="Finish", exact=True).click()
     expect(page.locator("[data-result]")).to_contain_text("exact")
+    expect(page.locator("[data-result]")).to_contain_text("privacy: epsilon 8, delta 1e-05")
     expect(page.locator("[data-result]")).to_be_in_viewport()
     expect(page.get_by_role("button", name="Add a peer")).to_be_hidden()
     expect(page.locator("[data-stat=peers]")).to_contain_text("0 of 3")

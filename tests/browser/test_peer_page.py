@@ -138,6 +138,8 @@ def test_the_page_shows_how_the_peer_learns_and_predicts_with_it(
         assert 0.0 < float(stat(page, "average-loss")) < 0.7
         assert float(stat(page, "accuracy")) > 60.0
         assert stat(page, "mass") == "1.0000"
+        expect(page.locator("[data-privacy]")).to_contain_text("epsilon 8, delta 1e-05 for each")
+        expect(page.get_by_text("of 16 samples for the next push")).to_be_visible()
         assert wait_for_samples(page, seen) > seen
         # From its beginning, not from when the page was opened.
         page.wait_for_function(

@@ -254,7 +254,8 @@ def test_a_stored_lab_is_opened_with_its_verdict_peers_graph_events_and_runs(sta
     page = open_page(start("runs", str(lab), "--listen", "0").url)
     page.locator("tr[data-run=lab]").get_by_role("link", name="lab", exact=True).click()
     result = json.loads((lab / "lab" / "result.json").read_text())
-    assert len(result["sentences"]) == 3
+    assert len(result["sentences"]) == 4
+    assert result["sentences"][-1] == "privacy: epsilon 8, delta 1e-05 per sample"
     for sentence in result["sentences"]:
         said = f"{sentence[0].upper()}{sentence[1:]}."
         expect(page.get_by_text(said, exact=True)).to_be_visible()

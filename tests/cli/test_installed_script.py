@@ -16,7 +16,10 @@ import oneway as ow
 
 SCRIPT = Path(sys.executable).with_name("oneway")
 LIMIT_SECONDS = 240.0
-LONG_RUN = ("simulate", "--data=synthetic", "--resample=20000000", "--engine=reference", "--json")
+LONG_RUN = (
+    "simulate", "--data=synthetic", "--resample=20000000", "--delta=1e-7", "--engine=reference",
+    "--json",
+)  # fmt: skip
 PLAIN = {name: value for name, value in os.environ.items() if name != "FORCE_COLOR"}
 
 pytestmark = pytest.mark.skipif(not SCRIPT.exists(), reason="the script is not installed")

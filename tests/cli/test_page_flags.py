@@ -11,17 +11,18 @@ from pathlib import Path
 
 import httpx
 import pytest
+from plain import PLAIN_TOML
 
 from oneway import dashboard as oneway_dashboard
 from oneway.errors import ConfigError, MissingExtraError, TransportError
 
-TASK = """
-model = "logistic"
+TASK = f"""
+{PLAIN_TOML}model = "logistic"
 label = "occupied"
 classes = ["no", "yes"]
 
 [features]
-light = {}
+light = {{}}
 """
 TOKEN = "0123456789abcdef"
 LIMIT_SECONDS = 240.0

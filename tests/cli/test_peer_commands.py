@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import os
 import socket
@@ -25,8 +26,10 @@ from oneway.errors import (
 )
 from oneway.peer import departure
 from oneway.peer.home.home import Home
+from oneway.peer.home.own_privacy import OwnPrivacy
 from oneway.peer.identity.card import Card
 from oneway.peer.identity.keys import key_text
+from oneway.task.privacy import NO_PRIVACY
 from oneway.task.task import Task
 from oneway.testing.records import make_status
 
@@ -105,6 +108,84 @@ def test_a_task_can_be_written_to_a_file_once(oneway, here):
 )
 def test_a_task_that_cannot_be_derived_gets_a_sentence(oneway, arguments, kind, culprit):
     fails(oneway("peer", "task", *arguments), kind, culprit)
+
+
+TASK = ("peer", "task", "stream.csv", "--label", "Occupancy")
+RANGES = ("--range", "Temperature=-20..50", "--range", "Light=0..2000")
+
+
+def test_the_privacy_of_a_task_is_told_by_flags(oneway):
+    flags = ("--epsilon", 1, "--delta", 1e-6, "--clip", 2, "--samples-per-push", 32)
+    task = Task.parse(oneway(*TASK, *flags).out)
+    assert (task.privacy.epsilon, task.privacy.delta, task.privacy.clip) == (1.0, 1e-6, 2.0)
+    assert task.samples_per_push == 32
+    assert not Task.parse(oneway(*TASK, "--privacy", "none").out).privacy
+
+
+def test_the_group_of_a_task_is_a_column_and_no_feature(oneway):
+    flags = ("--unit", "group", "--group", "Temperature", "--records-per-group", 3)
+    result = oneway(*TASK, *flags)
+    task = Task.parse(result.out)
+    assert [feature.name for feature in task.features] == ["Light"]
+    assert (task.privacy.group, task.privacy.records_per_group) == ("Temperature", 3)
+    assert "Skipped the column Temperature: it says whose a row is." in result.err
+
+
+def test_scales_of_a_task_may_be_public_knowledge(oneway):
+    result = oneway(*TASK, *RANGES)
+    comment = "Centers and scales are of ranges that are public knowledge; no data was used."
+    assert result.out.startswith(f"# {comment}\n")
+    [temperature, light] = Task.parse(result.out).features
+    assert (temperature.center, light.center) == (15.0, 1000.0)
+    assert "Careful" not in result.err
+
+
+def test_scales_of_a_task_may_have_noise_which_differs_from_time_to_time(oneway):
+    results = [oneway(*TASK, *RANGES, "--private-scales", "--epsilon", 2) for _ in range(2)]
+    for result in results:
+        assert "with noise: epsilon 2, delta 1e-05 per sample." in result.out.splitlines()[0]
+        assert "both together have epsilon 2.9" in result.err
+        assert "Careful" not in result.err
+    one, other = (Task.parse(result.out) for result in results)
+    assert one.features != other.features
+
+
+@pytest.mark.parametrize(
+    ("flags", "kind", "culprits"),
+    [
+        (("--private-scales",), ConfigError, ("'Temperature', 'Light'", "--range")),
+        ((*RANGES[:2], "--private-scales"), ConfigError, ("'Light'", "--range")),
+        ((*RANGES, "--private-scales", "--privacy", "none"), ConfigError, ('"none"',)),
+        (("--range", "Light"), ConfigError, ("'Light'", "COLUMN=LOW..HIGH")),
+        (("--range", "Light=5..1"), ConfigError, ("'Light'", "5", "1")),
+        (("--range", "Ligt=0..1"), ConfigError, ("'Light'",)),
+        (("--epsilon", 0), ConfigError, ("epsilon", "0")),
+        (("--delta", 1), ConfigError, ("delta", "1")),
+        (("--delta", 0.9), ConfigError, ("delta is 0.9",)),
+        (("--clip", 0), ConfigError, ("clip", "0")),
+        (("--unit", "group"), ConfigError, ("group",)),
+        (("--unit", "group", "--group", "patient"), DataError, ("'patient'",)),
+        (("--records-per-group", 2), ConfigError, ("records_per_group",)),
+        (("--samples-per-push", 0), ConfigError, ("samples_per_push", "0")),
+        (("--privacy", "some"), ConfigError, ("'some'",)),
+    ],
+)
+def test_privacy_that_cannot_be_gets_a_sentence_and_no_task(oneway, here, flags, kind, culprits):
+    fails(oneway(*TASK, "--out", "t.toml", *flags), kind, *culprits)
+    assert not (here / "t.toml").exists()
+
+
+def test_a_stream_without_the_group_column_starts_nothing(oneway, here):
+    """A sentence, nothing learned, nothing sent: the peer does not even listen."""
+    flags = ("--unit", "group", "--group", "when", "--out", "t.toml")
+    assert oneway(*TASK, *flags).code == 0
+    assert oneway("peer", "init", "alice", "--task", "t.toml", "--listen", free_address()).code == 0
+    text = (here / "stream.csv").read_text()
+    (here / "other.csv").write_text(text.replace("when", "whom", 1))
+    result = oneway("peer", "run", "--data", "other.csv", "--until-done")
+    fails(result, DataError, "'when'", "other.csv")
+    assert not Home.open(here).status_path.exists()
+    assert oneway("peer", "run", "--data", "stream.csv", "--until-done").code == 0
 
 
 # A peer.
@@ -527,3 +608,53 @@ def test_a_peer_that_stopped_itself_is_no_success(oneway, monkeypatch):
         result = oneway("peer", "run", "--data", "stream.csv", "--until-done")
         assert result.code == code
         assert (why in result.err) == (code == 2)
+
+
+# Privacy.
+
+
+def test_the_guarantee_is_said_when_a_task_or_a_peer_is_made_and_beside_its_card(oneway):
+    brief = "epsilon 8, delta 1e-05 per sample"
+    made = oneway("peer", "task", "stream.csv", "--label", "Occupancy", "--out", "task.toml")
+    assert "privacy: epsilon 8, delta 1e-05 for each sample: with or without" in made.err
+    assert brief in oneway("peer", "init", "alice", "--task", "task.toml").out
+    shown = oneway("peer", "card")
+    assert shown.err == f"privacy: {brief}\n"
+    assert str(Card.parse(shown.out)) == shown.out.strip()
+    bob = oneway("peer", "init", "bob", "--task", "task.toml", "--home", "bob", "--json")
+    assert (bob.json["privacy"]["epsilon"], bob.json["privacy"]["delta"]) == (8.0, 1e-5)
+
+
+def test_that_there_is_no_privacy_is_said_everywhere(oneway, alice):
+    none = "none: samples can be read from what is sent"
+    task = dataclasses.replace(alice.task(), privacy=NO_PRIVACY)
+    (alice.folder / "open.toml").write_text(task.to_toml())
+    made = oneway("peer", "init", "bob", "--task", "open.toml", "--home", "bob")
+    assert none in made.out
+    assert oneway("peer", "card", "--home", "bob").err == f"privacy: {none}\n"
+    run = oneway("peer", "run", "--data", "stream.csv", "--until-done", "--home", "bob")
+    assert f"Warning: privacy: {none}\n" in run.err
+    assert f"privacy   {none}\n" in oneway("peer", "status", "--home", "bob").out
+    known = oneway("peer", "status", "--home", "bob", "--json").json["status"]["privacy"]
+    assert (known["brief"], known["epsilon"], known["waiting"]) == (none, None, 60 % 16)
+    assert f"privacy: {none}: set epsilon" in oneway("peer", "doctor", "--home", "bob").out
+
+
+@pytest.mark.usefixtures("learned")
+def test_status_says_the_guarantee_in_force(oneway):
+    shown = oneway("peer", "status").out
+    assert "epsilon 8, delta 1e-05 per sample\n" in shown
+    assert "12 of 16 samples for the next push\n" in shown
+
+
+@pytest.mark.parametrize(
+    "command", [("run",), ("trust", BOB), ("admit", BOB), ("admit", "--anyone")]
+)
+def test_a_task_that_promises_less_than_is_required_is_refused(oneway, alice, command):
+    own = OwnPrivacy(require_epsilon=1.0)
+    alice.change(lambda config: dataclasses.replace(config, privacy=own))
+    before = alice.config()
+    fails(oneway("peer", *command), ConfigError, "epsilon 8", "at most 1", "require_epsilon")
+    assert alice.config() == before
+    assert not alice.store_path.exists()
+    assert "It cannot take part: the task has privacy epsilon 8" in oneway("peer", "card").err

@@ -76,6 +76,12 @@ class Person:
         assert done.code == code, done.err
         return done.out + done.err
 
+    def card(self) -> str:
+        """What this peer hands to others; what is promised is said beside it, on stderr."""
+        shown = self._oneway("peer", "card", "--home", self.folder)
+        assert shown.err.startswith("privacy: ")
+        return shown.out.strip()
+
     def status(self) -> dict[str, Any]:
         """What the peer last said about itself."""
         try:
@@ -188,7 +194,7 @@ def friends(strangers: tuple[Person, Person]) -> tuple[Person, Person]:
     """Both send to each other."""
     alice, bob = strangers
     for person, other in ((alice, bob), (bob, alice)):
-        card = other.does("card").strip()
+        card = other.card()
         person.does("trust", card)
         person.does("admit", card)
     return strangers
@@ -199,7 +205,7 @@ def test_two_people_learn_together(people, start):
     alice.types("task", "stream.csv", "--label", "Occupancy", "--out", "task.toml")
     alice.types("init", "alice", "--task", "task.toml", "--listen", free_address())
     bob.types("init", "bob", "--task", "../alice/task.toml", "--listen", free_address())
-    hers, his = alice.types("card").strip(), bob.types("card").strip()
+    hers, his = alice.card(), bob.card()
     alice.types("trust", his)
     alice.types("admit", his)
     bob.types("trust", hers)
@@ -231,7 +237,7 @@ def test_two_people_learn_together(people, start):
 def test_trust_changes_while_the_peers_run(alice, bob, start):
     first = start(alice, "--data", "stream.csv").listens()
     start(bob).listens()
-    hers, his = alice.does("card").strip(), bob.does("card").strip()
+    hers, his = alice.card(), bob.card()
     assert "follows within half a second" in bob.does("admit", hers)
     said = alice.does("trust", his, "--weight", 3)
     assert f"alice is running (process {first.process.pid}) and follows" in said
@@ -391,7 +397,7 @@ def test_the_local_api_answers_while_the_peer_runs(alice, start):
 
 
 def test_an_unadmitted_sender_gets_nothing_in_and_the_doctor_says_why(alice, bob, start):
-    alice.does("trust", bob.does("card").strip())
+    alice.does("trust", bob.card())
     start(bob).listens()
     start(alice, "--data", "stream.csv").listens()
     eventually(lambda: alice.receiver("bob").get("link") == "refused", "bob refuses alice")

@@ -14,7 +14,7 @@ from oneway.dashboard.components.colours import (
     method_style,
 )
 from oneway.dashboard.lab.client import LabClient
-from oneway.dashboard.lab.frame_text import arrow, circle, figures, loss_lines
+from oneway.dashboard.lab.frame_text import arrow, circle, figures, headline, loss_lines
 from oneway.dashboard.lab.watcher import LabWatcher
 from oneway.records.network import (
     MASS_UNITS,
@@ -118,3 +118,13 @@ def test_an_arrow_is_told_with_what_passes_or_that_nothing_does():
     assert arrow(edge).title == "ann sends to bob: 1,200 pushes arrived, 3 on the way"
     cut = msgspec.structs.replace(edge, cut=True, waiting=0)
     assert (arrow(cut).title, arrow(cut).cut) == ("ann sends to bob: cut", True)
+
+
+def test_the_headline_says_what_is_promised_and_what_to_do_next():
+    none = "none: samples can be read from what is sent"
+    frame = make_frame(title="flights", seconds=3.2, privacy=none)
+    assert headline(frame) == f"flights, for 3 s; privacy: {none}"
+    learned = msgspec.structs.replace(frame, phase="all samples are learned from", privacy="")
+    assert headline(learned) == "flights, for 3 s; press Finish and audit to count every unit"
+    done = msgspec.structs.replace(frame, phase="done", result=["exact"])
+    assert headline(done).endswith("; Ctrl-C in the shell ends the page")

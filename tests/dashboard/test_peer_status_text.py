@@ -11,11 +11,14 @@ from oneway.dashboard.peer.status_figures import (
     SILENT_SECONDS,
     complaints,
     figures,
+    privacy_of,
     receiver_rows,
     sender_rows,
     state_of,
 )
-from oneway.records.status import REPEATED
+from oneway.records.status import REPEATED, PrivacyStatus
+from oneway.task.privacy import NO_PRIVACY
+from oneway.task.task import Feature, Task
 from oneway.testing.records import make_receiver, make_sender, make_status, replace
 from oneway.web.peer_page import PeerLook, ToldEdge
 
@@ -293,3 +296,47 @@ def test_what_is_no_number_is_told(text, said):
 )
 def test_values_in_one_field_are_looked_at_one_by_one(text, said):
     assert values_problem(text, ["light", "co2", "noise"]) == said
+
+
+NO_PRIVACY_SAID = "none: samples can be read from what is sent"
+TASK = Task("logistic", "late", (Feature("rain"),), ("no", "yes"))
+PRIVACY = PrivacyStatus(
+    brief="epsilon 1",
+    sentence="epsilon 1, in full",
+    epsilon=1.0,
+    floor="epsilon 8",
+    samples_per_push=16,
+    waiting=7,
+)
+
+
+def test_the_page_says_the_guarantee_in_full_and_how_full_the_batch_is():
+    said = privacy_of(with_status(privacy=PRIVACY))
+    assert (said.sentence, said.is_bad) == ("epsilon 1, in full.", False)
+    assert dict(said.facts) == {
+        "all peers of the task": "epsilon 8",
+        "not yet sent": "7 of 16 samples for the next push",
+    }
+    alike = replace(PRIVACY, floor="epsilon 1")
+    assert dict(privacy_of(with_status(privacy=alike)).facts).keys() == {"not yet sent"}
+
+
+def test_the_page_marks_that_there_is_no_privacy_or_that_another_is_asked_for():
+    none = replace(PRIVACY, brief=NO_PRIVACY_SAID, sentence=NO_PRIVACY_SAID, epsilon=None)
+    said = privacy_of(with_status(privacy=none))
+    assert (said.sentence, said.is_bad) == (f"{NO_PRIVACY_SAID}.", True)
+    said = privacy_of(with_status(privacy=replace(PRIVACY, needs_restart=True)))
+    assert said.is_bad
+    assert said.sentence.endswith("start the peer again.")
+
+
+def test_a_peer_that_has_never_run_shows_what_its_task_promises():
+    new = replace(LOOK, process=None, status=None, task=TASK)
+    said = privacy_of(new)
+    assert said.sentence.startswith("epsilon 8, delta 1e-05 for each sample")
+    assert not said.is_bad
+    said = privacy_of(replace(new, task=replace(TASK, privacy=NO_PRIVACY)))
+    assert (said.sentence, said.is_bad) == (f"{NO_PRIVACY_SAID}.", True)
+    said = privacy_of(replace(new, task=replace(TASK, privacy=NO_PRIVACY, method="local")))
+    assert (said.sentence, said.is_bad) == ("nothing is sent.", False)
+    assert "not known" in privacy_of(replace(new, task=None)).sentence

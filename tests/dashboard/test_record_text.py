@@ -107,3 +107,27 @@ def test_an_interrupted_run_is_listed_with_the_rounds_that_were_done(tmp_path):
 def test_names_are_quoted_in_addresses():
     assert run_link("a b/c&d") == "/run?name=a+b%2Fc%26d"
     assert comparison_link(["a", "b&c"]) == "/?run=a&run=b%26c"
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        ({"algorithm": "ops"}, "none: samples can be read from what is sent"),
+        (
+            {"algorithm": "ops", "batches": {"samples": 16, "noise": 0.0}},
+            "none: samples can be read from what is sent",
+        ),
+        ({"algorithm": "ops", "batches": {"noise": 0.9}}, "noise on each batch"),
+        ({"algorithm": "ops", "task": {"privacy": {"epsilon": 8.0}}}, "noise on each batch"),
+        (
+            {"algorithm": "ops", "task": {"privacy": "none"}},
+            "none: samples can be read from what is sent",
+        ),
+        ({"algorithm": "local"}, None),
+        ({"algorithm": ["damaged"]}, None),
+        ({}, None),
+    ],
+)
+def test_a_run_says_whether_there_was_noise(config, said):
+    told = {title: dict(facts) for title, facts in config_sections(config)}
+    assert told.get("Method", {}).get("privacy") == said

@@ -221,3 +221,45 @@ def test_a_lab_of_a_task_has_that_task(tmp_path):
         tmp_path / "task.toml", {"data": str(tmp_path / "mine.csv"), "nodes": 3, "rounds": 5}
     )
     assert problem_of(settings, watched=False).task == task
+
+
+GROUPED = {"unit": "group", "group": "patient", "records_per_group": 2}
+
+
+def grouped_problem(tmp_path: Path, **privacy: object) -> Problem:
+    rows = [f"{n % 7 - 3},{n % 5},{'no' if n % 2 else 'yes'},p{n % 11}" for n in range(240)]
+    path = tmp_path / "mine.csv"
+    path.write_text("\n".join(["u,v,late,patient", *rows]))
+    told = {"data": str(path), "label": "late", "nodes": 3, "rounds": 60}
+    return problem_of(read_settings(None, told | privacy), watched=False)
+
+
+def test_peers_get_at_most_so_many_samples_of_a_group_and_are_told_whose_they_are(tmp_path):
+    problem = grouped_problem(tmp_path, **GROUPED)
+    owners = problem.table.owners("patient").values
+    with Ports() as ports:
+        for node, peer in enumerate(make_peers(tmp_path / "lab", problem, ports.reserve)):
+            with peer.samples_path.open(newline="") as file:
+                patients = [row["patient"] for row in csv.DictReader(file)]
+            assert patients == owners[problem.rows_of(node)].tolist()
+            assert max(map(patients.count, patients)) == 2
+    # Those who have fewer have theirs first, since a simulation of the lab counts them so.
+    gaps = problem.stream.rows < 0
+    assert (gaps[1:] >= gaps[:-1]).all()
+
+
+def test_without_groups_no_further_column_is_written(tmp_path):
+    problem = grouped_problem(tmp_path)
+    with Ports() as ports:
+        [peer, *_] = make_peers(tmp_path / "lab", problem, ports.reserve)
+    assert peer.samples_path.read_text().splitlines()[0] == "u,v,late"
+
+
+def test_a_group_column_that_the_table_lacks_is_named(tmp_path):
+    with pytest.raises(DataError, match="'person'"):
+        grouped_problem(tmp_path, **GROUPED | {"group": "person"})
+
+
+def test_a_delta_that_is_too_large_for_the_samples_of_a_lab_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match=r"delta is 0\.1"):
+        grouped_problem(tmp_path, delta=0.1)

@@ -6,6 +6,7 @@ import threading
 
 import numpy as np
 import pytest
+from plain import PLAIN
 
 import oneway as ow
 from oneway.errors import DivergenceError
@@ -39,13 +40,21 @@ def test_all_methods_run_with_the_steps_of_the_task(problem):
     assert runs["ops"].masses.sum() == pytest.approx(5.0)
 
 
+@pytest.mark.parametrize("private", [PLAIN, {}, {"samples_per_push": 5}])
 @pytest.mark.parametrize("name", sorted(METHODS))
-def test_with_the_papers_step_each_is_the_simulators_own(problem, name):
-    paper = replace(problem, task=replace(problem.task, step="paper"))
-    found = run_method(name, paper, problem.stream)
+def test_with_the_papers_step_each_is_the_simulators_own(problem, name, private):
+    """With the noise and the batches of the task; but who sends nothing needs neither."""
+    task = replace(problem.task, step="paper", **private)
+    found = run_method(name, replace(problem, task=task), problem.stream)
     model = ow.models.LogisticRegression(l2=1e-4)
+    batches = task.privacy.batches(task.samples_per_push, task.dim) if name != "local" else None
     expected = ow.simulate(
-        METHODS[name](0.2), model, problem.stream, problem.graph, engine="reference"
+        METHODS[name](0.2, batches=batches),
+        model,
+        problem.stream,
+        problem.graph,
+        engine="reference",
+        seed=list(task.fingerprint),
     )
     np.testing.assert_allclose(found.record.loss_sums, expected.record.loss_sums, rtol=1e-9)
 

@@ -117,3 +117,12 @@ def test_the_result_is_written_as_json(tmp_path):
         "mass": 0.5,
         "restarts": 3,
     }
+
+
+def test_what_the_task_promises_is_said_while_it_runs_and_in_the_end():
+    none = "none: samples can be read from what is sent"
+    assert f"privacy: {none}" in rendered(network_table(make_frame(privacy=none), "learning"))
+    result = make_result(privacy=none, config={"task": {"privacy": "none"}})
+    assert result.sentences[-1] == f"privacy: {none}"
+    assert result.as_dict()["privacy"] == "none"
+    assert result.as_dict()["sentences"][-1] == f"privacy: {none}"

@@ -20,7 +20,7 @@ from oneway.cli.options import add_commands, argument, option
 from oneway.cli.output import AsJson, note, print_facts, print_json
 from oneway.cli.peer_home import HomeFolder, folder_of, open_home
 from oneway.cli.settings_flags import with_flags
-from oneway.errors import ConfigError
+from oneway.errors import ConfigError, OnewayError
 
 if TYPE_CHECKING:
     from oneway.peer.home.config import PeerConfig
@@ -87,8 +87,17 @@ def init(
     made.change(lambda config: replace(config, advertise=advertise, transport=transport))
     config = made.config()
     card = str(config.card(made.keys().public))
+    learned = made.task()
     if as_json:
-        print_json({"name": name, "folder": str(folder), "listen": config.listen, "card": card})
+        print_json(
+            {
+                "name": name,
+                "folder": str(folder),
+                "listen": config.listen,
+                "card": card,
+                "privacy": learned.privacy.said(),
+            }
+        )
         return
     print_facts(
         f"{name} is made.",
@@ -97,6 +106,7 @@ def init(
             "listens on": config.listen,
             "settings": made.config_path.name,
             "task": made.task_path.name,
+            "privacy": learned.privacy_in_words,
             "secret key": f"{made.key_path.name}; never share it, and keep a backup",
             "card": card,
         },
@@ -107,7 +117,13 @@ def init(
 def card(home: HomeFolder = None) -> None:
     """Print the line to hand to others: who this peer is and where it listens; no secret."""
     mine = open_home(home)
-    typer.echo(mine.config().card(mine.keys().public))
+    config = mine.config()
+    typer.echo(config.card(mine.keys().public))
+    # Beside the card, not in it: releases before this one take all of its end for a name.
+    try:
+        note(f"privacy: {config.privacy.applied(mine.task()).privacy_in_words}")
+    except OnewayError as error:
+        note(f"It cannot take part: {error}.")
 
 
 def _check_reachable(name: str, listen: str | None, advertise: str, transport: str) -> None:

@@ -39,7 +39,7 @@ def run(
     Ctrl-C stops it; what it has learned is on the disk at any moment, and it goes on from there.
     The exit code is 2 if every row of the stream was skipped.
     """
-    from oneway.peer.samples import SampleStream
+    from oneway.peer.sample_stream import SampleStream
     from oneway.peer.service import run_peer
     from oneway.web.endpoint import Endpoint
 

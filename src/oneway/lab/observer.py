@@ -83,6 +83,7 @@ class Observer:
             loss_rate=lab.loss,
             num_events=len(lab.events),
             events=lab.events[-EVENTS_SHOWN:],
+            privacy=lab.problem.task.privacy_in_words,
             acts=phase != "finishing",
         )
 

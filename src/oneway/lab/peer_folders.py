@@ -185,7 +185,9 @@ def write_task(folder: Path, task: Task) -> None:
 
 def _write_samples(path: Path, table: Table, rows: Ints, task: Task) -> None:
     """Write rows of a table in its own units, so that a peer reads back the simulator's numbers."""
-    task.encoder.write_csv(path, table.features[rows], table.labels[rows])
+    others = [name for name in task.columns if name not in (*task.encoder.names, task.label)]
+    columns = {name: table.owners(name).values[rows].tolist() for name in others}
+    task.encoder.write_csv(path, table.features[rows], table.labels[rows], columns)
 
 
 def _connected(

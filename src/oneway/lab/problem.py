@@ -74,6 +74,7 @@ class Problem:
             DataError: If there are too few rows or owners.
             GraphError: If the graph is not strongly connected.
             TaskError: If the task breaks a rule.
+            ConfigError: If its delta is too large for so many samples.
         """
         if samples < 1:
             raise ConfigError(f"samples is {samples}; every peer needs at least 1")
@@ -82,11 +83,18 @@ class Problem:
             stream = table.deal(graph.num_nodes, seed=seed).head(samples)
         else:
             stream = _by_owner(table, owner, graph.num_nodes, samples)
+        task = task_for(table, **learning)
+        privacy = task.privacy
+        if privacy.unit == "group":
+            groups = table.owners(privacy.group).codes
+            stream = stream.at_most(privacy.records_per_group, groups)
+            stream = replace(stream, rows=_gaps_last(stream.rows))
+        privacy.check_samples(stream.num_rounds)
         return cls(
             table=table,
             stream=stream,
             graph=graph,
-            task=task_for(table, **learning),
+            task=task,
             names=_names(stream.node_names or graph.names, graph.num_nodes),
         )
 
@@ -146,9 +154,7 @@ def _by_owner(table: Table, column: str, num_nodes: int, samples: int) -> Stream
             f"be {num_nodes} peers; choose at most {dealt.num_nodes}, or another column"
         )
     most = np.sort(np.argsort(-counts, kind="stable")[:num_nodes])
-    rows = dealt.rows[:, most]
-    gaps_last = np.argsort(rows < 0, axis=0, kind="stable")
-    rows = np.take_along_axis(rows, gaps_last, axis=0)[: min(samples, int(counts[most].max()))]
+    rows = _gaps_last(dealt.rows[:, most])[: min(samples, int(counts[most].max()))]
     names = dealt.node_names
     return replace(
         dealt,
@@ -156,6 +162,12 @@ def _by_owner(table: Table, column: str, num_nodes: int, samples: int) -> Stream
         node_names=None if names is None else tuple(names[node] for node in most),
         origin={**dealt.origin, "owners": num_nodes, "head": len(rows), "side_by_side": True},
     )
+
+
+def _gaps_last(rows: Ints) -> Ints:
+    """Every node's rows in their order, without the rounds in which it has none."""
+    moved: Ints = np.take_along_axis(rows, np.argsort(rows < 0, axis=0, kind="stable"), axis=0)
+    return moved
 
 
 def _names(wanted: tuple[str, ...] | None, num_nodes: int) -> tuple[str, ...]:

@@ -70,6 +70,7 @@ class Result:
         records: By the name of their folder: "peers", the real ones as a run, and every method's
             simulation on the samples they learned from.
         is_rewired: Whether the peers' trust is no longer that of the simulations.
+        privacy: What the task promises about samples, in a few words.
     """
 
     peers: Sequence[PeerResult]
@@ -80,6 +81,7 @@ class Result:
     config: Mapping[str, Any] = field(default_factory=dict)
     records: Mapping[str, RunRecord] = field(default_factory=dict)
     is_rewired: bool = False
+    privacy: str = ""
 
     @property
     def average_losses(self) -> dict[str, float] | None:
@@ -95,7 +97,7 @@ class Result:
 
     @property
     def sentences(self) -> list[str]:
-        """The audit and the comparison."""
+        """The audit, the comparison, and what was promised."""
         said = list(self.audit.sentences)
         losses = self.average_losses
         if losses is not None:
@@ -110,7 +112,7 @@ class Result:
                 f"average loss {together:.4f}; in the simulator, {same}, {simulated:.4f} "
                 f"({more:+.1%}); each alone {alone:.4f}"
             )
-        return said
+        return [*said, f"privacy: {self.privacy}"] if self.privacy else said
 
     def as_dict(self) -> dict[str, Any]:
         """Everything in terms JSON can hold."""
@@ -130,6 +132,7 @@ class Result:
                 "verdict": audit.sentences,
             },
             "average_loss": self.average_losses,
+            "privacy": self.config.get("task", {}).get("privacy"),
             "peers": [asdict(peer) | {"mass": peer.mass} for peer in self.peers],
             "events": list(self.events),
             "config": dict(self.config),
@@ -213,6 +216,7 @@ def result_of(
         config=config,
         records=records,
         is_rewired=lab.is_rewired,
+        privacy=problem.task.privacy_in_words,
     )
 
 

@@ -60,7 +60,7 @@ def network_table(frame: NetworkFrame, doing: str) -> RenderableType:
     table.add_row("all", "", f"{samples:,}", "", f"{mass:.3f}", "", "", "", style="bold")
     # What is on its way is in no peer's mass: the sum is exact only when the network is quiet.
     rate = f"{frame.messages_per_second:,.0f} messages per second"
-    summary = Text(f"{doing}, {rate}", style="dim")
+    summary = Text(f"{doing}, {rate}; privacy: {frame.privacy}", style="dim")
     recent = Text("\n".join(frame.events[-_EVENTS_SHOWN:]), style="dim")
     return Group(table, summary, recent)
 

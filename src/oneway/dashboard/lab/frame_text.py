@@ -18,6 +18,17 @@ from oneway.records import MASS_UNITS
 from oneway.records.network import EdgeView, MassView, NetworkFrame, PeerView
 
 
+def headline(frame: NetworkFrame) -> str:
+    """What the lab is about, for how long it has run, what is promised, and what to do next."""
+    privacy = f"; privacy: {frame.privacy}" if frame.privacy else ""
+    next_step = ""
+    if frame.phase == "all samples are learned from":
+        next_step = "; press Finish and audit to count every unit"
+    elif frame.result:
+        next_step = "; Ctrl-C in the shell ends the page"
+    return f"{frame.title}, for {frame.seconds:.0f} s{privacy}{next_step}"
+
+
 def figures(frame: NetworkFrame) -> list[Figure]:
     """The headline numbers of a lab."""
     note, mood = mass_note(frame.mass)

@@ -96,7 +96,7 @@ class LabPage:
         if frame is None or frame.number == self._shown:
             return
         self._shown = frame.number
-        self._title.text = f"{frame.title}, for {frame.seconds:.0f} s{_next_step(frame)}"
+        self._title.text = frame_text.headline(frame)
         self._phase.text = frame.phase
         self._figures.show(frame_text.figures(frame))
         self._show_picture(frame)
@@ -188,9 +188,3 @@ class LabPage:
         self._show_picture(frame)
         self._controls.show(frame, peer)
         self._show_charts()
-
-
-def _next_step(frame: NetworkFrame) -> str:
-    if frame.phase == "all samples are learned from":
-        return "; press Finish and audit to count every unit"
-    return "; Ctrl-C in the shell ends the page" if frame.result else ""

@@ -20,7 +20,7 @@ from oneway.dashboard.components.elements import (
     set_mood,
 )
 from oneway.dashboard.components.numbers import size
-from oneway.dashboard.peer.status_figures import complaints, figures, state_of
+from oneway.dashboard.peer.status_figures import complaints, figures, privacy_of, state_of
 from oneway.metrics.learning_curve import (
     accuracies,
     coarser,
@@ -172,6 +172,22 @@ def qr_code(text: str) -> str:
         dark="#000000", light="#ffffff", omitsize=True
     )
     return drawn.replace("<svg ", '<svg role="img" aria-label="The card as a QR code" ', 1)
+
+
+class PrivacyCard:
+    """What the peer promises about its samples, and how many it keeps back until there are more."""
+
+    def __init__(self) -> None:
+        with card("Privacy"):
+            self._sentence = ui.label("").props("data-privacy")
+            self._facts = FactList(abreast=True)
+
+    def show(self, look: PeerLook) -> None:
+        """Bring it up to date."""
+        said = privacy_of(look)
+        self._sentence.text = said.sentence
+        self._sentence.classes(remove="ow-bad", add="ow-bad" if said.is_bad else None)
+        self._facts.show(said.facts)
 
 
 class HealthCard:

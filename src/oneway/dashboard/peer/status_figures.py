@@ -176,6 +176,38 @@ def figures(look: PeerLook) -> list[Figure]:
     ]
 
 
+class PrivacyText(NamedTuple):
+    """What a peer promises about its samples, and what there is to know beside it.
+
+    Attributes:
+        is_bad: Whether something should be done about it.
+        facts: Names and values.
+    """
+
+    sentence: str
+    is_bad: bool = False
+    facts: tuple[tuple[str, str], ...] = ()
+
+
+def privacy_of(look: PeerLook) -> PrivacyText:
+    """What the peer promises; as long as it has never run, what its task does."""
+    said = None if look.status is None else look.status.privacy
+    if said is None:
+        task = look.task
+        if task is None:
+            return PrivacyText("What it promises is not known.")
+        # Not a learner that keeps all to itself: that needs no promise.
+        is_none = not task.privacy and task.privacy_in_words == task.privacy.brief
+        return PrivacyText(f"{task.privacy_sentence}.", is_none)
+    facts = {"all peers of the task": said.floor, "not yet sent": said.progress}
+    if said.floor == said.brief:
+        del facts["all peers of the task"]
+    again = " peer.toml asks for another: start the peer again." if said.needs_restart else ""
+    is_bad = said.is_none or said.needs_restart
+    shown = tuple((name, value) for name, value in facts.items() if value)
+    return PrivacyText(f"{said.sentence}.{again}", is_bad, shown)
+
+
 def _bad_if(is_bad: bool) -> Mood:
     return "bad" if is_bad else ""
 

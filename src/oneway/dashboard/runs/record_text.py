@@ -17,7 +17,9 @@ from oneway.dashboard.components.chart import Points
 from oneway.dashboard.components.colours import method_style
 from oneway.dashboard.components.elements import Figure
 from oneway.dashboard.components.numbers import number
+from oneway.methods import METHODS
 from oneway.records import RunRecord, Vector
+from oneway.task.privacy import NO_PRIVACY
 
 Facts: TypeAlias = list[tuple[str, str]]
 """Names and values."""
@@ -28,6 +30,7 @@ _SECTIONS = {
     "table": "Data",
     "graph": "Graph",
     "task": "Task",
+    "batches": "Batches, and noise on each",
     "of": "Made from",
 }
 _WORDS = {
@@ -40,6 +43,8 @@ _WORDS = {
     "bytes": "size in bytes",
     "kill_every": "seconds between two kills",
     "rate": "samples per second of each peer",
+    "noise": "standard deviation of the noise, times the clip",
+    "band": "batches over which noise is taken back",
     "loss": "share of messages lost, at the start",
 }
 _FEW = 6
@@ -144,10 +149,24 @@ def config_sections(config: Mapping[str, Any]) -> list[tuple[str, Facts]]:
 
     >>> for title, facts in config_sections({"algorithm": "ops", "graph": {"num_nodes": 3}}):
     ...     print(title, facts)
-    Method [('method', 'ops, Online Push-Sum')]
+    Method [('method', 'ops, Online Push-Sum'), ('privacy', 'none: samples can be read from what \
+is sent')]
     Graph [('nodes', '3')]
     """
-    return _sections("Method", config, 0)
+    return _sections("Method", {**config, **_privacy(config)}, 0)
+
+
+def _privacy(config: Mapping[str, Any]) -> dict[str, str]:
+    """Whether there was noise; nothing about a method that sends nothing, or is not known."""
+    method = str(config.get("algorithm"))
+    if method not in METHODS or not METHODS[method].payload:
+        return {}
+    batches, task = config.get("batches"), config.get("task")
+    # A run of real peers has its task, and no method of its own.
+    is_noised = isinstance(task, Mapping) and isinstance(task.get("privacy"), Mapping)
+    if isinstance(batches, Mapping):
+        is_noised = bool(batches.get("noise"))
+    return {"privacy": "noise on each batch" if is_noised else NO_PRIVACY.brief}
 
 
 def _sections(title: str, table: Mapping[str, Any], depth: int) -> list[tuple[str, Facts]]:
