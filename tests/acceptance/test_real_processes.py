@@ -40,8 +40,8 @@ def problem() -> Problem:
         table = ow.streams.load("occupancy")
     except ow.OnewayError:
         table = ow.streams.synthetic(NUM_PEERS * SAMPLES, num_features=5, seed=1).table
-    # No hub: one that has gained several units takes little more in for minutes after a restart, and
-    # what waits with its senders keeps a network from coming to rest (docs/threat-model.md).
+    # No hub: one that has gained several units takes little more in for minutes after a restart,
+    # and what waits with its senders keeps a network from coming to rest (docs/threat-model.md).
     graph = ow.TrustGraph.random(num_nodes=NUM_PEERS, max_receivers=3, seed=7)
     return Problem.deal(table, graph, samples=SAMPLES, seed=1, learning_rate=0.1, **PLAIN)
 
