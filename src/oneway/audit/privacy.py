@@ -22,6 +22,7 @@ from oneway.privacy.reconstruction import Score, nearest, read_exactly, score
 from oneway.records import Matrix, Vector
 from oneway.tables import Table
 from oneway.task.assembly import assemble
+from oneway.task.privacy import DEFAULT_DELTA
 from oneway.task.settings import SETTINGS, Settings
 from oneway.topology import TrustGraph
 
@@ -30,8 +31,6 @@ AGAINST: tuple[Against, ...] = ("simulation", "lab")
 DEFAULT_ROUNDS = {"simulation": 2000, "lab": 500}
 """So many samples of the victim are attacked unless `rounds` says otherwise."""
 DEFAULT_CANARIES = 8000
-DELTA = 1e-5
-"""Where none is promised, epsilon is bounded at this delta."""
 EXAMPLES = 3
 _MOST_OTHERS = 2000
 
@@ -175,7 +174,8 @@ def audit(
     settings = replace(settings, rounds=settings.rounds or DEFAULT_ROUNDS[against])
     victim = (_in_simulation if against == "simulation" else _in_lab)(settings, tick)
     findings = tuple(_finding(victim, seen) for seen in victim.seen)
-    delta = settings.privacy.delta if settings.privacy else DELTA
+    # Where nothing is promised, epsilon is bounded at the delta that tasks have by default.
+    delta = settings.privacy.delta if settings.privacy else DEFAULT_DELTA
     evidence = canary_test(
         victim.method,
         victim.model.dim(victim.rows.shape[1]),

@@ -20,7 +20,7 @@ from oneway.peer.groups import GroupCounter
 from oneway.peer.home.config import PeerConfig
 from oneway.peer.inbox import Inbox
 from oneway.peer.learner import Learner
-from oneway.peer.outbox import Batch, Frame
+from oneway.peer.outbox import Commit, Frame
 from oneway.peer.send_schedule import SendSchedule, Word
 from oneway.peer.store.snapshot import Contact, Snapshot
 from oneway.peer.stream_progress import ProgressSeal, ToldProgress, unanswered
@@ -325,33 +325,33 @@ class Node:
         """Whether there is something to commit or to answer."""
         return self.snapshot is not self._durable or self.inbox.has_answers
 
-    def begin(self) -> Batch | None:
+    def begin(self) -> Commit | None:
         """What to commit now; None if there is nothing to commit and nothing to answer."""
         with self.lock:
             if not self.has_work:
                 return None
-            return Batch(self.snapshot, self.inbox.take_answers())
+            return Commit(self.snapshot, self.inbox.take_answers())
 
-    def is_durable(self, batch: Batch) -> bool:
-        """Whether a batch has nothing that is not durable already."""
-        return batch.snapshot is self._durable
+    def is_durable(self, commit: Commit) -> bool:
+        """Whether a commit has nothing that is not durable already."""
+        return commit.snapshot is self._durable
 
-    def committed(self, batch: Batch) -> list[Frame]:
-        """What may be said now that a batch is durable."""
+    def committed(self, commit: Commit) -> list[Frame]:
+        """What may be said now that a commit is durable."""
         with self.lock:
-            self._durable = batch.snapshot
+            self._durable = commit.snapshot
             self.disk_problem = ""
-            state = batch.snapshot.state
-            answers, now = batch.answers, self.clock()
+            state = commit.snapshot.state
+            answers, now = commit.answers, self.clock()
             words = [*self.schedule.news(state, answers.questions, now), *answers.receipts]
             words += self.schedule.endings(state, answers.ends)
             return self._frames(words)
 
-    def failed(self, batch: Batch, problem: str) -> None:
-        """A batch could not be made durable: say nothing of it, push nothing more, try again."""
+    def failed(self, commit: Commit, problem: str) -> None:
+        """A commit could not be made durable: say nothing of it, push nothing more, try again."""
         with self.lock:
             self.disk_problem = problem
-            self.inbox.put_back(batch.answers)
+            self.inbox.put_back(commit.answers)
 
     def words(self) -> list[Frame]:
         """What to say at once, over the connection that was just heard from."""

@@ -1,4 +1,4 @@
-"""What a peer makes durable and what it may say then: a batch, and frames."""
+"""What a peer makes durable and what it may say then: a commit, and frames."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from oneway.transport.base import Via
 
 
 @dataclass(frozen=True, eq=False)
-class Batch:
+class Commit:
     """What to make durable, and what may be answered once it is."""
 
     snapshot: Snapshot

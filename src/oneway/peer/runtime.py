@@ -147,28 +147,28 @@ class Runtime:
         while True:
             await self._work.wait()
             self._work.clear()
-            batch = self._node.begin()
-            if batch is None:
+            commit = self._node.begin()
+            if commit is None:
                 continue
-            if not self._node.is_durable(batch):
+            if not self._node.is_durable(commit):
                 began = time.perf_counter()
                 try:
                     # Not to be abandoned half-way: the last commit of this life waits for it.
                     self._writing = asyncio.ensure_future(
-                        asyncio.to_thread(self._store.commit, batch.snapshot)
+                        asyncio.to_thread(self._store.commit, commit.snapshot)
                     )
                     await asyncio.shield(self._writing)
                 except StoreError as error:
                     if not self._node.disk_problem:
                         _log.error("%s; nothing is pushed until then, the rest goes on", error)
-                    self._node.failed(batch, str(error))
+                    self._node.failed(commit, str(error))
                     await asyncio.sleep(DISK_RETRY_SECONDS)
                     self._work.set()
                     continue
                 if self._node.disk_problem:
                     _log.warning("the state can be made durable again")
                 self._activity.note_commit(time.perf_counter() - began)
-            self._send(self._node.committed(batch))
+            self._send(self._node.committed(commit))
             self._stir.set()
             async with self._durable:
                 self._durable.notify_all()
@@ -360,7 +360,7 @@ def save(node: Node, store: PeerStore) -> None:
     Raises:
         StoreError: It cannot be written.
     """
-    batch = node.begin()
-    if batch is not None and not node.is_durable(batch):
-        store.commit(batch.snapshot)
-        node.committed(batch)
+    commit = node.begin()
+    if commit is not None and not node.is_durable(commit):
+        store.commit(commit.snapshot)
+        node.committed(commit)
