@@ -16,16 +16,17 @@ import pytest
 from oneway.peer.store.store import read_snapshot
 
 HERE = Path(__file__).parent
+PATH = os.pathsep.join([str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])])
 PATIENCE = 300.0
 LEARNING = (
-    "--model", "huber", "--options", "huber.delta=0.5", "--method", "adagrad",
+    "--model", "huber", "--options", "huber.delta=0.5", "--method", "rmsprop",
     "--step", "gentle", "--learning-rate", "0.5",
 )  # fmt: skip
 
 
 def run(*command: object, cwd: Path, plugins: str = "extras") -> str:
     """Run a command with the package on the path; returns what it printed."""
-    environment = {**os.environ, "PYTHONPATH": str(HERE), "ONEWAY_PLUGINS": plugins}
+    environment = {**os.environ, "PYTHONPATH": PATH, "ONEWAY_PLUGINS": plugins}
     done = subprocess.run(
         [sys.executable, *map(str, command)],
         cwd=cwd,
@@ -48,14 +49,14 @@ def test_they_are_used_from_python(tmp_path):
 import json
 import numpy as np
 import oneway as ow
-from extras.adagrad import AdaGradPushSum
 from extras.huber import HuberRegression
+from extras.rmsprop import RMSPropPushSum
 from oneway.testing import check_method, check_model
 
 table = ow.streams.load("dunes", seed=3)
 stream = table.deal(num_nodes=6, seed=1)
 graph = ow.TrustGraph.random(num_nodes=6, max_receivers=3, seed=1)
-method = AdaGradPushSum(0.5, step="gentle")
+method = RMSPropPushSum(0.5, step="gentle")
 check_method(method)
 check_model(HuberRegression(delta=0.5))
 run = ow.simulate(method, HuberRegression(delta=0.5), stream, graph)
@@ -69,7 +70,7 @@ print(json.dumps({
 }))
 """
     found = json.loads(run("-c", script, cwd=tmp_path))
-    assert found["config"]["algorithm"] == "adagrad"
+    assert found["config"]["algorithm"] == "rmsprop"
     assert found["config"]["start_at"] == 1.0
     assert found["config"]["step"] == {"name": "gentle", "power": 0.5}
     assert found["config"]["model"] == {"model": "HuberRegression", "delta": 0.5, "l2": 0.0}
@@ -83,12 +84,12 @@ def test_they_are_used_from_the_command_line(tmp_path):
     catalogue = json.loads(oneway("data", "list", "--json", cwd=tmp_path))
     assert "dunes" in json.dumps(catalogue)
     help_text = oneway("simulate", "--help", cwd=tmp_path)
-    assert all(name in help_text for name in ("adagrad", "huber", "gentle"))
+    assert all(name in help_text for name in ("rmsprop", "huber", "gentle"))
     found = json.loads(
         oneway("simulate", "--data", "dunes", "--owner", "beach", *LEARNING, "--json", cwd=tmp_path)
     )
     config = found["config"]
-    assert (config["algorithm"], config["step"]["name"]) == ("adagrad", "gentle")
+    assert (config["algorithm"], config["step"]["name"]) == ("rmsprop", "gentle")
     assert config["model"]["delta"] == 0.5
     assert config["num_nodes"] == 3
     assert found["accuracy"] is None
@@ -107,7 +108,7 @@ def test_real_peers_of_a_lab_use_them_over_a_transport_of_ones_own(tmp_path):
     task_toml = (tmp_path / "lab" / "task.toml").read_text()
     assert 'transport = "udp"' in peer_toml
     assert all(
-        word in task_toml for word in ('"adagrad"', '"huber"', '"gentle"', "[options.huber]")
+        word in task_toml for word in ('"rmsprop"', '"huber"', '"gentle"', "[options.huber]")
     )
     for name in ("peer0", "peer1", "peer2"):
         memory = read_snapshot(tmp_path / "lab" / name / "peer.sqlite").memory
@@ -126,14 +127,14 @@ def test_a_peer_that_was_stopped_remembers_what_its_method_keeps_to_itself(tmp_p
     script = """
 import oneway as ow
 from extras import udp
-from oneway.lab.problem import task_for
+from oneway.task.task import Task
 from oneway.peer.home.home import Home
 from pathlib import Path
 
-task = task_for(
+task = Task.of(
     ow.streams.load("dunes"),
     model="huber",
-    method="adagrad",
+    method="rmsprop",
     samples_per_push=1,
     privacy=ow.Privacy(unit="none"),
 )
@@ -185,7 +186,7 @@ def test_an_installed_package_is_found_by_its_entry_point(tmp_path):
     metadata.mkdir(parents=True)
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: extras\nVersion: 1.0\n")
     (metadata / "entry_points.txt").write_text("[oneway.plugins]\nextras = extras\n")
-    environment = {**os.environ, "PYTHONPATH": f"{HERE}{os.pathsep}{metadata.parent}"}
+    environment = {**os.environ, "PYTHONPATH": f"{PATH}{os.pathsep}{metadata.parent}"}
     environment.pop("ONEWAY_PLUGINS", None)
     script = "from oneway.models import MODELS; print('huber' in MODELS)"
     found = subprocess.run(
@@ -196,7 +197,7 @@ def test_an_installed_package_is_found_by_its_entry_point(tmp_path):
 
 @pytest.mark.parametrize("plugin", ["no_such_package", "extras.broken"])
 def test_a_plugin_that_cannot_be_imported_is_one_sentence(tmp_path, plugin):
-    environment = {**os.environ, "PYTHONPATH": str(HERE), "ONEWAY_PLUGINS": plugin}
+    environment = {**os.environ, "PYTHONPATH": PATH, "ONEWAY_PLUGINS": plugin}
     done = subprocess.run(
         [sys.executable, "-m", "oneway", "simulate", "--data", "synthetic"],
         cwd=tmp_path,

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import oneway as ow
-from oneway.methods import Batches
+from oneway.methods import DEFAULT_METHOD, Batches
 from oneway.models import LogisticRegression
 from oneway.paper.figures import Scale
 from oneway.paper.methods import make_private
@@ -56,7 +56,7 @@ def tradeoff(
         for e in EPSILONS
         if method != ALONE or e == NO_NOISE
     }
-    by_seed["ops", epsilon] = np.array([[loss, math.inf] for loss in together])
+    by_seed[DEFAULT_METHOD, epsilon] = np.array([[loss, math.inf] for loss in together])
     by_seed[ALONE, NO_NOISE] = np.array([[loss, loss + 1] for loss in alone])
     return Tradeoff(title, World("occupancy", 6, max_receivers=2, rounds=9), RATES, by_seed)
 

@@ -15,7 +15,6 @@ from oneway.privacy.reconstruction import (
     nearest,
     read_exactly,
     score,
-    steps_between,
     with_substance,
 )
 from oneway.records import Batch
@@ -85,28 +84,6 @@ def test_least_squares_without_an_intercept_gives_the_direction_only():
     result = score(found, features, labels, features)
     assert result.rows_read_exactly == 0
     assert result.cosine > 1 - 1e-9
-
-
-@given(seed=st.integers(0, 2**32), share=st.floats(0.05, 0.95))
-def test_steps_between_pushes_are_what_a_literal_sender_took(seed, share):
-    """Hold, take in, step, push; again and again, with numbers that nothing is done cleverly to."""
-    rng = np.random.default_rng(seed)
-    z, mass = rng.normal(size=3), 1.0
-    models, masses, inflows, means, taken = [], [], [], [], []
-    for _ in range(10):
-        amount, mean = rng.uniform(0, 2), rng.normal(size=3)
-        z, mass = z + amount * mean, mass + amount
-        step = rng.normal(size=3)
-        taken.append((step, z / mass))
-        z = z - step
-        models.append(z / mass)
-        masses.append(mass)
-        inflows.append(amount)
-        means.append(mean)
-        z, mass = (1 - share) * z, (1 - share) * mass
-    found = steps_between(*map(np.array, (models, masses, inflows, means)))
-    np.testing.assert_allclose(found.values, [step for step, _ in taken[1:]], atol=1e-9)
-    np.testing.assert_allclose(found.estimates, [model for _, model in taken[1:]], atol=1e-9)
 
 
 def test_a_row_counts_as_read_only_with_its_label_and_to_a_millionth():

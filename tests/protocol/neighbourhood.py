@@ -133,10 +133,10 @@ class Neighbourhood:
 
     def _carry(self, is_calm: bool = False) -> None:
         """Let what is under way arrive, or not."""
-        parcels, self.network.in_flight, late = self.network.in_flight, [], []
+        datagrams, self.network.in_flight, late = self.network.in_flight, [], []
         if int(self.now / TICK) % 3 == 0:  # of two copies, not always the same one speaks last
-            parcels.reverse()
-        for it in parcels:
+            datagrams.reverse()
+        for it in datagrams:
             fate = self.weather.fate(self.tick, it.sender, it.receiver, it.via == "push")
             if fate == "late" and not is_calm:
                 late.append(it)

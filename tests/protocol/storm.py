@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from oneway.protocol.audit import discrepancy, expected_holding
+from oneway.protocol.audit import discrepancy, expected_holding, untracked
 from oneway.protocol.incoming import mint
 from oneway.protocol.layout import Layout
 from oneway.protocol.lives import is_copied, lifted
@@ -48,7 +48,7 @@ LAYOUTS = (
     Layout.of(
         [
             Segment("model", "copied"),
-            Segment("tracker", "split"),
+            Segment("tracker", "split", tracks="momentum"),
             Segment("weight", "split", is_vector=False),
         ],
         dim=1,
@@ -258,6 +258,16 @@ class World:
     def error(self) -> np.ndarray:
         """What the network holds minus what was brought in: zeros if mass is exact."""
         return discrepancy(node.current for node in self.nodes)
+
+    @property
+    def untracked(self) -> list[int]:
+        """What the trackers add up to, minus the momenta of those who have not left."""
+        states = [node.current for node in self.nodes]
+        return [
+            wrong
+            for place in self.layout.momenta.values()
+            for wrong in untracked(states, place).tolist()
+        ]
 
     @property
     def disagreeing_edges(self) -> list[str]:

@@ -42,6 +42,7 @@ def test_no_storm_of_faults_loses_or_invents_a_unit_of_mass(fuzz_world, first):
         assert world.books_balance, seed
         assert not world.stuck, (seed, world.stuck)
         assert not world.error.any(), (seed, world.error)
+        assert not any(world.untracked), (seed, world.untracked)
         assert not world.strikes, (seed, world.strikes)
 
 
@@ -88,6 +89,29 @@ def test_the_audit_catches_peers_that_book_what_is_only_copied(fuzz_world, monke
     monkeypatch.setattr(Layout, "booked", lambda _layout, amount: amount)
     worlds = [weathered(fuzz_world(seed)) for seed in range(2, 2 + 3 * FEW, 3)]
     assert sum(world.error.any() for world in worlds) >= FEW // 8
+
+
+def with_farewells(world):
+    """Two peers leave after the storm, for good."""
+    world.storm(STEPS)
+    for node in world.nodes[:2]:
+        world.farewell(node)
+    world.calm()
+    return world
+
+
+def test_the_trackers_of_those_who_stay_add_up_to_their_momenta(fuzz_world):
+    for seed in range(2, 2 + 3 * FEW, 3):
+        world = with_farewells(fuzz_world(seed))
+        assert world.books_balance, seed
+        assert not any(world.untracked), (seed, world.untracked)
+
+
+def test_the_audit_catches_peers_that_leave_with_their_momenta(fuzz_world, monkeypatch):
+    """The trackers' sum would keep for ever what nobody adds to or takes back."""
+    monkeypatch.setattr(transitions, "_without_momenta", lambda state: state)
+    worlds = [with_farewells(fuzz_world(seed)) for seed in range(2, 2 + 3 * FEW, 3)]
+    assert sum(any(world.untracked) for world in worlds) >= FEW // 2
 
 
 def test_to_forget_what_was_said_is_healed_like_an_old_backup(fuzz_world, broken_rule):

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from oneway.protocol.audit import expected_holding
 from oneway.protocol.fixed_point import ONE, fixed, mass_of
-from oneway.protocol.incoming import FULL, averaged, mint, objection
+from oneway.protocol.incoming import CARRIED, averaged, mint, objection
 from oneway.protocol.layout import Layout
 from oneway.protocol.messages import NO_PROGRESS, Data, Life
 from oneway.protocol.outgoing import answer, say
@@ -89,7 +93,8 @@ def test_copies_are_averaged_with_ones_own_and_far_ones_are_moved_to_the_limit()
 
 
 def test_what_one_push_may_not_carry_beside_the_model_goes_with_the_next():
-    parcel, sender = 2.5 * RULES.radius, b"a" * 32
+    rules = replace(RULES, clip=math.inf)
+    parcel, sender = 2.5 * rules.radius, b"a" * 32
     alice = mint(PeerState.new(5, 1, 1, RELAY), np.zeros(5))
     held = fixed(np.array([0.1, 0.1, parcel, -parcel, 3.0]), 1.0)
     edge = OutEdge(b"b" * 32, 7, 1, OutPhase.OPEN, {0: 0 * held})
@@ -97,31 +102,69 @@ def test_what_one_push_may_not_carry_beside_the_model_goes_with_the_next():
     bob = PeerState.new(5, 2, 1, RELAY)
     bob = replace(bob, in_={(sender, 7): InEdge(sender, 7, 0 * held, session=1)})
     for pushes in range(1, 5):
-        alice = push(alice, {edge.receiver: 0.1}, RULES)
+        alice = push(alice, {edge.receiver: 0.1}, rules)
         sent = alice.out[edge.receiver, 7].sent
-        assert abs(sent[2]) == abs(sent[3]) == min(pushes, 2.5) * RULES.radius * ONE
+        assert abs(sent[2]) == abs(sent[3]) == min(pushes, 2.5) * rules.radius * ONE
         assert np.array_equal(alice.holding + sent, held)
-        word = say(alice, alice.out[edge.receiver, 7], RULES)
-        done = receive_push(bob, sender, word, RULES)
+        word = say(alice, alice.out[edge.receiver, 7], rules)
+        done = receive_push(bob, sender, word, rules)
         assert (done.strike, done.waits) == (None, "")
         bob = done.state
-        [ack] = answer(bob, sender, word, RULES)
-        alice = receive_reply(alice, edge.receiver, ack, RULES).state
+        [ack] = answer(bob, sender, word, rules)
+        alice = receive_reply(alice, edge.receiver, ack, rules).state
     assert np.array_equal(bob.in_[sender, 7].heard, sent)
 
 
-def test_more_beside_the_model_than_a_peer_may_hold_waits():
+def relayed(parcel: np.ndarray, count: float) -> tuple[PeerState, OutEdge]:
+    """A peer with a parcel, and its edge to a receiver."""
+    held = fixed(np.array([0.1, 0.1, *parcel, count]), 1.0)
+    edge = OutEdge(b"b" * 32, 7, 1, OutPhase.OPEN, {0: 0 * held})
+    state = mint(PeerState.new(5, 1, 1, RELAY), np.zeros(5))
+    return replace(state, holding=held, out={(edge.receiver, 7): edge}), edge
+
+
+def test_a_long_parcel_goes_in_parts_with_its_count_and_no_part_is_clipped():
+    alice, edge = relayed(np.array([30.0, -40.0]), 12.0)
+    alice = push(alice, {edge.receiver: 0.5}, RULES)
+    sent = alice.out[edge.receiver, 7].sent[:-1] / ONE
+    longest = CARRIED / 2 * RULES.clip
+    assert np.linalg.norm(sent[2:4]) == pytest.approx(longest, rel=1e-9)
+    assert sent[4] / 12.0 == pytest.approx(longest / 50.0, rel=1e-9)
+    bob, sender = PeerState.new(5, 2, 1, RELAY), b"a" * 32
+    bob = replace(bob, in_={(sender, 7): InEdge(sender, 7, 0 * bob.holding, session=1)})
+    word = say(alice, alice.out[edge.receiver, 7], RULES)
+    assert receive_push(bob, sender, word, RULES).clipped == 0.0
+
+
+@pytest.mark.parametrize("pushes", [1, 2, 10**6])
+def test_a_sender_cannot_fill_a_parcel_beyond_all_bounds(pushes):
+    """Neither with one push nor by claiming that it is one of many."""
+    bob, sender = mint(PeerState.new(5, 2, 1, RELAY), np.zeros(5)), b"a" * 32
+    bob = replace(bob, in_={(sender, 7): InEdge(sender, 7, 0 * bob.holding)})
+    total = fixed(np.array([0.0, 0.0, 900.0, 0.0, 1e-6]), 0.5)
+    word = Data(7, Life(1, 0, False, NO_TAG), 2, 0, 0, pushes, total, NO_TAG, NO_PROGRESS)
+    done = receive_push(bob, sender, word, RULES)
+    kept = done.state.holding[2] / ONE
+    assert kept == pytest.approx(min(900.0, min(pushes, 64) * CARRIED * RULES.clip), rel=1e-9)
+    assert (done.clipped > 0) == (kept < 900.0)
+    assert np.array_equal(done.state.holding, expected_holding(done.state))
+
+
+def test_more_beside_the_model_than_a_peer_may_hold_is_dropped_and_booked():
+    """Were it to wait, so would the mass that comes with it, also an honest sender's."""
     rules = replace(RULES, radius=10.0, mass_limit=2.0)
     bob, sender = PeerState.new(5, 2, 1, RELAY), b"a" * 32
     full = fixed(np.array([0.0, 0.0, 15.0, 0.0, 0.0]), 1.0)
     bob = replace(bob, in_={(sender, 7): InEdge(sender, 7, 0 * full)}, holding=full, minted=full)
     life = Life(1, 0, False, NO_TAG)
-    for more, waits in ((4.0, ""), (6.0, FULL), (-6.0, "")):
+    for more, kept in ((4.0, 4.0), (6.0, 5.0), (-6.0, -6.0)):
         total = fixed(np.array([0.0, 0.0, more, 0.0, 0.0]), 0.5)
         word = Data(7, life, 2, 0, 0, 1, total, NO_TAG, NO_PROGRESS)
         done = receive_push(bob, sender, word, rules)
-        assert (done.strike, done.waits) == (None, waits)
-        assert mass_of(done.state.in_[sender, 7].heard) == (0 if waits else ONE // 2)
+        assert (done.strike, done.waits) == (None, "")
+        assert mass_of(done.state.in_[sender, 7].heard) == ONE // 2
+        assert done.state.holding[2] == round((15.0 + kept) * ONE)
+        assert np.array_equal(done.state.holding, expected_holding(done.state))
 
 
 def test_what_travels_beside_the_model_is_bounded_too():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -17,6 +18,8 @@ from oneway.methods.step_rules import Capped
 from oneway.methods.transforms import Momentum
 from oneway.simulator.fast_engine import FastEngine
 from oneway.simulator.measurements import Measurements
+from oneway.task.assembly import assemble
+from oneway.task.settings import Settings
 
 MODELS = {
     "logistic": ow.models.LogisticRegression(l2=1e-2, intercept=True),
@@ -31,7 +34,16 @@ BATCHES = {
     "noise": Batches(5, 0.7, 0.8),
     "band 5": Batches(3, 0.7, 0.8, 5),
 }
-METHODS = (ow.OnlinePushSum, ow.MutualGossip, ow.NaiveGossip, ow.Centralised, ow.Isolated)
+METHODS = (
+    ow.OnlinePushSum,
+    ow.MutualGossip,
+    ow.NaiveGossip,
+    ow.Centralised,
+    ow.Isolated,
+    ow.Pull,
+    ow.Relay,
+    partial(ow.Relay, deposit="mass", amount=0.6, mixes=2),
+)
 STEPS = ("paper", "mass", "curvature", Capped(0.4))
 NODES, ROUNDS = 17, 50
 
@@ -74,6 +86,27 @@ def test_fast_equals_reference_for_every_method_step_rule_and_model(name, batche
         rate = ow.InverseSqrt(0.3) if step == "paper" else 0.2
         learner = method(rate, step=step, batches=batches)
         assert_close(*both(learner, MODELS[name], stream, turns))
+
+
+@pytest.mark.parametrize(("name", "steps"), [("logistic", STEPS), ("ridge", ("curvature",))])
+@pytest.mark.parametrize(
+    "batches", [None, BATCHES["sums"], BATCHES["band 5"]], ids=["none", "sums", "band 5"]
+)
+def test_fast_equals_reference_where_nodes_choose_their_rates(name, steps, batches):
+    stream, turns = ragged(), graphs()
+    for method, step in itertools.product(METHODS, steps):
+        fast, reference = both(
+            method("auto", step=step, batches=batches), MODELS[name], stream, turns
+        )
+        assert_close(fast, reference)
+        assert np.abs(fast.estimates).max() > 1e-3
+
+
+def test_what_specifications_have_by_default_is_compiled():
+    parts = assemble(Settings(data="synthetic", nodes=4, rounds=20))
+    run = ow.simulate(parts.method, parts.model, parts.stream, parts.graph)
+    assert run.record.config["engine"] == "fast"
+    assert run.record.config["learning_rate"] == "auto"
 
 
 def test_both_engines_draw_from_the_runs_seed():
@@ -139,9 +172,13 @@ def advanced(learner, stream, mixings, ends):
     memory=st.sampled_from([1, 10_000, 16_000_000]),
     batches=st.sampled_from([None, *BATCHES.values()]),
     step=st.sampled_from(STEPS),
+    method=st.sampled_from([ow.OnlinePushSum, ow.Pull, ow.Relay]),
+    mixes=st.integers(1, 3),
 )
-def test_stretches_of_any_lengths_give_the_same_bits_as_one(ends, memory, batches, step):
-    learner = ow.OnlinePushSum(0.2, step=step, batches=batches)
+def test_stretches_of_any_lengths_give_the_same_bits_as_one(
+    ends, memory, batches, step, method, mixes
+):
+    learner = method(0.2, step=step, batches=batches, mixes=mixes)
     stream, mixings = ragged(), [graph.mixing() for graph in graphs()]
     whole = advanced(learner, stream, mixings, [ROUNDS])
     with pytest.MonkeyPatch.context() as patch:
@@ -151,10 +188,11 @@ def test_stretches_of_any_lengths_give_the_same_bits_as_one(ends, memory, batche
         np.testing.assert_array_equal(found, expected)
 
 
-def test_the_parallel_kernel_gives_the_same_bits_as_the_serial_one(monkeypatch):
+@pytest.mark.parametrize("method", [ow.OnlinePushSum, ow.Relay])
+def test_the_parallel_kernel_gives_the_same_bits_as_the_serial_one(method, monkeypatch):
     stream = ragged(num_nodes=200, num_rounds=30)
     graph = ow.TrustGraph.random(200, max_receivers=8, seed=1)
-    learner = ow.OnlinePushSum(0.2, step="curvature", batches=BATCHES["band 5"])
+    learner = method(0.2, step="curvature", batches=BATCHES["band 5"])
     serial = ow.simulate(learner, MODELS["logistic"], stream, graph, engine="fast")
     monkeypatch.setattr("oneway.simulator.fast_engine._PARALLEL_FROM", 0)
     parallel = ow.simulate(learner, MODELS["logistic"], stream, graph, engine="fast")
@@ -162,7 +200,10 @@ def test_the_parallel_kernel_gives_the_same_bits_as_the_serial_one(monkeypatch):
     np.testing.assert_array_equal(parallel.record.loss_sums, serial.record.loss_sums)
 
 
-def test_both_engines_diverge_in_the_same_round_at_the_same_node():
+@pytest.mark.parametrize("method", [ow.OnlinePushSum, ow.Pull, ow.Relay])
+@pytest.mark.parametrize("batches", [Batches(3), None])
+@pytest.mark.parametrize("mixes", [1, 2])
+def test_both_engines_diverge_in_the_same_round_at_the_same_node(method, batches, mixes):
     rng = np.random.default_rng(0)
     stream = ow.Stream.from_arrays(
         (10 * rng.standard_normal((400, 6, 8))).astype(np.float32), rng.random((400, 6))
@@ -171,7 +212,7 @@ def test_both_engines_diverge_in_the_same_round_at_the_same_node():
     for engine in ("reference", "fast"):
         with pytest.raises(DivergenceError) as caught:
             ow.simulate(
-                ow.OnlinePushSum(5.0, batches=Batches(3)),
+                method(5.0, batches=batches, mixes=mixes),
                 MODELS["ridge"],
                 stream,
                 ow.TrustGraph.random(6, max_receivers=3, seed=1),
@@ -190,6 +231,19 @@ def test_a_clip_holds_where_a_gradient_is_huge():
     fast, reference = both(learner, MODELS["logistic"], stream.head(2), ow.TrustGraph.ring(2))
     assert_close(fast, reference)
     assert math.isfinite(fast.average_loss)
+
+
+def test_batches_of_ones_own_run_in_the_reference():
+    class Halved(Batches):
+        def add(self, gradients, active, memory, rng):
+            return super().add(0.5 * gradients, active, memory, rng)
+
+    own, plain = (
+        ow.simulate(ow.OnlinePushSum(rate, batches=batches), MODELS["logistic"], ragged(), graphs())
+        for rate, batches in ((0.4, Halved(3)), (0.2, Batches(3)))
+    )
+    assert own.record.config["engine"] == "reference"
+    assert_close(own, plain)
 
 
 def test_with_transforms_the_reference_runs():

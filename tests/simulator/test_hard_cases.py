@@ -57,6 +57,17 @@ def test_a_node_without_mass_is_named_and_not_blamed_on_the_learning_rate(engine
         )
 
 
+@pytest.mark.parametrize("engine", ["fast", "reference"])
+@pytest.mark.parametrize("method", [ow.OnlinePushSum, ow.Pull, ow.Relay])
+def test_the_capped_step_is_a_remedy_only_where_steps_go_by_mass(engine, method):
+    stream = ow.Stream.from_arrays(np.full((300, 5, 1), 30.0), np.ones((300, 5)))
+    with pytest.raises(DivergenceError, match="use a smaller learning rate than 10") as caught:
+        ow.simulate(
+            method(10.0), ow.models.RidgeRegression(), stream, ow.TrustGraph.ring(5), engine=engine
+        )
+    assert ("capped" in str(caught.value)) == (method is ow.OnlinePushSum)
+
+
 @pytest.mark.parametrize("method", [ow.OnlinePushSum(0.2), ow.MutualGossip(0.2)])
 def test_nodes_of_graph_and_stream_are_matched_by_name(method):
     """A file lists nodes as they come, owners are sorted: the order must not matter."""

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import oneway as ow
 from oneway.errors import ConfigError
+from oneway.methods import Batches
 from oneway.methods.step_rules import Capped
 from oneway.methods.transforms import Clip
 from oneway.records import Batch
@@ -143,8 +144,20 @@ def test_both_engines_equal_the_paper_message_by_message(
         ow.NaiveGossip(0.2),
         ow.Centralised(0.2),
         ow.Isolated(ow.InverseSqrt(0.3)),
+        ow.Pull(0.2),
+        ow.Pull(0.9, step="curvature"),
+        ow.Relay(0.2),
+        ow.Relay(0.9, step="curvature"),
+        ow.Relay(ow.InverseSqrt(0.5), step=Capped(0.4), deposit="mass"),
+        *(
+            method(0.2, mixes=3)
+            for method in (ow.OnlinePushSum, ow.MutualGossip, ow.Centralised, ow.Isolated, ow.Pull)
+        ),
+        ow.Relay(0.2, mixes=3),
     ],
-    ids=lambda algorithm: f"{algorithm.name} {algorithm.learning_rate} {algorithm.rule.name}",
+    ids=lambda algorithm: (
+        f"{algorithm.name} {algorithm.learning_rate} {algorithm.rule.name} x{algorithm.mixes}"
+    ),
 )
 @pytest.mark.parametrize("name", [name for name in MODELS if name != "softmax"])
 def test_fast_equals_reference_for_every_method_and_linear_model(algorithm, name):
@@ -163,12 +176,56 @@ def test_fast_equals_reference_for_every_method_and_linear_model(algorithm, name
     assert fast.accuracy == reference.accuracy
 
 
+@settings(max_examples=60, deadline=None)
+@given(
+    num_nodes=st.integers(2, 9),
+    seed=st.integers(0, 10**6),
+    method=st.sampled_from([ow.Pull, ow.Relay]),
+    deposit=st.sampled_from(["count", "mass"]),
+    amount=st.sampled_from([None, 1e-3, 0.7, 2, 50.0, 1e308]),
+    rule=st.sampled_from(["paper", "mass", "curvature", Capped(0.3)]),
+    batches=st.sampled_from([None, Batches(3), Batches(2, 0.7, 0.8, 5)]),
+    mixes=st.integers(1, 3),
+    holes=st.sampled_from([0.0, 0.4, 0.9]),
+    num_rounds=st.integers(1, 12),
+)
+def test_fast_equals_reference_for_pull_and_relay_whatever_their_parameters(
+    num_nodes, seed, method, deposit, amount, rule, batches, mixes, holes, num_rounds
+):
+    """With few samples too: a node without one deposits, forwards and receives all the same."""
+    model = MODELS["logistic"]
+    own = {"deposit": deposit, "amount": amount} if method is ow.Relay else {}
+    learner = method(0.3, step=rule, batches=batches, mixes=mixes, **own)
+    stream = stream_for(model, num_rounds, num_nodes, 8, seed, holes)
+    # Where graphs take turns, a node may be without receivers in a round, and keeps its parcel.
+    turns = [any_graph(num_nodes, seed)]
+    if seed % 2:
+        senders, receivers = turns[0].edges()
+        edges = list(zip(senders.tolist(), receivers.tolist(), strict=True))
+        turns = [
+            ow.TrustGraph.from_edges(part, num_nodes) for part in (edges[::2], edges[1::2]) if part
+        ]
+    reference, fast = (
+        ow.simulate(learner, model, stream, turns, engine=engine, seed=seed)
+        for engine in ("reference", "fast")
+    )
+    for field in ("estimates", "masses", "losses", "disagreement"):
+        np.testing.assert_allclose(
+            getattr(fast, field), getattr(reference, field), rtol=1e-9, atol=1e-12
+        )
+    np.testing.assert_array_equal(fast.record.correct_counts, reference.record.correct_counts)
+
+
 def test_the_fast_engine_leaves_everything_it_has_no_kernel_for_to_the_reference():
     """A subclass, a transform or a step rule of one's own must never run as something else."""
     model, graph = MODELS["logistic"], ow.TrustGraph.random(9, max_receivers=4, seed=1)
     stream = stream_for(model, 12, 9, 3, seed=1)
 
     class Slow(ow.OnlinePushSum):
+        def descend(self, state, steps):
+            return super().descend(state, 0.5 * steps)
+
+    class SlowRelay(ow.Relay):
         def descend(self, state, steps):
             return super().descend(state, 0.5 * steps)
 
@@ -181,6 +238,8 @@ def test_the_fast_engine_leaves_everything_it_has_no_kernel_for_to_the_reference
         (Slow(0.2), half),
         (ow.OnlinePushSum(0.2, step=Half()), ow.OnlinePushSum(0.1, step="capped")),
         (ow.OnlinePushSum(0.2, transforms=(Clip(1e9),)), ow.OnlinePushSum(0.2)),
+        (SlowRelay(0.2), ow.Relay(0.1)),
+        (ow.Relay(0.2, deposit_transforms=(Clip(1e9),)), ow.Relay(0.2)),
     ):
         run = ow.simulate(method, model, stream, graph)
         expected = same if isinstance(same, ow.Run) else ow.simulate(same, model, stream, graph)
@@ -222,20 +281,27 @@ def test_reversed_trust_is_noticed():
     assert np.abs(run.estimates - estimates).max() > 0.01
 
 
-def test_the_parallel_kernel_gives_the_same_bits_as_the_serial_one(monkeypatch):
+@pytest.mark.parametrize(
+    "method", [ow.OnlinePushSum(0.2), ow.Pull(0.2, mixes=2), ow.Relay(0.2), ow.Relay(0.2, mixes=3)]
+)
+def test_the_parallel_kernel_gives_the_same_bits_as_the_serial_one(method, monkeypatch):
     model = MODELS["logistic"]
     graph = ow.TrustGraph.random(200, max_receivers=8, seed=1)
     stream = stream_for(model, 30, 200, 8, seed=1, holes=0.1)
-    serial = ow.simulate(ow.OnlinePushSum(0.2), model, stream, graph, engine="fast")
+    serial = ow.simulate(method, model, stream, graph, engine="fast")
     monkeypatch.setattr("oneway.simulator.fast_engine._PARALLEL_FROM", 0)
-    parallel = ow.simulate(ow.OnlinePushSum(0.2), model, stream, graph, engine="fast")
+    parallel = ow.simulate(method, model, stream, graph, engine="fast")
     np.testing.assert_array_equal(parallel.numerators, serial.numerators)
     np.testing.assert_array_equal(parallel.record.loss_sums, serial.record.loss_sums)
     np.testing.assert_array_equal(parallel.disagreement, serial.disagreement)
 
 
-@pytest.mark.parametrize("num_features", [1, 18, 35, 70])
-def test_wide_and_narrow_samples_in_single_and_double_precision(num_features):
+@pytest.mark.parametrize(
+    ("method", "num_features"),
+    [(ow.OnlinePushSum(0.1), num) for num in (1, 18, 35, 70)]
+    + [(ow.Relay(0.1), num) for num in (1, 35)],
+)
+def test_wide_and_narrow_samples_in_single_and_double_precision(method, num_features):
     """Rows shorter than a vector and longer than the register block both mix correctly."""
     model = ow.models.LogisticRegression(l2=1e-3)
     graph = ow.TrustGraph.random(11, max_receivers=6, seed=2)
@@ -244,6 +310,6 @@ def test_wide_and_narrow_samples_in_single_and_double_precision(num_features):
     for dtype in (np.float32, np.float64):
         features = rng.standard_normal((15, 11, num_features)).astype(dtype)
         stream = ow.Stream.from_arrays(features, labels)
-        fast = ow.simulate(ow.OnlinePushSum(0.1), model, stream, graph, engine="fast")
-        reference = ow.simulate(ow.OnlinePushSum(0.1), model, stream, graph, engine="reference")
+        fast = ow.simulate(method, model, stream, graph, engine="fast")
+        reference = ow.simulate(method, model, stream, graph, engine="reference")
         np.testing.assert_allclose(fast.estimates, reference.estimates, rtol=1e-9, atol=1e-13)

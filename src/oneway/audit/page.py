@@ -55,7 +55,7 @@ def page_of(audit: Audit) -> str:
             "data": f"{settings.data}; the samples of {audit.victim}",
             "samples": f"{worst.score.rows:,} of this participant",
             "model": f"{settings.model}, learned by {settings.method} with learning rate "
-            f"{settings.learning_rate:g} ({settings.schedule}), step {settings.step}",
+            f"{settings.learning_rate} ({settings.schedule}), step {settings.step}",
             "pushes": f"of at least {settings.samples_per_push} samples",
             "privacy": settings.privacy.brief,
             "seed": str(settings.seed),
@@ -84,6 +84,7 @@ def _command(audit: Audit) -> str:
     words = ["oneway audit privacy", f"--data {settings.data}", f"--rounds {settings.rounds}"]
     if settings.nodes is not None:
         words.append(f"--nodes {settings.nodes}")
+    words.append(f"--method {settings.method}")
     if audit.against != "simulation":
         words.append(f"--against {audit.against}")
     words.append(f"--samples-per-push {settings.samples_per_push}")

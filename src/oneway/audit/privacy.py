@@ -173,6 +173,7 @@ def audit(
         raise ConfigError(f"canaries is {canaries}; it must be at least 100 to bound anything")
     settings = replace(settings, rounds=settings.rounds or DEFAULT_ROUNDS[against])
     victim = (_in_simulation if against == "simulation" else _in_lab)(settings, tick)
+    settings = settings.with_model_for(victim.table.label_kind)
     findings = tuple(_finding(victim, seen) for seen in victim.seen)
     # Where nothing is promised, epsilon is bounded at the delta that tasks have by default.
     delta = settings.privacy.delta if settings.privacy else DEFAULT_DELTA

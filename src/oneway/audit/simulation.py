@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from oneway.audit.inference import Explanation, StepInference
 from oneway.audit.observed import Observed
 from oneway.errors import ConfigError
 from oneway.methods import Method, State
+from oneway.methods.auto_rate import SQUARES
 from oneway.models import Model, RidgeRegression
 from oneway.privacy.canaries import Canaries, Evidence, membership
-from oneway.privacy.reconstruction import Steps, steps_between
 from oneway.records import Matrix, Vector
 from oneway.simulator.exchange import Exchange
 from oneway.simulator.measurements import Measurements
@@ -22,6 +24,7 @@ from oneway.topology import TrustGraph
 
 RECEIVER = "one curious receiver"
 COALITION = "everybody else together"
+CONFIDENCE = 0.95
 SMALL = 1e-3
 """The length of a canary's features: its curvature shortens no step."""
 FAR = 1e6
@@ -29,29 +32,78 @@ FAR = 1e6
 clip, or SMALL * FAR long if there is none."""
 
 
-class _Watched(ReferenceEngine):
-    """Keeps, for every round, what a sender held before and after its step, and what came in."""
+@dataclass(frozen=True, eq=False)
+class _Event:
+    """One exchange: rows are the sender and the receiver, whose own things it knows anyway.
 
-    victim = 0
-    receiver: int | None = None
+    Attributes:
+        held: What both held before.
+        sent: What both handed out.
+        round_index: In which round.
+        learned: Whether a batch of the sender is full with it, which is no secret.
+        weights: By kind of segment, which share of what the sender held it kept, and with which
+            weight the others' came in.
+        squares: What the sender chooses its learning rate by, before and after.
+    """
+
+    held: State
+    sent: State
+    round_index: int
+    learned: bool
+    weights: dict[str, tuple[float, float]]
+    squares: tuple[float, float]
+
+
+class _Watched(ReferenceEngine):
+    """Keeps, for every round, what a sender held, what it handed out and what came in."""
 
     def begin(self, victim: int, receiver: int | None) -> None:
         self.victim, self.receiver = victim, receiver
-        self.before: list[Matrix] = []
-        self.after: list[Matrix] = []
-        self.guesses: list[Matrix] = []
-        self.masses: list[float] = []
+        self.events: list[_Event] = []
+        self.start = _only(self.held, victim)
+        self._known: tuple[Exchange | None, dict[str, tuple[float, float]]] = (None, {})
+        had = np.cumsum(self.stream.rows[:, victim] >= 0)
+        full = had // (self.method.batches.samples if self.method.batches else 1)
+        self.learned = np.diff(full, prepend=0) > 0
 
-    def exchanged(self, exchange: Exchange, state: State) -> State:
+    def exchanged(self, exchange: Exchange, state: State, round_index: int) -> State:
         """Note what the sender hands out, as those who get it can tell."""
-        first, method = self.method.payload[0].name, self.method
-        # All that the sender held before came from them, or stayed from what they saw last.
-        self.before.append(self._held.segments[first][self.victim])
-        self.after.append(state.segments[first][self.victim])
-        self.masses.append(float(method.masses(state)[self.victim]))
-        if self.receiver is not None:
-            self.guesses.append(method.estimate(state)[self.receiver])
-        return super().exchanged(exchange, state)
+        sent = self.method.before_push(state, self.rng)
+        first = not self.events or self.events[-1].round_index != round_index
+        # All that the sender held before came from the others, or stayed from what they saw last.
+        self.events.append(
+            _Event(
+                self._rows(self.held if first else state),
+                self._rows(sent),
+                round_index,
+                first and bool(self.learned[round_index]),
+                self._weights(exchange),
+                (self._squares(self.held), self._squares(state)),
+            )
+        )
+        return exchange.apply(sent)
+
+    def _squares(self, state: State) -> float:
+        return float(state.memory[SQUARES][self.victim, 0]) if self.method.auto else 0.0
+
+    def _rows(self, state: State) -> State:
+        nodes = [self.victim, self.victim if self.receiver is None else self.receiver]
+        return State({name: array[nodes] for name, array in state.segments.items()}, {})
+
+    def _weights(self, exchange: Exchange) -> dict[str, tuple[float, float]]:
+        if self._known[0] is not exchange:
+            rows = {
+                kind: matrix[[self.victim], :].toarray()[0]
+                for kind, matrix in exchange.matrices.items()
+            }
+            self._known = (
+                exchange,
+                {
+                    kind: (float(row[self.victim]), float(row.sum() - row[self.victim]))
+                    for kind, row in rows.items()
+                },
+            )
+        return self._known[1]
 
 
 def watch(
@@ -69,6 +121,20 @@ def watch(
         ConfigError: The method sends nothing.
         OnewayError: The simulation cannot be run.
     """
+    engine = _run(method, model, stream, graph, victim, seed, tick)
+    everybody = _all_others(method, engine)
+    return [everybody] if engine.receiver is None else [_one_receiver(method, engine), everybody]
+
+
+def _run(
+    method: Method,
+    model: Model,
+    stream: Stream,
+    graph: TrustGraph,
+    victim: int,
+    seed: int,
+    tick: Callable[[int], None],
+) -> _Watched:
     if not method.payload:
         raise ConfigError(
             f"method {method.name} sends nothing, so that nobody can read anything from it; audit "
@@ -77,10 +143,9 @@ def watch(
     network = Network(method, graph, stream)
     engine = _Watched(method, model, stream, Measurements.blank(stream.num_rounds), seed)
     mixing = next(network.stretches(0, 1))[2]
-    receiver, kept = None, 0.0
+    receiver = None
     if mixing is not None:
         shares = mixing[[victim], :].toarray()[0]
-        kept = float(shares[victim])
         shares[victim] = 0.0
         if shares.any():
             receiver = int(shares.argmax())
@@ -90,18 +155,71 @@ def watch(
         for begin, end, shares in network.stretches(first, last):
             engine.advance(begin, end, shares)
         tick(last)
-    before, after = np.array(engine.before), np.array(engine.after)
-    masses, indices = np.array(engine.masses), np.arange(stream.num_rounds)
-    divisor = masses[:, None] if method.has_mass else np.ones((len(masses), 1))
-    result = [Observed(COALITION, Steps(before - after, before / divisor), masses, indices)]
-    if receiver is not None:
-        # The mass it is handed tells it all masses; what model came in with them, it must guess.
-        inflow = np.zeros(len(masses))
-        inflow[1:] = masses[1:] - kept * masses[:-1]
-        guesses = np.vstack([np.zeros((1, before.shape[1])), np.array(engine.guesses)[:-1]])
-        steps = steps_between(after / divisor, masses, inflow, guesses)
-        result.insert(0, Observed(RECEIVER, steps, masses[1:], indices[1:]))
-    return result
+    return engine
+
+
+def _all_others(method: Method, engine: _Watched) -> Observed:
+    """They know what the sender held before each push, and all that it handed out."""
+    inference, memory = StepInference(method), engine.start.memory
+    found: list[tuple[State, Explanation, int]] = []
+    for event in engine.events:
+        before = State(_only(event.held, 0).segments, memory)
+        explanation = inference.explain(before, _only(event.sent, 0).segments)
+        memory = explanation.after.memory
+        found.append((before, explanation, event.round_index))
+    return Observed.of(COALITION, method, found)
+
+
+def _one_receiver(method: Method, engine: _Watched) -> Observed:
+    """It knows what the sender handed out, and guesses that others send to it what it would."""
+    inference, before, events = StepInference(method), engine.start, engine.events
+    found: list[tuple[State, Explanation, int]] = []
+    for place, event in enumerate(events):
+        sent = _only(event.sent, 0).segments
+        if place:
+            before = _guess(method, inference, events[place - 1], before, sent, event.learned)
+        explanation = inference.explain(before, sent, stepped=event.learned)
+        found.append((before, explanation, event.round_index))
+        before = State(before.segments, explanation.after.memory)
+    return Observed.of(RECEIVER, method, found)
+
+
+def _guess(
+    method: Method,
+    inference: StepInference,
+    last: _Event,
+    before: State,
+    sent: Mapping[str, Matrix],
+    learned: bool,
+) -> State:
+    """What the sender held before a step: what it kept, and what others may have sent to it.
+
+    Of a kind with a scalar (mass, count) as much came in as that scalar says.
+    """
+    own, mine = _only(last.sent, 0).segments, _only(last.sent, 1).segments
+    kept = {it.name: last.weights[it.kind][0] * own[it.name] for it in method.payload}
+    came = {it.name: last.weights[it.kind][1] * mine[it.name] for it in method.payload}
+    guess = State({name: kept[name] + came[name] for name in kept}, before.memory)
+    still = method.descend(guess, np.zeros_like(method.estimate(guess)))
+    scalars = {
+        name: value - learned * (still.segments[name] - guess.segments[name])
+        for name, value in inference.scalars(guess, sent).items()
+    }
+    segments = dict(guess.segments) | scalars
+    for scalar in (it for it in method.payload if not it.is_vector):
+        if mine[scalar.name].item() > 0.0:
+            much = (scalars[scalar.name] - kept[scalar.name]) / mine[scalar.name]
+            for it in method.payload:
+                if it.is_vector and it.kind == scalar.kind:
+                    segments[it.name] = kept[it.name] + much * mine[it.name]
+    return State(segments, before.memory)
+
+
+def _only(state: State, row: int) -> State:
+    return State(
+        {name: array[[row]] for name, array in state.segments.items()},
+        {name: array[[row]] for name, array in state.memory.items()},
+    )
 
 
 def canary_test(
@@ -138,15 +256,37 @@ def canary_test(
     canaries = Canaries.drawn(num_batches, per_batch, dim, rng)
     stream = _stream_of(canaries, samples, num_batches, graph.num_nodes, victim)
     model = RidgeRegression(l2=0.0, intercept=False)
-    seen = watch(method, model, stream, graph, victim, seed, tick)[-1]
-    last = np.arange(samples - 1, stream.num_rounds, samples)
-    lengths: Vector = seen.lengths(method, None)
+    engine = _run(method, model, stream, graph, victim, seed, tick)
+    seen = _all_others(method, engine)
+    if method.auto is not None:
+        # Chosen by what was released: whoever knows that knows the rates.
+        squares = np.array([event.squares for event in engine.events])
+        before, after = (method.auto.rates(squares[:, [place]], dim) for place in (0, 1))
+        seen = replace(seen, chosen=(before, after))
     largest = SMALL * FAR if batches is None else min(SMALL * FAR, batches.clip)
+    curvatures = None
     if batches is None and method.rule.needs_curvature:
-        lengths = seen.lengths(method, np.full(len(lengths), SMALL**2))
-    # The label is far above every prediction, so that gradients point against the directions.
-    released = -seen.steps.values[last] / (lengths[last, None] * largest)
-    return membership(canaries, released, 1 if batches is None else batches.band, delta)
+        curvatures = np.full(len(seen.masses), SMALL**2)
+    lengths: Vector = seen.lengths(method, curvatures)
+    in_batch, place = np.divmod(seen.indices, samples)
+    released: list[Matrix] = []
+    for gradients in seen.gradients(method, lengths).values():
+        # The label is far above every prediction, so that gradients point against the directions.
+        scaled = -gradients / largest
+        for these in (place == samples - 1, place < samples - 1):  # full, and before it is
+            sums = np.zeros((num_batches, dim))
+            np.add.at(sums, in_batch[these], scaled[these])
+            if sums.any():
+                released.append(sums)
+    return _strongest(canaries, released, 1 if batches is None else batches.band, delta)
+
+
+def _strongest(canaries: Canaries, released: list[Matrix], band: int, delta: float) -> Evidence:
+    """The evidence of the reading that tells most; all of them share the doubt."""
+    each = 1.0 - (1.0 - CONFIDENCE) / max(1, len(released))
+    nothing = np.zeros((int(canaries.batches[-1]) + 1, canaries.directions.shape[1]))
+    found = [membership(canaries, sums, band, delta, each) for sums in released or [nothing]]
+    return replace(max(found, key=lambda one: one.epsilon_lower_bound), confidence=CONFIDENCE)
 
 
 def _stream_of(

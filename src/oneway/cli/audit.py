@@ -10,6 +10,7 @@ import typer
 from rich.progress import TextColumn
 
 from oneway.cli.options import add_commands, option
+from oneway.cli.out_path import Force, check_out_file
 from oneway.cli.output import (
     AsJson,
     note,
@@ -17,7 +18,6 @@ from oneway.cli.output import (
     print_facts,
     print_json,
     progress_bar,
-    require_writable,
 )
 from oneway.cli.settings_flags import read_given, with_flags
 
@@ -64,6 +64,7 @@ def privacy(
     out: Annotated[
         Path | None, option("FILE", "Write the report there, one HTML page.", panel="Run")
     ] = None,
+    force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """Try to read a sender's samples from what it sends, and measure what epsilon is at least."""
@@ -72,7 +73,7 @@ def privacy(
 
     settings = read_given(given, task, config, note=note)
     if out is not None:
-        require_writable(out.absolute().parent)
+        check_out_file(out, force=force)
     with (
         on_interrupt("Interrupted: nothing is known."),
         progress_bar(TextColumn("{task.description}")) as bar,
@@ -89,7 +90,8 @@ def privacy(
     if as_json:
         print_json(found.numbers)
         return
-    print_facts(f"Privacy of {found.victim}, against a {found.against}", facts_of(found))
+    title = f"Privacy of {found.victim} with {found.settings.method}, against a {found.against}"
+    print_facts(title, facts_of(found))
     if out is not None:
         note(f"Report: {out}")
 

@@ -10,6 +10,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 
 from oneway.cli.options import argument, option, switch
+from oneway.cli.out_path import check_out_folder
 from oneway.cli.output import (
     AsJson,
     make_table,
@@ -18,7 +19,6 @@ from oneway.cli.output import (
     print_json,
     print_table,
     progress_bar,
-    require_writable,
 )
 
 _STYLES = {"holds": "green", "fails": "red", "mixed": "yellow"}
@@ -40,8 +40,8 @@ def reproduce(
 ) -> None:
     """Run the paper's evaluation again and judge each of its claims.
 
-    Needs the data sets susy and occupancy, for the figure trust also advogato and epinions, and
-    for privacy (loss against epsilon) also flights and adult.
+    Needs the data sets susy and occupancy, for privacy (loss against epsilon) also flights and
+    adult, and for beyond (other methods, real trust networks) also advogato and epinions.
     Interrupted, it goes on where it stopped when it is called again.
     """
     from oneway.paper import reproduce as paper
@@ -49,8 +49,11 @@ def reproduce(
     if names == ["list"]:
         _list(as_json)
         return
+    names, sentences = paper.without_former_names(names)
+    for sentence in sentences:
+        note(sentence)
     plan = paper.plan(names, seeds, rounds, quick)
-    require_writable(out)
+    check_out_folder(out, force=False, is_own=paper.is_reproduction, goes_on=True)
     interrupted = f"Interrupted: what was finished is kept in {out}; call again to go on."
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with on_interrupt(interrupted), progress_bar(*columns, TimeRemainingColumn()) as bar:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
-from rich.table import Table
-
 from oneway.cli.options import option
 from oneway.cli.output import (
     AsJson,
@@ -19,6 +17,7 @@ from oneway.cli.output import (
 )
 
 if TYPE_CHECKING:
+    from oneway.display.terminal_table import TerminalTable
     from oneway.paper.theorem import Evaluation
 
 SETTINGS = (
@@ -66,7 +65,7 @@ def theory(
     note("Where these formulas differ from the printed ones, and why: docs/errata.md")
 
 
-def _table(result: Evaluation) -> Table:
+def _table(result: Evaluation) -> TerminalTable:
     numbers = ["gamma", "printed", "tight", *["certain", "measured"] * result.is_measured]
     title = "Bounds on the regret" + ", and what it was" * result.is_measured
     table = make_table("step size", *numbers, right=numbers, title=title)

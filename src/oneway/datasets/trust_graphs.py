@@ -1,16 +1,24 @@
-"""Real trust graphs, as edge lists: Advogato and Epinions.
+"""Real trust graphs, as edge lists: Advogato, Epinions, wiki-Vote and two of Bitcoin traders.
 
 Their archives are packed anew now and then, and copies differ in comments and line ends: what is
-known, and checked after a download, is the digest of the graph itself.
+known, and checked after a download, is the digest of the graph itself. Of the last three none is
+known: they are fetched over TLS, and a later download must give the same graph as the first.
 """
 
 from __future__ import annotations
 
 import hashlib
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from oneway.datasets.data_set import DATASETS, DataFile, DataSet
+from oneway.errors import GraphError
 
 if TYPE_CHECKING:
     from oneway.topology import TrustGraph
@@ -19,24 +27,8 @@ MOST_TEXT_BYTES = 1 << 26
 """Far longer edge lists than these are not read to be checked."""
 
 
-def load_advogato(folder: Path | None = None) -> TrustGraph:
-    """Who certifies whom as a free software developer, weights as shares."""
-    return _read("advogato", folder)
-
-
-def load_epinions(folder: Path | None = None) -> TrustGraph:
-    """Who trusts whose product reviews."""
-    return _read("epinions", folder)
-
-
-def _read(name: str, folder: Path | None) -> TrustGraph:
-    from oneway.topology import TrustGraph
-
-    return TrustGraph.read(DATASETS[name].find(folder)[0])
-
-
-def graph_sha256(path: Path) -> str:
-    """The SHA-256 of the graph in an edge list: nodes, edges and weights as they are loaded.
+def read_graph(path: Path, most_bytes: float = math.inf) -> TrustGraph:
+    """Read an edge list as it is: a third column is the share.
 
     Raises:
         DataError: If it cannot be read.
@@ -44,7 +36,40 @@ def graph_sha256(path: Path) -> str:
     """
     from oneway.topology import TrustGraph
 
-    graph = TrustGraph.read(path, MOST_TEXT_BYTES)
+    return TrustGraph.read(path, most_bytes)
+
+
+def read_ratings(path: Path, most_bytes: float = math.inf) -> TrustGraph:
+    """Read ratings from -10 to 10 as `source,target,rating,time`: only a positive one is trust.
+
+    Whoever is rated stays a node. Of several ratings of the same person the last one counts.
+
+    Raises:
+        DataError: If it cannot be read.
+        GraphError: If it is no edge list, or has no ratings.
+    """
+    from oneway.topology import TrustGraph
+    from oneway.topology.edge_files import read_edges
+    from oneway.topology.edges import compress
+
+    rated = read_edges(path, most_bytes)
+    if rated.weights is None:
+        raise GraphError(
+            f"{path} has no ratings; its lines must be source,target,rating,time: download it again"
+        )
+    # A weight of 0 is no edge.
+    trusted = replace(rated, weights=np.maximum(rated.weights, 0.0))
+    return TrustGraph(*compress(trusted), None, rated.names, rated.origin)
+
+
+def graph_sha256(path: Path, read: Callable[..., TrustGraph] = read_graph) -> str:
+    """The SHA-256 of the graph in a file: nodes, edges and weights as they are loaded.
+
+    Raises:
+        DataError: If it cannot be read.
+        GraphError: If it is no edge list.
+    """
+    graph = read(path, MOST_TEXT_BYTES)
     sizes = [graph.num_nodes, graph.num_edges, graph.weights is not None]
     digest = hashlib.sha256("\n".join([*map(str, sizes), *(graph.names or ())]).encode())
     digest.update(graph.indptr.astype("<i8").tobytes())
@@ -54,42 +79,61 @@ def graph_sha256(path: Path) -> str:
     return digest.hexdigest()
 
 
-DATASETS.register(
-    DataSet(
-        name="advogato",
-        kind="graph",
-        about="Advogato: who certifies whom as a free software developer, with a weight",
-        rows=51_127,
-        licence="research use",
-        load=load_advogato,
-        # A mirror that is published with TLS; konect.cc gives its own addresses without.
-        url="https://downloads.skewed.de/mirror/konect.cc/files/download.tsv.advogato.tar.bz2",
-        files=(
-            DataFile(
-                "trust/out.advogato",
-                "out.advogato",
-                "000cd463b8a507d275763cc9ef576141b0fdd1996ff5c16f593d25e0210e83a0",
-                graph_sha256,
-            ),
-        ),
+def _register(
+    name: str,
+    about: str,
+    rows: int,
+    url: str,
+    file: str = "",
+    sha256: str | None = None,
+    read: Callable[..., TrustGraph] = read_graph,
+) -> None:
+    """Make a trust graph known; its file is called as at its address unless `file` says it."""
+    file = file or url.rpartition("/")[2]
+
+    def load(folder: Path | None = None) -> TrustGraph:
+        return read(DATASETS[name].find(folder)[0])
+
+    digest = partial(graph_sha256, read=read)
+    files = (DataFile(f"trust/{file}", file, sha256, digest),)
+    DATASETS.register(
+        DataSet(name, about, rows, "research use", load, kind="graph", url=url, files=files)
     )
+
+
+_register(
+    "advogato",
+    "Advogato: who certifies whom as a free software developer, with a weight",
+    51_127,
+    # A mirror that is published with TLS; konect.cc gives its own addresses without.
+    "https://downloads.skewed.de/mirror/konect.cc/files/download.tsv.advogato.tar.bz2",
+    "out.advogato",
+    "000cd463b8a507d275763cc9ef576141b0fdd1996ff5c16f593d25e0210e83a0",
 )
-DATASETS.register(
-    DataSet(
-        name="epinions",
-        kind="graph",
-        about="Epinions: who trusts whose product reviews",
-        rows=508_837,
-        licence="research use",
-        load=load_epinions,
-        url="https://snap.stanford.edu/data/soc-Epinions1.txt.gz",
-        files=(
-            DataFile(
-                "trust/soc-Epinions1.txt.gz",
-                "soc-Epinions1.txt.gz",
-                "732b1b2fc7d85dce707396886bc6bceab853402581a78a847704d2f9f4b9366e",
-                graph_sha256,
-            ),
-        ),
-    )
+_register(
+    "epinions",
+    "Epinions: who trusts whose product reviews",
+    508_837,
+    "https://snap.stanford.edu/data/soc-Epinions1.txt.gz",
+    sha256="732b1b2fc7d85dce707396886bc6bceab853402581a78a847704d2f9f4b9366e",
+)
+_register(
+    "wiki-vote",
+    "wiki-Vote: who voted on whose request to become an administrator of Wikipedia",
+    103_689,
+    "https://snap.stanford.edu/data/wiki-Vote.txt.gz",
+)
+_register(
+    "bitcoin-alpha",
+    "Bitcoin Alpha: who trusts whom in trading, with a rating",
+    24_186,
+    "https://snap.stanford.edu/data/soc-sign-bitcoinalpha.csv.gz",
+    read=read_ratings,
+)
+_register(
+    "bitcoin-otc",
+    "Bitcoin OTC: who trusts whom in trading, with a rating",
+    35_592,
+    "https://snap.stanford.edu/data/soc-sign-bitcoinotc.csv.gz",
+    read=read_ratings,
 )

@@ -7,10 +7,10 @@ it must have arrived.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from oneway.peer.store.snapshot import Snapshot
-from oneway.protocol.audit import discrepancy
+from oneway.protocol.audit import discrepancy, untracked
 from oneway.protocol.fixed_point import ONE, Fixed, mass_of, zeros
 from oneway.protocol.state import Key, OutPhase, PeerState
 from oneway.records import FRACTION_BITS
@@ -23,9 +23,12 @@ class Audit:
     Attributes:
         minted_units: The mass that was ever brought in.
         held_units: The mass that all peers hold, those that are down included.
-        stranded: What is on its way to or from peers that are down, numerator and mass.
-        discrepancy: Held and stranded, minus brought in, in units of 2^-40: numerator and mass.
+        stranded: What is on its way to or from peers that are down: segments and mass.
+        discrepancy: Held and stranded, minus brought in, in units of 2^-40: segments and mass.
         unsettled: Edges between running peers that were not at rest: with any, nothing is proven.
+        segments: What the numbers beside the mass are: names, and where they lie.
+        untracked: Of segments that track a momentum, by name: what they and what is on its way add
+            up to, minus the momenta of those who have not left.
     """
 
     minted_units: int
@@ -33,32 +36,37 @@ class Audit:
     stranded: Fixed
     discrepancy: Fixed
     unsettled: int
+    segments: Mapping[str, slice] = field(default_factory=dict)
+    untracked: Mapping[str, Fixed] = field(default_factory=dict)
 
     @property
     def is_exact(self) -> bool:
         """Whether nothing was lost and nothing invented, to the last unit."""
         whole = self.minted_units % ONE == 0
-        return whole and not self.unsettled and not self.discrepancy.any()
+        tracked = not any(wrong.any() for wrong in self.untracked.values())
+        return whole and not self.unsettled and not self.discrepancy.any() and tracked
 
     @property
     def sentences(self) -> list[str]:
-        """The verdict on the mass, on the numerator, and on what hampers it."""
+        """The verdict on the mass, on every segment that is booked, and on what hampers it."""
         count, odd = divmod(self.minted_units, ONE)
         amount = f"{count} x 2^{FRACTION_BITS}{f' + {odd}' if odd else ''} = {self.minted_units:,}"
-        mass, numerator = mass_of(self.discrepancy), self.discrepancy[:-1]
+        mass = mass_of(self.discrepancy)
         verdict = "exact"
         if mass:
             verdict = f"{mass:,} too many" if mass > 0 else f"{-mass:,} missing"
-        wrong = int((numerator != 0).sum())
         said = [f"mass {amount} units: {verdict}"]
         if self.stranded.any():
             waits = mass_of(self.stranded)
             said.append(
                 f"{waits / ONE:.3f} of the mass ({waits:,} units) waits for peers that are down"
             )
-        said.append(
-            f"numerator of {len(numerator)} numbers: {f'{wrong} are wrong' if wrong else 'exact'}"
-        )
+        for name, place in (self.segments or {"numerator": slice(None)}).items():
+            said.append(f"{name} of {_verdict(self.discrepancy[:-1][place])}")
+        said += [
+            f"{name} against momentum of {_verdict(wrong)}"
+            for name, wrong in self.untracked.items()
+        ]
         if odd:
             said.append("the mass brought in is not whole: a peer brings exactly one unit")
         if self.unsettled:
@@ -69,10 +77,24 @@ class Audit:
         return said
 
 
-def audit(snapshots: Mapping[Key, Snapshot], down: Collection[Key] = ()) -> Audit:
-    """Audit a network that has been drained, by its stores; some peers may be down for good."""
+def _verdict(errors: Fixed) -> str:
+    wrong = int((errors != 0).sum())
+    numbers = "1 number" if len(errors) == 1 else f"{len(errors)} numbers"
+    return f"{numbers}: {f'{wrong} are wrong' if wrong else 'exact'}"
+
+
+def audit(
+    snapshots: Mapping[Key, Snapshot],
+    down: Collection[Key] = (),
+    tracking: Collection[str] = (),
+) -> Audit:
+    """Audit a network that has been drained, by its stores; some peers may be down for good.
+
+    `tracking` names the segments whose sum must be that of the peers' momenta.
+    """
     states = {key: snapshot.state for key, snapshot in snapshots.items()}
     first = next(iter(states.values()))
+    places = first.layout.places
     stranded = sum(_stranded(states, down), zeros(first.dim))
     return Audit(
         minted_units=sum(mass_of(state.minted) for state in states.values()),
@@ -80,6 +102,11 @@ def audit(snapshots: Mapping[Key, Snapshot], down: Collection[Key] = ()) -> Audi
         stranded=stranded,
         discrepancy=discrepancy(states.values()) + stranded,
         unsettled=num_unsettled(snapshots, down),
+        segments={name: it for name, it in places.items() if it not in first.layout.copied},
+        untracked={
+            name: untracked(states.values(), places[name]) + stranded[places[name]]
+            for name in tracking
+        },
     )
 
 

@@ -1,32 +1,53 @@
-"""How nodes learn: Online Push-Sum and the methods it is compared with, one file each.
+"""How nodes learn, alone or together: the methods, one file each.
 
 A method is found by name in `METHODS`; one more is one file with one registration.
 """
 
+from oneway.methods.auto_rate import AUTO, AutoRate, Rate
 from oneway.methods.base import METHODS, Gradients, Method, State
 from oneway.methods.batches import Batches
 from oneway.methods.centralised import Centralised
 from oneway.methods.gossip import MutualGossip, NaiveGossip
 from oneway.methods.isolated import Isolated
+from oneway.methods.pull import Pull
 from oneway.methods.push_sum import OnlinePushSum
 from oneway.methods.rate_schedules import SCHEDULES, InverseSqrt, Schedule
+from oneway.methods.relay import Relay
 from oneway.methods.step_rules import DEFAULT_STEP, STEP_RULES, StepRule
+from oneway.methods.tracking import Tracking
 from oneway.methods.transforms import TRANSFORMS, Transform
 from oneway.records import Segment
 
-for _method in (OnlinePushSum, MutualGossip, NaiveGossip, Centralised, Isolated):
+for _method in (
+    OnlinePushSum,
+    Relay,
+    Tracking,
+    Pull,
+    MutualGossip,
+    NaiveGossip,
+    Centralised,
+    Isolated,
+):
     METHODS.register(_method)
+
+DEFAULT_METHOD = Relay.name
+"""What a specification (task, command line, lab, peer) takes unless it says otherwise: on one-way
+graphs as skewed as real ones, asynchronous and with batches and noise, the nearest to a server that
+is not biased (`oneway reproduce beyond`)."""
 
 Algorithm = Method
 """The name of `Method` in earlier versions."""
 
 __all__ = [
+    "AUTO",
+    "DEFAULT_METHOD",
     "DEFAULT_STEP",
     "METHODS",
     "SCHEDULES",
     "STEP_RULES",
     "TRANSFORMS",
     "Algorithm",
+    "AutoRate",
     "Batches",
     "Centralised",
     "Gradients",
@@ -36,9 +57,13 @@ __all__ = [
     "MutualGossip",
     "NaiveGossip",
     "OnlinePushSum",
+    "Pull",
+    "Rate",
+    "Relay",
     "Schedule",
     "Segment",
     "State",
     "StepRule",
+    "Tracking",
     "Transform",
 ]

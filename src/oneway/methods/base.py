@@ -9,16 +9,19 @@ from __future__ import annotations
 import math
 from abc import ABC
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, Protocol
+from copy import copy
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Literal, Protocol, Self
 
 import numpy as np
 
 from oneway.errors import ConfigError
+from oneway.methods.auto_rate import AUTO, SQUARES, AutoRate
 from oneway.methods.batches import Batches, Normals
 from oneway.methods.rate_schedules import Schedule
 from oneway.methods.step_rules import STEP_RULES, StepRule
 from oneway.methods.transforms.base import Transform
+from oneway.methods.transforms.chain import kept_share, transform_memory, transformed
 from oneway.records import Bools, Matrix, Segment, Vector
 from oneway.registry import Registry, describe
 
@@ -81,20 +84,24 @@ class Method(ABC):
     overrides what differs; by default the first segment is the numerator, and it descends.
 
     Attributes:
-        learning_rate: gamma, a number or a schedule of the step's index.
+        learning_rate: gamma: a number, a schedule of the step's index, or "auto", which every node
+            chooses as it learns (`auto_rate`).
         step: How far, given the mass: a step rule or its name.
         transforms: What happens to a gradient before the step, in this order.
         batches: How gradients of several samples become one, before all else; None if every
             sample is a step.
+        mixes: How many times payload is exchanged in a round; in a peer, how many pushes follow a
+            step.
 
     Raises:
         ConfigError: A parameter breaks its rule.
     """
 
-    learning_rate: float | Schedule
+    learning_rate: float | Schedule | AutoRate | Literal["auto"]
     step: StepRule | str = "paper"
     transforms: tuple[Transform, ...] = ()
     batches: Batches | None = field(default=None, kw_only=True)
+    mixes: int = field(default=1, kw_only=True)
 
     name: ClassVar[str]
     """Short name, as on the command line."""
@@ -121,8 +128,17 @@ class Method(ABC):
     def __post_init__(self) -> None:
         if isinstance(self.step, str):
             object.__setattr__(self, "step", STEP_RULES[self.step]())
+        if isinstance(self.learning_rate, str):
+            if self.learning_rate != AUTO:
+                raise ConfigError(
+                    f"the learning rate of {self.name} is {self.learning_rate!r}; it must be a "
+                    f'finite number, 0 or more, or "{AUTO}"'
+                )
+            object.__setattr__(self, "learning_rate", AutoRate())
         object.__setattr__(self, "transforms", tuple(self.transforms))
-        if not callable(self.learning_rate):
+        if not (type(self.mixes) is int and self.mixes >= 1):
+            raise ConfigError(f"mixes is {self.mixes!r}; it must be a whole number from 1 on")
+        if not (callable(self.learning_rate) or self.auto):
             self.rate(0)
 
     @property
@@ -131,7 +147,25 @@ class Method(ABC):
         assert isinstance(self.step, StepRule)
         return self.step
 
+    @property
+    def auto(self) -> AutoRate | None:
+        """How the learning rate is chosen; None if it is given."""
+        return self.learning_rate if isinstance(self.learning_rate, AutoRate) else None
+
     # What drivers call.
+
+    def suited(self, curvature: float | None, num_features: int) -> Self:
+        """The same method for a model; drivers call this once, before all else.
+
+        Args:
+            curvature: Of the model's loss at a sample of standardised features; None if unknown.
+            num_features: Of a sample.
+        """
+        if self.auto is None:
+            return self
+        other = copy(self)
+        object.__setattr__(other, "learning_rate", self.auto.suited(curvature, num_features))
+        return other
 
     def start(self, params: Matrix) -> State:
         """Before the first step: every node has the model `params[node, dim]`, and mass 1."""
@@ -140,11 +174,9 @@ class Method(ABC):
             segments={segment.name: held[segment.name] for segment in self.payload},
             memory={
                 **({} if self.payload else {"model": params}),
-                **{
-                    f"{place}.{transform.name}.{key}": array
-                    for place, transform in enumerate(self.transforms)
-                    for key, array in transform.init(params).items()
-                },
+                **{it.tracks: np.zeros_like(params) for it in self.payload if it.tracks},
+                **(self.auto.start(len(params)) if self.auto else {}),
+                **transform_memory(self.transforms, params),
             },
         )
 
@@ -161,6 +193,9 @@ class Method(ABC):
         noise comes from `normals` if there is one, else from `rng`.
         """
         if self.batches is None:
+            if self.auto:
+                limited = self._scaled(state, gradients)
+                gradients = replace(gradients, values=limited, curvatures=None)
             return self.local_step(state, gradients, rng)
         own = {name: array for name, array in state.memory.items() if name in BATCH_MEMORY}
         sums, full, own = self.batches.add(
@@ -188,7 +223,12 @@ class Method(ABC):
         """
         if gradients.curvatures is None:
             return gradients.values
-        rate, masses = self.rate(gradients.index), self.masses(state)
+        masses = self.step_masses(state)
+        rate: float | Vector
+        if self.auto:
+            rate = self.auto.rates(state.memory[SQUARES], gradients.values.shape[1])
+        else:
+            rate = self.rate(gradients.index)
         plain = self.rule.lengths(rate, masses, None)
         own = self.rule.lengths(rate, masses, gradients.curvatures)
         factors = np.divide(own, plain, out=np.zeros_like(own), where=plain > 0.0)
@@ -196,13 +236,19 @@ class Method(ABC):
 
     def local_step(self, state: State, gradients: Gradients, rng: np.random.Generator) -> State:
         """What nodes do alone with their gradients; nodes without a sample stay as they are."""
-        updates, memory = self._transformed(state, gradients.values, rng)
-        rate = self.rate(gradients.index)
-        lengths = self.rule.lengths(rate, self.masses(state), gradients.curvatures)
+        updates, memory = transformed(self.transforms, state.memory, gradients.values, rng)
+        rate: float | Vector
+        if self.auto:
+            kept = kept_share(self.transforms, memory)
+            memory[SQUARES] = self.auto.grown(kept * state.memory[SQUARES], updates)
+            rate = self.auto.rates(memory[SQUARES], updates.shape[1])
+        else:
+            rate = self.rate(gradients.index)
+        lengths = self.rule.lengths(rate, self.step_masses(state), gradients.curvatures)
         after = self.descend(state, lengths[:, None] * updates)
         if memory:
             after = State(after.segments, {**after.memory, **memory})
-        return after if gradients.active is None else _only(gradients.active, state, after)
+        return after if gradients.active is None else only(gradients.active, state, after)
 
     def descend(self, state: State, steps: Matrix) -> State:
         """Take `steps[node, dim]` off the first segment; off the model where nothing travels."""
@@ -211,6 +257,10 @@ class Method(ABC):
             return State(state.segments, {**state.memory, "model": moved})
         first = self.payload[0].name
         return State({**state.segments, first: state.segments[first] - steps}, state.memory)
+
+    def before_push(self, state: State, rng: np.random.Generator) -> State:
+        """What nodes do right before they hand over their payload; by default nothing."""
+        return state
 
     def estimate(self, state: State) -> Matrix:
         """The models to predict with, `[node, dim]`: x = z / omega."""
@@ -225,6 +275,10 @@ class Method(ABC):
             return state.segments["mass"][:, 0]
         return np.ones(len(self.estimate(state)))
 
+    def step_masses(self, state: State) -> Vector:
+        """The masses that the step rule goes by; 1 where something else looks after light nodes."""
+        return self.masses(state)
+
     def numerators(self, state: State) -> Matrix:
         """Z of every node: the estimate times the mass."""
         return state.segments[self.payload[0].name] if self.has_mass else self.estimate(state)
@@ -236,12 +290,14 @@ class Method(ABC):
     # The learning rate.
 
     def rate(self, index: int) -> float:
-        """The learning rate of one step.
+        """The learning rate of one step; the largest that may be if it is chosen.
 
         Raises:
             ConfigError: If it is negative or not finite.
         """
-        rate = self.learning_rate
+        if self.auto:
+            return self.auto.most(1)
+        rate: Any = self.learning_rate
         value = float(rate(index) if callable(rate) else rate)
         if not (math.isfinite(value) and value >= 0):
             raise ConfigError(
@@ -265,8 +321,9 @@ class Method(ABC):
     def describe(self) -> dict[str, Any]:
         """Name and all parameters, in terms JSON can hold; the name under `algorithm`."""
         described = describe(self)
-        if self.batches is None:
-            del described["batches"]
+        for name, usual in (("batches", None), ("mixes", 1)):
+            if getattr(self, name) == usual:
+                del described[name]
         return {"algorithm": described.pop("name"), **described}
 
     # For methods of one's own.
@@ -283,29 +340,13 @@ class Method(ABC):
             held["mass"] = np.ones((len(params), 1))
         return held
 
-    def _transformed(
-        self, state: State, updates: Matrix, rng: np.random.Generator
-    ) -> tuple[Matrix, dict[str, Matrix]]:
-        """The gradients after the chain of transforms, and the transforms' memory."""
-        memory: dict[str, Matrix] = {}
-        for place, transform in enumerate(self.transforms):
-            prefix = f"{place}.{transform.name}."
-            own = {
-                key.removeprefix(prefix): array
-                for key, array in state.memory.items()
-                if key.startswith(prefix)
-            }
-            updates, own = transform.update(updates, own, rng)
-            memory |= {prefix + key: array for key, array in own.items()}
-        return updates, memory
-
 
 METHODS: Registry[type[Method]] = Registry("method")
 """The methods by name."""
 
 
-def _only(active: Bools, before: State, after: State) -> State:
-    """The state after a step for the active rows, the state before it for the others."""
+def only(active: Bools, before: State, after: State) -> State:
+    """The state after something for the active rows, the state before it for the others."""
 
     def chosen(old: Mapping[str, Matrix], new: Mapping[str, Matrix]) -> dict[str, Matrix]:
         return {

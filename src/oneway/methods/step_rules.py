@@ -29,11 +29,11 @@ class StepRule(ABC):
     """Whether `lengths` makes use of curvatures."""
 
     @abstractmethod
-    def lengths(self, rate: float, masses: Vector, curvatures: Vector | None) -> Vector:
+    def lengths(self, rate: float | Vector, masses: Vector, curvatures: Vector | None) -> Vector:
         """Step lengths on the numerators, `[node]`.
 
         Args:
-            rate: gamma.
+            rate: gamma, for all nodes or one per node.
             masses: omega; without a positive one the step must be 0.
             curvatures: L, the largest second derivative of the node's loss; None if it has none.
         """
@@ -57,7 +57,7 @@ class Paper(StepRule):
 
     name = "paper"
 
-    def lengths(self, rate: float, masses: Vector, curvatures: Vector | None) -> Vector:
+    def lengths(self, rate: float | Vector, masses: Vector, curvatures: Vector | None) -> Vector:
         """Return gamma."""
         return np.where(masses > 0.0, rate, 0.0)
 
@@ -81,7 +81,7 @@ class Capped(StepRule):
                 "(step 'mass' has no cap)"
             )
 
-    def lengths(self, rate: float, masses: Vector, curvatures: Vector | None) -> Vector:
+    def lengths(self, rate: float | Vector, masses: Vector, curvatures: Vector | None) -> Vector:
         """Return gamma * min(cap, omega)."""
         capped: Vector = rate * np.minimum(self.cap, np.maximum(masses, 0.0))
         return capped
@@ -97,7 +97,7 @@ class Mass(StepRule):
 
     name = "mass"
 
-    def lengths(self, rate: float, masses: Vector, curvatures: Vector | None) -> Vector:
+    def lengths(self, rate: float | Vector, masses: Vector, curvatures: Vector | None) -> Vector:
         """Return gamma * omega."""
         lengths: Vector = rate * np.maximum(masses, 0.0)
         return lengths
@@ -126,7 +126,7 @@ class Curvature(StepRule):
         if not (isinstance(self.stable, int | float) and 0 < self.stable <= 2):
             raise ConfigError(f"stable is {self.stable!r}; it must be above 0 and at most 2")
 
-    def lengths(self, rate: float, masses: Vector, curvatures: Vector | None) -> Vector:
+    def lengths(self, rate: float | Vector, masses: Vector, curvatures: Vector | None) -> Vector:
         """Return min(gamma, stable * omega / L)."""
         if curvatures is None:
             return Capped().lengths(rate, masses, None)

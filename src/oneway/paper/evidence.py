@@ -53,6 +53,19 @@ class Evidence:
         means = [self.by_rate(world, method) for world in worlds if self.has(world, method)]
         return self.rates[int(np.argmin(np.mean(means, axis=0)))]
 
+    def rate_past_best(self, data: str, method: str) -> float | None:
+        """The next larger rate of the grid after the tuned one; None if that is the largest."""
+        larger = [rate for rate in self.rates if rate > self.tuned_rate(data, method)]
+        return min(larger, default=None)
+
+    def excess(self, world: World, method: str, rate: float) -> Vector:
+        """Loss per seed above that of the data set's all-stochastic main world, at a rate."""
+        whole = reference_world(world.data, 1.0, self.scale)
+        # Where both diverged the excess is no number, which says so.
+        with np.errstate(invalid="ignore"):
+            above: Vector = self.losses(world, method, rate) - self.losses(whole, method, rate)
+        return above
+
     def at_edge(self, rate: float) -> bool:
         """Whether a rate is the smallest or largest of the grid: a better one may lie beyond."""
         return rate in (min(self.rates), max(self.rates))

@@ -2,28 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
-from oneway.paper.world import World, data_table, trust_network
+from oneway.paper.world import World, data_table
 
 TITLES = {"susy": "SUSY", "occupancy": "Room Occupancy"}
 SHORT = {"susy": "susy", "occupancy": "room"}
 STOCHASTIC = (1.0, 0.5)
 """The stochastic parts the paper runs."""
+LESS_STOCHASTIC = (0.5, 0.0)
+"""The parts that are compared with all of it."""
 SETTINGS = tuple((data, stochastic) for data in TITLES for stochastic in STOCHASTIC)
 """Data sets and stochastic parts, in the order of the paper's panels."""
 NODES = {"susy": 128, "occupancy": 20}
 BOUNDS = {"susy": 32, "occupancy": 10}
 """The paper's main setting for a data set: nodes, and the bound on receivers."""
 SIZES = {"susy": (128, 256, 512, 1024), "occupancy": (6, 10, 15, 20)}
-SIZE_BOUNDS = {"susy": 32, "occupancy": 2}
+SIZE_BOUNDS = {"susy": (32,), "occupancy": (2, 1)}
+"""Bounds on receivers where the size varies. The paper says 2 neighbours for Room Occupancy, their
+number being smaller than the bound: read strictly that is one, a directed cycle."""
+SIZE_SETTINGS = tuple(
+    (*setting, bound) for setting in SETTINGS for bound in SIZE_BOUNDS[setting[0]]
+)
 DENSITIES = {"susy": (0.0625, 0.125, 0.25, 0.5, 0.9), "occupancy": (0.1, 0.25, 0.5, 0.75, 0.95)}
 DENSITY_NODES = {"susy": 512, "occupancy": 20}
+DEALINGS: dict[str, dict[str, Any]] = {
+    "": {},
+    ", cluster first": {"shuffled": False},
+    ", overflow to the next node": {"overflow": "next"},
+}
+"""Ways to deal clusters that the paper's text allows, as changes of a world."""
 COMPARED = ("ops", "dol-symm", "dol-asymm", "col")
-TRUST_COMPARED = ("col", "ops-mass", "ops-capped", "dol-symm", "local", "ops", "dol-asymm")
-TRUST_NETWORKS: dict[str, int | None] = {"advogato": None, "epinions": 3}
-"""The networks, and how many seeds at most: ten times the nodes take ten times as long."""
 
 
 @dataclass(frozen=True)
@@ -63,14 +75,12 @@ class Panel:
         title: Above the panel.
         caption: Below it; says how it differs from the paper, where it does.
         lines: The curves.
-        most_seeds: Use at most this many seeds, where a run is long; None for all.
     """
 
     name: str
     title: str
     caption: str
     lines: tuple[Line, ...]
-    most_seeds: int | None = None
 
 
 @dataclass(frozen=True)
@@ -83,9 +93,9 @@ class Figure:
         shows: What it shows, in one line.
         needs: The data sets it needs.
         text: What there is to know before looking at it, in paragraphs.
-        lines: The curves of a panel.
-        caption: Of every panel; may name attributes of its first world, or of a trust network.
-        settings: The first arguments of `lines` for every panel.
+        lines: For every panel, what gives its curves at a scale.
+        caption: Of every panel; may name attributes of its first world, and how many `receivers` a
+            node has there.
     """
 
     name: str
@@ -93,30 +103,22 @@ class Figure:
     shows: str
     needs: str
     text: tuple[str, ...]
-    lines: Callable[[str, float, Scale], list[Line]]
-    caption: str = "{world.num_nodes} nodes, at most {world.max_receivers} receivers each."
-    settings: tuple[tuple[str, float], ...] = SETTINGS
+    lines: tuple[Callable[[Scale], list[Line]], ...]
+    caption: str = "{world.num_nodes} nodes, {receivers} each."
 
     def panels(self, scale: Scale) -> list[Panel]:
         """The panels at a scale."""
-        panels = []
-        for setting in self.settings:
-            lines = tuple(self.lines(*setting, scale))
-            world = lines[0].world
-            graph = trust_network(world.network) if world.network else None
-            short = world.network or f"{SHORT[world.data]}-{100 * world.stochastic:.0f}"
-            panels.append(
-                Panel(
-                    f"{self.name}-{short}",
-                    f"{world.network.capitalize()}, SUSY, all stochastic"
-                    if world.network
-                    else setting_title(*setting),
-                    self.caption.format(world=world, graph=graph),
-                    lines,
-                    TRUST_NETWORKS[world.network] if world.network else None,
-                )
-            )
-        return panels
+        return [self._panel(tuple(lines(scale))) for lines in self.lines]
+
+    def _panel(self, lines: tuple[Line, ...]) -> Panel:
+        world = lines[0].world
+        is_cycle = world.max_receivers == 1
+        return Panel(
+            f"{self.name}-{SHORT[world.data]}-{100 * world.stochastic:.0f}{'-cycle' * is_cycle}",
+            setting_title(world.data, world.stochastic) + ", cycle" * is_cycle,
+            self.caption.format(world=world, receivers=receivers_text(world)),
+            lines,
+        )
 
 
 def setting_title(data: str, stochastic: float) -> str:
@@ -124,21 +126,33 @@ def setting_title(data: str, stochastic: float) -> str:
     return f"{TITLES[data]}, {stochastic:.0%} stochastic"
 
 
+def receivers_text(world: World) -> str:
+    """How many receivers a node of a random graph has."""
+    bound = world.max_receivers
+    return "one receiver (a directed cycle)" if bound == 1 else f"at most {bound} receivers"
+
+
 def reference_world(data: str, stochastic: float, scale: Scale) -> World:
     """The paper's main setting for a data set; learning rates are tuned there."""
     return World(data, NODES[data], stochastic, BOUNDS[data], scale.rounds(data))
 
 
-def size_worlds(data: str, stochastic: float, scale: Scale) -> list[World]:
+def size_worlds(data: str, stochastic: float, bound: int, scale: Scale) -> list[World]:
     """Worlds by size: the rounds are the same, so a larger network sees more samples."""
     rounds = scale.rounds(data) or len(data_table(data)) // NODES[data]
-    return [World(data, n, stochastic, SIZE_BOUNDS[data], rounds) for n in SIZES[data]]
+    return [World(data, n, stochastic, bound, rounds) for n in SIZES[data]]
 
 
 def same_samples(world: World) -> World:
     """The same world with rounds cut or added: all sizes see as many samples, but for a round."""
     assert world.rounds is not None
     return replace(world, rounds=max(1, world.rounds * NODES[world.data] // world.num_nodes))
+
+
+def dealt_worlds(data: str, stochastic: float, scale: Scale) -> dict[str, World]:
+    """The main world of a data set by how its clusters are dealt."""
+    world = reference_world(data, stochastic, scale)
+    return {choice: replace(world, **changes) for choice, changes in DEALINGS.items()}
 
 
 def density_worlds(data: str, stochastic: float, scale: Scale) -> dict[float, World]:
@@ -150,31 +164,22 @@ def density_worlds(data: str, stochastic: float, scale: Scale) -> dict[float, Wo
     }
 
 
-def _by_method(*methods: str) -> Callable[[str, float, Scale], list[Line]]:
-    """Every method in the paper's main world of a data set."""
-
-    def lines(data: str, stochastic: float, scale: Scale) -> list[Line]:
-        world = reference_world(data, stochastic, scale)
-        return [Line(method, method, world) for method in methods]
-
-    return lines
+def _by_method(
+    data: str, stochastic: float, scale: Scale, methods: Sequence[str] = COMPARED
+) -> list[Line]:
+    """Methods in the paper's main world of a data set."""
+    world = reference_world(data, stochastic, scale)
+    return [Line(method, method, world) for method in methods]
 
 
-def _by_size(data: str, stochastic: float, scale: Scale) -> list[Line]:
-    worlds = size_worlds(data, stochastic, scale)
+def _by_size(data: str, stochastic: float, bound: int, scale: Scale) -> list[Line]:
+    worlds = size_worlds(data, stochastic, bound, scale)
     return [Line(f"n = {world.num_nodes}", "ops", world) for world in worlds]
 
 
 def _by_density(data: str, stochastic: float, scale: Scale) -> list[Line]:
     worlds = density_worlds(data, stochastic, scale)
     return [Line(f"density {density:g}", "ops", world) for density, world in worlds.items()]
-
-
-def _on_network(network: str, stochastic: float, scale: Scale) -> list[Line]:
-    """Every method on SUSY rows over a trust network's largest strong component."""
-    nodes = trust_network(network).num_nodes
-    world = World("susy", nodes, stochastic, rounds=scale.trust_rounds, network=network)
-    return [Line(method, method, world) for method in TRUST_COMPARED]
 
 
 FIGURES = {
@@ -193,20 +198,24 @@ FIGURES = {
                 "on the mean over seeds and both stochastic parts. The table also shows every "
                 "method at OPS's rate and at its own best rate in that very panel.",
             ),
-            _by_method(*COMPARED),
+            tuple(partial(_by_method, *setting) for setting in SETTINGS),
         ),
         Figure(
             "size",
             "Network size",
-            "OPS in networks of different sizes; 4 panels",
+            "OPS in networks of different sizes; 4 panels, and 2 for another reading",
             "susy, occupancy",
             (
                 "OPS in networks of different sizes, all with the same bound on receivers. More "
                 "nodes average more gradients in every round.",
+                "On Room Occupancy the bound is 2, and the paper draws the number of neighbours "
+                "“smaller than a fixed upper bound”. Both readings are shown: at most 2 "
+                "receivers, and fewer than 2. The latter is one receiver and one sender for "
+                "everybody, a directed cycle: all masses stay 1, and OPS is the classical method.",
             ),
-            _by_size,
-            "OPS, at most {world.max_receivers} receivers each; every network runs "
-            "{world.rounds:,} rounds, so a larger one sees more samples.",
+            tuple(partial(_by_size, *setting) for setting in SIZE_SETTINGS),
+            "OPS, {receivers} each; every network runs {world.rounds:,} rounds, so a larger one "
+            "sees more samples.",
         ),
         Figure(
             "density",
@@ -217,7 +226,7 @@ FIGURES = {
                 "OPS with different bounds on the number of receivers. Every node draws how many "
                 "receivers it has, uniformly from 1 to the bound.",
             ),
-            _by_density,
+            tuple(partial(_by_density, *setting) for setting in SETTINGS),
             "OPS, {world.num_nodes} nodes; density is the bound on receivers over the nodes.",
         ),
         Figure(
@@ -226,31 +235,7 @@ FIGURES = {
             "OPS against everybody learning alone; 2 panels",
             "susy",
             ("What is gained by sending models at all: OPS against everybody learning alone.",),
-            _by_method("ops", "local"),
-            settings=tuple(setting for setting in SETTINGS if setting[0] == "susy"),
-        ),
-        Figure(
-            "trust",
-            "Real trust networks (not in the paper)",
-            "two real trust networks, not in the paper; 2 panels",
-            "susy, advogato, epinions",
-            (
-                "Who trusts whom on two real sites. Unlike the paper's random graphs these are "
-                "skewed: a few nodes receive much, many receive almost nothing. A node's mass "
-                "settles at its share of what flows through the network, and published OPS moves a "
-                "node's model by learning rate / mass. Where the mass is 7e-5 that is fourteen "
-                "thousand times the step that was meant, so the learning rate must be tiny for "
-                "everybody, and nobody learns.",
-                "Two remedies need only what a node knows about itself. The capped step uses "
-                "learning rate x min(1, mass): no model moves by more than the learning rate. The "
-                "mass step uses learning rate x mass: every model moves by exactly the learning "
-                "rate. Both let the whole network learn at a useful rate; the price is a bias, in "
-                "the last table.",
-            ),
-            _on_network,
-            "{graph.num_nodes:,} nodes, {graph.num_edges:,} edges, {graph.reciprocity:.0%} of them "
-            "mutual; equal shares.",
-            tuple((network, 1.0) for network in TRUST_NETWORKS),
+            tuple(partial(_by_method, "susy", s, methods=("ops", "local")) for s in STOCHASTIC),
         ),
     )
 }

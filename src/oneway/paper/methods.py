@@ -1,35 +1,71 @@
-"""The methods of the reproduction: the paper's own, as published, and OPS with other steps."""
+"""The methods of the reproduction: the paper's own, as published, and variants beside them."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
-from oneway.methods import METHODS, STEP_RULES, Gradients, Method, OnlinePushSum, State
-from oneway.records import Matrix, Vector
-from oneway.report.labels import Label, label_of
+from oneway.methods import Gradients, Method, OnlinePushSum, State
+from oneway.methods.labels import Label, label_of
+from oneway.records import Matrix
 from oneway.task.learning import Learning
 from oneway.task.privacy import NO_PRIVACY, Privacy
 
-STEPS = {"ops": "paper", "ops-capped": "capped", "ops-mass": "mass"}
-"""OPS by its step rule: as published, learning rate * min(1, mass), and learning rate * mass."""
+PUBLISHED = ("ops", "dol-symm", "dol-asymm", "col", "local")
+"""The paper's own methods."""
+VARIANTS: dict[str, dict[str, Any]] = {
+    **{f"{name}-published": {"method": name, "step": "paper"} for name in PUBLISHED},
+    **{
+        f"{name}-plain": {"method": name, "step": "paper"} for name in ("relay", "tracking", "pull")
+    },
+    "ops-capped": {"method": "ops", "step": "capped"},
+    "ops-mass": {"method": "ops", "step": "mass"},
+    "ops-curvature": {"method": "ops", "step": "curvature"},
+    "ops-mass-twice": {"method": "ops", "step": "mass", "mixes": 2},
+    "ops-mass-adagrad": {"method": "ops", "step": "mass", "transforms": ("adagrad",)},
+    "relay-curvature": {"method": "relay", "step": "curvature"},
+    "relay-mass": {"method": "relay", "step": "paper", "options": {"relay": {"deposit": "mass"}}},
+    "relay-adagrad": {
+        "method": "relay",
+        "step": "paper",
+        "options": {"relay": {"deposit_transforms": ("adagrad",)}},
+    },
+}
+"""What `Learning` is told, by what it is called here: methods whose step is the one that is said,
+also with batches, where others have that of a new task."""
 _LABELS = {
+    "ops-published": replace(label_of("ops"), title="Online Push-Sum, as published"),
+    "relay-curvature": Label(
+        "Relay, curvature step", "steps that never overshoot", "#44aa99", "dashed"
+    ),
     "ops-capped": Label(
         "Online Push-Sum, capped step", "step shortened below mass 1", "#56b4e9", "dashed"
     ),
     "ops-mass": Label(
         "Online Push-Sum, mass step", "step in proportion to mass", "#e69f00", "solid"
     ),
+    "ops-curvature": Label(
+        "Online Push-Sum, curvature step", "step that never overshoots", "#999933", "dashdot"
+    ),
+    "ops-mass-twice": Label(
+        "Online Push-Sum, mass step, two mixes", "two exchanges a step", "#ddaa33", "dotted"
+    ),
+    "ops-mass-adagrad": Label(
+        "Online Push-Sum, mass step, AdaGrad", "a step of its own per parameter", "#994f00", "solid"
+    ),
+    "relay-mass": Label("Relay, by mass", "deposits by mass alone", "#6699cc", "dashed"),
+    "relay-adagrad": Label(
+        "Relay, AdaGrad deposits", "deposits scaled per parameter", "#aa4499", "dashdot"
+    ),
 }
 
 
 def make(method: str, rate: float) -> Method:
-    """A method at a learning rate: as published, or OPS with one of the `STEPS`."""
-    if method in STEPS:
-        return OnlinePushSum(rate, step=STEPS[method])
-    return METHODS[method](rate, step="paper")
+    """A method at a learning rate, every sample a step: as published, or one of the `VARIANTS`."""
+    return _built(method, rate, {"step": "paper", "samples_per_push": 1, "privacy": NO_PRIVACY})
 
 
 def make_private(method: str, rate: float, epsilon: float, dim: int) -> Method:
@@ -38,17 +74,17 @@ def make_private(method: str, rate: float, epsilon: float, dim: int) -> Method:
     A method that sends nothing has neither batches nor noise.
     """
     privacy = NO_PRIVACY if math.isinf(epsilon) else Privacy(epsilon=epsilon)
-    return Learning(method=method, learning_rate=rate, privacy=privacy).build_method(dim)
+    return _built(method, rate, {"privacy": privacy}, dim)
+
+
+def _built(method: str, rate: float, told: dict[str, Any], dim: int = 1) -> Method:
+    wanted = told | VARIANTS.get(method, {"method": method})
+    return Learning(learning_rate=rate, **wanted).build_method(dim)
 
 
 def label(method: str) -> Label:
     """How a method of `make` is called and drawn."""
-    return _LABELS.get(method) or label_of(method)
-
-
-def step_scale(method: str, masses: Vector) -> Vector:
-    """What the learning rate is multiplied with at each node, by the step rule of an OPS."""
-    return STEP_RULES[STEPS[method]]().lengths(1.0, masses, None)
+    return _LABELS.get(method) or label_of(method.removesuffix("-published").removesuffix("-plain"))
 
 
 @dataclass

@@ -6,13 +6,13 @@ import csv
 import io
 from collections.abc import Sequence
 
+from oneway.display.charts import Points, as_png, as_svg, interval_chart
 from oneway.methods.batches import DEFAULT_SAMPLES
 from oneway.paper.methods import label
 from oneway.paper.page import DrawnPanel, Section, Table, with_interval
 from oneway.paper.privacy import ALONE, EPSILONS, METHODS, NAME, Tradeoff, name_of
 from oneway.paper.verdict import interval
 from oneway.paper.world import data_table
-from oneway.report.charts import Points, as_png, as_svg, interval_chart
 from oneway.task.privacy import Privacy
 
 TEXT = (

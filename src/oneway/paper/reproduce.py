@@ -4,37 +4,47 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
 from oneway.errors import ConfigError, StoreError
-from oneway.paper import privacy
-from oneway.paper.claims import DEALINGS, claims
+from oneway.paper import beyond, privacy
+from oneway.paper.beyond_claims import judged as beyond_claims
+from oneway.paper.beyond_section import beyond_sections
+from oneway.paper.beyond_section import markdown as beyond_markdown
+from oneway.paper.claims import claims
 from oneway.paper.evidence import Evidence
 from oneway.paper.figures import (
     FIGURES,
+    LESS_STOCHASTIC,
     STOCHASTIC,
     Figure,
     Panel,
     Scale,
+    dealt_worlds,
     reference_world,
     same_samples,
 )
-from oneway.paper.page import Section, all_sections, page
+from oneway.paper.page import Section, all_sections, claims_csv, page
 from oneway.paper.privacy_section import privacy_section
 from oneway.paper.run_grid import Need, run_cells
 from oneway.paper.verdict import Claim
 
 RATES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 """The grid of learning rates."""
+CELLS = "cells"
+"""The folder of what is finished, in that of a reproduction."""
 DEFAULT_SEEDS = 10
 QUICK_RATES = (0.03, 0.3, 3.0)
 CATALOGUE = {
     **{figure.name: (figure.shows, figure.needs) for figure in FIGURES.values()},
     privacy.NAME: (privacy.SHOWS, privacy.NEEDS),
+    beyond.NAME: (beyond.SHOWS, beyond.NEEDS),
 }
 """What can be reproduced: what it shows, and the data it needs."""
+FORMER_NAMES = {"trust": beyond.NAME}
+"""What figures were called before, and where what they showed is now."""
 QUICK_SCALE = Scale(susy_rounds=64, room_rounds=64, trust_rounds=16)
 QUICK_SEEDS = 2
 
@@ -48,6 +58,7 @@ class Plan:
     scale: Scale
     rates: tuple[float, ...] = RATES
     private_rates: tuple[float, ...] = privacy.RATES
+    beyond_rates: tuple[float, ...] = beyond.RATES
 
 
 @dataclass(frozen=True)
@@ -59,12 +70,27 @@ class Outcome:
     markdown: str = ""
 
 
+def without_former_names(names: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Figures by today's names, and a sentence for every former name among them.
+
+    >>> without_former_names(["local", "trust"])[0]
+    ['local', 'beyond']
+    """
+    sentences = [
+        f"The figure {name} is now a part of {FORMER_NAMES[name]}, which is reproduced instead."
+        for name in names
+        if name in FORMER_NAMES
+    ]
+    return [FORMER_NAMES.get(name, name) for name in names], sentences
+
+
 def plan(names: Sequence[str], num_seeds: int | None, rounds: int | None, quick: bool) -> Plan:
     """Turn what the command line says into a plan.
 
     Raises:
         ConfigError: If a figure is unknown, or a quick run is to be long.
     """
+    names, _ = without_former_names(names)
     wanted = tuple(CATALOGUE if "all" in names else dict.fromkeys(names))
     for name in wanted:
         if name not in CATALOGUE:
@@ -77,9 +103,14 @@ def plan(names: Sequence[str], num_seeds: int | None, rounds: int | None, quick:
                 f"--quick runs {QUICK_SEEDS} seeds and {QUICK_SCALE.susy_rounds} rounds; leave out "
                 "--seeds and --rounds, or --quick"
             )
-        return Plan(wanted, QUICK_SEEDS, QUICK_SCALE, QUICK_RATES, QUICK_RATES)
+        return Plan(wanted, QUICK_SEEDS, QUICK_SCALE, QUICK_RATES, QUICK_RATES, QUICK_RATES)
     scale = Scale() if rounds is None else Scale(susy_rounds=rounds)
     return Plan(wanted, DEFAULT_SEEDS if num_seeds is None else num_seeds, scale)
+
+
+def is_reproduction(folder: Path) -> bool:
+    """Whether `reproduce` has begun in a folder, and would go on there."""
+    return (folder / CELLS).is_dir()
 
 
 def reproduce(plan: Plan, out: Path, on_done: Callable[[int, int], None]) -> Outcome:
@@ -97,20 +128,30 @@ def reproduce(plan: Plan, out: Path, on_done: Callable[[int, int], None]) -> Out
     """
     try:
         judged, sections = _paper(plan, out, on_done)
-        markdown = ""
+        texts = {}
         if privacy.NAME in plan.figures:
             tradeoffs = privacy.measure(
-                plan.scale, plan.private_rates, plan.num_seeds, out / "cells", on_done
+                plan.scale, plan.private_rates, plan.num_seeds, out / CELLS, on_done
             )
             judged.append(privacy.together_beats_alone(tradeoffs))
             sections.append(privacy_section(tradeoffs))
-            markdown = privacy.markdown(tradeoffs)
-            (out / "privacy.md").write_text(markdown, encoding="utf-8")
+            texts[privacy.NAME] = privacy.markdown(tradeoffs)
+        if beyond.NAME in plan.figures:
+            results = beyond.measure(
+                plan.scale, plan.beyond_rates, plan.num_seeds, out / CELLS, on_done
+            )
+            judged += beyond_claims(results)
+            shown = beyond_sections(results)
+            sections += shown
+            texts[beyond.NAME] = beyond_markdown(shown)
+        for name, text in texts.items():
+            (out / f"{name}.md").write_text(text, encoding="utf-8")
         _write_panels(out / "panels", sections)
+        (out / "claims.csv").write_text(claims_csv(judged), encoding="utf-8")
         path = out / "report.html"
         text = page(plan.num_seeds, judged, sections, _facts(plan))
         path.write_text(text, encoding="utf-8")
-        return Outcome(judged, path, markdown)
+        return Outcome(judged, path, "\n".join(texts.values()))
     except OSError as error:
         raise StoreError(
             f"cannot write the reproduction to {out}: {error.strerror or error}"
@@ -126,7 +167,7 @@ def _paper(
     }
     if not figures:
         return [], []
-    cells = run_cells(_needs(plan, figures), plan.rates, out / "cells", on_done)
+    cells = run_cells(_needs(plan, figures), plan.rates, out / CELLS, on_done)
     evidence = Evidence(cells, plan.rates, range(plan.num_seeds), plan.scale)
     return claims(evidence), all_sections(figures, evidence)
 
@@ -135,18 +176,19 @@ def _needs(plan: Plan, figures: Mapping[Figure, Sequence[Panel]]) -> Iterator[Ne
     """Every cell of the figures, and those the learning rates are tuned on."""
     for figure, panels in figures.items():
         for panel in panels:
-            for seed in range(min(plan.num_seeds, panel.most_seeds or plan.num_seeds)):
+            for seed in range(plan.num_seeds):
                 for line in panel.lines:
                     worlds = [line.world]
                     if figure.name == "comparison" and line.world.stochastic < 1:
-                        worlds += [replace(line.world, **other) for other in DEALINGS.values()]
+                        # How the loss depends on clusters is looked at closest for OPS.
+                        for part in LESS_STOCHASTIC if line.method == "ops" else (0.5,):
+                            dealt = dealt_worlds(line.world.data, part, plan.scale)
+                            worlds += dealt.values()
                     if figure.name == "size":
                         worlds.append(same_samples(line.world))
-                    if line.world.network is None:
-                        worlds += [
-                            reference_world(line.world.data, part, plan.scale)
-                            for part in STOCHASTIC
-                        ]
+                    worlds += [
+                        reference_world(line.world.data, part, plan.scale) for part in STOCHASTIC
+                    ]
                     for world in worlds:
                         yield Need(world, line.method, seed)
 
@@ -157,6 +199,7 @@ def _facts(plan: Plan) -> dict[str, str]:
         "seeds": f"0 to {plan.num_seeds - 1}: graph, dealing and order of the samples",
         "learning rates": ", ".join(f"{rate:g}" for rate in plan.rates),
         "learning rates, privacy": ", ".join(f"{rate:g}" for rate in plan.private_rates),
+        "learning rates, beyond": ", ".join(f"{rate:g}" for rate in plan.beyond_rates),
         "model": "logistic regression with intercept, l2 = 1e-4",
         "versions": ", ".join(
             [f"python {platform.python_version()}", *(f"{p} {version(p)}" for p in packages)]

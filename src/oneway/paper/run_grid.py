@@ -22,13 +22,15 @@ from oneway.files.atomic import write_atomically
 from oneway.methods import Method
 from oneway.metrics import evenly_spread
 from oneway.models import LogisticRegression
-from oneway.paper.methods import make, make_private
+from oneway.paper.methods import PUBLISHED, make, make_private
 from oneway.paper.world import World, data_table
 from oneway.records import Ints, Matrix, Vector
 from oneway.simulator import simulate
 
 _POINTS = 240
 """Points of a remembered curve."""
+_TOGETHER = 4
+"""Cells that one process runs before they are written."""
 
 
 @dataclass(frozen=True)
@@ -79,9 +81,9 @@ def run_cells(
 ) -> dict[Need, Cell]:
     """Get every cell: from the folder if it was computed before, otherwise by running it.
 
-    Cells of the same world and seed are run together, because they share stream and graph; such
-    groups run in parallel processes. Every finished cell is written at once, so an interrupted call
-    goes on where it stopped.
+    A few cells of the same world and seed are run together, because they share stream and graph;
+    such groups run in parallel processes. What a group has finished is written at once, so an
+    interrupted call goes on where it stopped.
 
     Args:
         needs: What to compute; duplicates are computed once.
@@ -116,10 +118,16 @@ def _run_groups(
     order = sorted(groups, key=lambda group: -_work(group[0]) * len(groups[group]))
     workers = joblib.Parallel(n_jobs=os.cpu_count(), return_as="generator_unordered")
     for finished in workers(
-        joblib.delayed(_run_group)(world, seed, groups[world, seed], tuple(rates))
+        joblib.delayed(_run_group)(world, seed, some, tuple(rates))
         for world, seed in order
+        for some in _few(groups[world, seed])
     ):
         yield from finished
+
+
+def _few(needs: Sequence[Need]) -> Iterator[Sequence[Need]]:
+    for begin in range(0, len(needs), _TOGETHER):
+        yield needs[begin : begin + _TOGETHER]
 
 
 def _work(world: World) -> float:
@@ -141,7 +149,7 @@ def _run_group(
         for i, rate in enumerate(rates):
             try:
                 method = _method(need, rate, model.dim(stream.dim))
-                run = simulate(method, model, stream, graph, progress=False)
+                run = simulate(method, model, stream, graph, progress=False, **world.timing(seed))
             except DivergenceError:
                 continue
             losses[i] = run.average_loss
@@ -169,6 +177,8 @@ def _key(need: Need, rates: Sequence[float]) -> str:
         "seed": need.seed,
         "rates": list(rates),
     }
+    if need.epsilon is None and need.method not in PUBLISHED:
+        described["variant"] = make(need.method, 1.0).describe()
     if need.epsilon is not None:
         dim = LogisticRegression().dim(data_table(need.world.data).num_features)
         described["private"] = make_private(need.method, 1.0, need.epsilon, dim).describe()

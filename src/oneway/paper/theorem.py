@@ -164,6 +164,10 @@ def theorems(given: Mapping[str, Any]) -> Evaluation:
             flag = f"--{name.replace('_', '-')} {given[name]}"
             raise ConfigError(f"{flag} {reason}; leave one of them out")
     rate = given.get("learning_rate")
+    if isinstance(rate, str):
+        raise ConfigError(
+            f"--learning-rate is {rate}; the theorems are about numbers: give one, or leave it out"
+        )
     apart = ("learning_rate", *LOSSES)
     settings = read_settings(None, {k: v for k, v in given.items() if k not in apart})
     if with_data:
@@ -205,7 +209,8 @@ def measure(settings: Settings, learning_rate: float | None) -> Evaluation:
         OnewayError: If a setting does not fit, the graph has no constants, or a run diverges.
         KeyboardInterrupt: If a run was interrupted.
     """
-    parts = assemble(settings)
+    # With a number for the rate, whatever it is, models start from zeros, as the paper's do.
+    parts = assemble(replace(settings, learning_rate=1.0))
     model, stream = parts.model, parts.stream
     constants = graph_constants(parts.graph.mixing())
     comparator = best_fixed_model(model, stream.features, stream.labels, stream.rows)

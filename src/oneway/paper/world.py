@@ -14,6 +14,11 @@ from oneway.streams import Stream
 from oneway.tables import Table
 from oneway.topology import TrustGraph
 
+ACTING = 0.5
+"""Of the nodes of an asynchronous network, so many act in a round, each at random."""
+DELAYS = (1, 5)
+"""In an asynchronous network a push takes at least and at most so many rounds."""
+
 
 @dataclass(frozen=True)
 class World:
@@ -28,6 +33,7 @@ class World:
         shuffled: Whether a node's cluster is spread over its stream, or comes first.
         overflow: Where rows of a cluster go that exceed a node's quota; see `Table.deal`.
         network: A real trust network's name; its largest strong component with equal shares.
+        asynchronous: Whether nodes act at random (`ACTING`), and pushes take time (`DELAYS`).
     """
 
     data: str
@@ -38,6 +44,11 @@ class World:
     shuffled: bool = True
     overflow: Literal["pool", "next"] = "pool"
     network: str | None = None
+    asynchronous: bool = False
+
+    def timing(self, seed: int) -> dict[str, Any]:
+        """What `simulate` is told about time: how long pushes take, if they do."""
+        return {"delays": DELAYS, "seed": seed} if self.asynchronous else {}
 
     def stream(self, seed: int) -> Stream:
         """The samples. A table that is too small for the rounds is resampled."""
@@ -52,7 +63,9 @@ class World:
             shuffle=self.shuffled,
             overflow=self.overflow,
         )
-        return stream if self.rounds is None else stream.head(self.rounds)
+        if self.rounds is not None:
+            stream = stream.head(self.rounds)
+        return stream.at_random_rounds(ACTING, seed) if self.asynchronous else stream
 
     def graph(self, seed: int) -> TrustGraph:
         """Who sends to whom."""
@@ -63,7 +76,11 @@ class World:
 
     def describe(self) -> dict[str, Any]:
         """What determines the numbers, in terms JSON can hold, the data's checksum included."""
-        return asdict(self) | _contents(self.data, self.network)
+        described = asdict(self) | _contents(self.data, self.network)
+        # Not said where it does not apply: cells that were remembered before are still found.
+        if described.pop("asynchronous"):
+            described |= {"acting": ACTING, "delays": list(DELAYS)}
+        return described
 
 
 @lru_cache(maxsize=4)

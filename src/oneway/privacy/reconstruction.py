@@ -1,16 +1,8 @@
 """Reconstruction attack: what the steps of a linear model tell about the samples behind them.
 
-A sender that holds (z, omega) and takes a step D hands a share of (z - D, omega) to a receiver.
-Gradients carry no mass. So with x = z / omega after one push and x' after the next, of which the
-mass omega' was held then, inflow (y omega_in, omega_in) in between, and all of it conserved,
-
-    D = omega' (x - x') + omega_in (y - x),
-
-and the shares have cancelled. A receiver sees x, x' and its share of omega'; a coalition of all
-neighbours and receivers knows omega_in and y as well, and with them D exactly.
-
-The step for one sample (a, label) of a linear model is D = length * (slope * (a, 1) + l2 * x).
-Its last coordinate, the intercept's, is therefore length * slope, and the others divided by it are
+The step for one sample (a, label) of a linear model at x is D = length * (slope * (a, 1) + l2 * x).
+Those who get a sender's pushes compute it, whatever the method (the audit shows how). Its last
+coordinate, the intercept's, is therefore length * slope, and the others divided by it are
 the sample; the sign of the slope is the label's. Where the model has no intercept, the loss itself
 leaves few scales that fit, or (least squares) all of them.
 """
@@ -171,24 +163,6 @@ class LinearAttack:
             np.vstack([each.features for each in found]),
             np.concatenate([each.labels for each in found]),
         )
-
-
-def steps_between(
-    models: Matrix, masses: Vector, inflow_masses: Vector, inflow_models: Matrix
-) -> Steps:
-    """The steps between the pushes of one sender, by the first equation above.
-
-    Args:
-        models: `[push, dim]`: x, the model that each push carried.
-        masses: `[push]`: omega, what the sender held at each push.
-        inflow_masses: `[push]`: what it had taken in since the push before; the first is ignored.
-        inflow_models: `[push, dim]`: the mean model of that inflow, known or guessed.
-    """
-    before, after = models[:-1], models[1:]
-    share = np.clip(_divided(inflow_masses[1:, None], masses[1:]), 0.0, 1.0)
-    # The model after the inflow, before the step.
-    estimates = before + share * (inflow_models[1:] - before)
-    return Steps(masses[1:, None] * (estimates - after), estimates)
 
 
 def with_substance(steps: Steps) -> Bools:

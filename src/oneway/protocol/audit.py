@@ -82,6 +82,22 @@ def expected_holding(state: PeerState) -> Fixed:
     return brought + state.layout.booked(moved)
 
 
+def untracked(states: Iterable[PeerState], place: slice) -> Fixed:
+    """Over a quiet network: what a segment adds up to, minus the momenta that it tracks.
+
+    A peer's momentum is the sum of all that it added to its tracker: whoever leaves takes it back.
+    All zeros if and only if the trackers of all add up to the momenta of those who stay.
+    """
+    return reduce(
+        lambda total, amount: total + amount,
+        (
+            (state.holding - state.owed + state.clipped)[place]
+            + (0 if state.leaving else state.gradient_steps[place])
+            for state in states
+        ),
+    )
+
+
 def discrepancy(states: Iterable[PeerState]) -> Fixed:
     """Over a quiet network: the sum of what is held and not owed, minus what was ever brought in.
 

@@ -20,8 +20,12 @@ ROUNDING = 2
 """Units by which the floor of a numerator may leave the radius, per push."""
 
 MOST_ROUNDINGS = 64
+"""As many pushes may be unacknowledged at most."""
 MOST_PUSHES = 2**20
 """A total counts as no more pushes than this, whatever number its sender gives it."""
+
+CARRIED = 16.0
+"""How long what a push carries beside its model may be, in units of how far a model may lie."""
 
 TOO_FAST = "more mass than an honest network brings so fast"
 FULL = "more mass than a peer may hold"
@@ -42,7 +46,8 @@ class Absorbed:
     Attributes:
         state: The state to go on with; the old one if the message was refused.
         strike: Why an honest peer would not have said this; None if it may have.
-        clipped: How far beyond the limit the sender's model lay, as a distance; 0 if it did not.
+        clipped: How far beyond the limit the sender's model, or what came beside it, lay, as a
+            distance; 0 if nothing did.
         taken: How many units of mass were taken in, besides those that paid what is owed.
         waits: Why a push is not taken in for now; empty if it is. It is not acknowledged, so it
             stays in its sender's books, and comes again.
@@ -95,17 +100,13 @@ def absorb(
     if mass and mass_of(state.holding) + mass - owed > rules.mass_limit * ONE:
         return Absorbed(state, waits=FULL, waiting_mass=mass)
     try:
-        excess, distance = _excess(state, delta, rules)
+        excess, distance = _excess(state, delta, message.seq - edge.seq, rules)
     except OverflowError:  # what is owed lets much come in
         return Absorbed(state, waits=FULL, waiting_mass=mass)
     kept = delta - excess
     if extent(state.holding) + extent(kept) > LARGEST:
         return Absorbed(state, waits=FULL, waiting_mass=mass)
-    if any(
-        extent(held + more) > rules.radius * rules.mass_limit * ONE
-        for held, more in zip(layout.beside(state.holding), layout.beside(kept), strict=True)
-    ):
-        return Absorbed(state, waits=FULL, waiting_mass=mass)
+    _drop_surplus(state, kept, excess, rules)
     edge = replace(edge, heard=message.total, seq=message.seq, tag=message.tag)
     taken = taken_in(
         replace(
@@ -159,36 +160,55 @@ def mint(state: PeerState, at: np.ndarray) -> PeerState:
     return replace(state, minted=minted, holding=state.holding + minted)
 
 
-def _excess(state: PeerState, delta: Fixed, rules: Rules) -> tuple[Fixed, float]:
+def _excess(state: PeerState, delta: Fixed, pushes: int, rules: Rules) -> tuple[Fixed, float]:
     """What of a delta lies too far from the own estimate, and how far beyond the limit."""
-    nothing, layout = np.zeros_like(delta), state.layout
-    mass = mass_of(delta)
-    if layout.copies_model or math.isinf(rules.clip):
-        return nothing, 0.0
-    if mass == 0:  # a rounding, or one of many: without mass there is no model to be near
-        nothing[layout.model] = delta[layout.model]
-        return nothing, 0.0
-    model = layout.model_in(delta)
+    excess, layout = np.zeros_like(delta), state.layout
+    if math.isinf(rules.clip):
+        return excess, 0.0
     # At whatever mass, and around zero if there is no estimate yet: nobody is moved far at once.
     own = state.estimate
-    own = np.zeros_like(model) if own is None else own.clip(-rules.radius, rules.radius)
-    kept, beyond = _near(model, own, rules)
-    if not beyond:
-        return nothing, 0.0
-    excess = nothing
-    excess[layout.model] = fixed(delta[layout.model] / ONE - kept * (mass / ONE))[:-1]
-    return excess, beyond
+    own = np.zeros(1) if own is None else own.clip(-rules.radius, rules.radius)
+    beyond, longest = 0.0, min(pushes, MOST_ROUNDINGS) * CARRIED * reach(own, rules)
+    for place in layout.carried:
+        length = float(np.linalg.norm(delta[place] / ONE))
+        if length > longest:
+            excess[place] = fixed(delta[place] / ONE * (1.0 - longest / length))[:-1]
+            beyond = max(beyond, length - longest)
+    if layout.copies_model:
+        return excess, beyond
+    mass = mass_of(delta)
+    if mass == 0:  # a rounding, or one of many: without mass there is no model to be near
+        excess[layout.model] = delta[layout.model]
+        return excess, beyond
+    kept, away = _near(layout.model_in(delta), own, rules)
+    if away:
+        excess[layout.model] = fixed(delta[layout.model] / ONE - kept * (mass / ONE))[:-1]
+    return excess, max(beyond, away)
+
+
+def _drop_surplus(state: PeerState, kept: Fixed, excess: Fixed, rules: Rules) -> None:
+    """Drop what nobody can hold beside a model: if it waited, so would all that others bring."""
+    most = int(min(rules.radius * rules.mass_limit * ONE, LARGEST))
+    beside = (state.layout.beside(amount) for amount in (state.holding, kept, excess))
+    for held, more, dropped in zip(*beside, strict=True):
+        most_kept = (held + more).clip(np.minimum(held, -most), np.maximum(held, most)) - held
+        dropped += more - most_kept
+        more[:] = most_kept
 
 
 def _near(model: Vector, own: Vector, rules: Rules) -> tuple[Vector, float]:
     """A model, moved to the limit of what may come from others; and how far beyond that it was."""
     away = model - own
     distance = float(np.linalg.norm(away))
-    # Relative to the own size, so that a model may grow to any, in steps.
-    limit = rules.clip * (1.0 + float(np.linalg.norm(own)))
+    limit = reach(own, rules)
     if distance <= limit:
         return model, 0.0
     return own + away * (limit / distance), distance - limit
+
+
+def reach(own: Vector, rules: Rules) -> float:
+    """How far others may move an estimate at once: relative to its size, so that it may grow."""
+    return rules.clip * (1.0 + float(np.linalg.norm(own)))
 
 
 def averaged(state: PeerState, rules: Rules) -> Fixed:

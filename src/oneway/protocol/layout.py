@@ -7,7 +7,7 @@ about whole amounts; only handing over, taking in and checking look at segments.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -25,12 +25,17 @@ class Layout:
         places: Every segment by name, the mass aside.
         forwarded: Segments of which nothing is kept.
         copied: Segments that travel as values: they are in no books.
+        momenta: Where the segments lie that track a memory of the method, by that memory's name.
+        carried: Booked segments beside the model that are as long as it, parcels and trackers: they
+            move models later.
     """
 
     model: slice = field(default_factory=lambda: slice(0, -1))
     places: Mapping[str, slice] = field(default_factory=dict)
     forwarded: tuple[slice, ...] = ()
     copied: tuple[slice, ...] = ()
+    momenta: Mapping[str, slice] = field(default_factory=dict)
+    carried: tuple[slice, ...] = ()
 
     @classmethod
     def of(cls, payload: Iterable[Segment], dim: int) -> Layout:
@@ -38,16 +43,25 @@ class Layout:
 
         >>> Layout.of([Segment("numerator", "split"), Segment("count", "forwarded", False)], 3)
         Layout(model=slice(0, 3, None), places={'numerator': slice(0, 3, None), \
-'count': slice(3, 4, None)}, forwarded=(slice(3, 4, None),), copied=())
+'count': slice(3, 4, None)}, forwarded=(slice(3, 4, None),), copied=(), momenta={}, \
+carried=())
         """
         rows: dict[str, tuple[str, int, int]] = {}
+        momenta: dict[str, slice] = {}
+        carried: list[slice] = []
         start = 0
         for segment in payload:
             if segment.name != "mass":
                 end = start + (dim if segment.is_vector else 1)
                 rows[segment.name] = (segment.kind, start, end)
+                if segment.tracks:
+                    momenta[segment.tracks] = slice(start, end)
+                if start and segment.is_vector and segment.kind != "copied":
+                    carried.append(slice(start, end))
                 start = end
-        return cls.from_rows(rows) if rows else cls(model=slice(0, 0))
+        if not rows:
+            return cls(model=slice(0, 0))
+        return replace(cls.from_rows(rows), momenta=momenta, carried=tuple(carried))
 
     @classmethod
     def from_rows(cls, rows: Mapping[str, tuple[str, int, int]]) -> Layout:
@@ -55,11 +69,11 @@ class Layout:
         if not rows:
             return cls()
         places = {name: slice(start, stop) for name, (_, start, stop) in rows.items()}
-        kinds = {
-            wanted: tuple(places[name] for name, (kind, _, _) in rows.items() if kind == wanted)
+        forwarded, copied = (
+            tuple(places[name] for name, (kind, _, _) in rows.items() if kind == wanted)
             for wanted in ("forwarded", "copied")
-        }
-        return cls(next(iter(places.values())), places, **kinds)
+        )
+        return cls(next(iter(places.values())), places, forwarded, copied)
 
     @cached_property
     def rows(self) -> dict[str, tuple[str, int, int]]:

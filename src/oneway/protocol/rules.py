@@ -22,7 +22,8 @@ class Rules:
         radius: The largest absolute parameter of an estimate.
         mass_floor: At or below this mass, a peer keeps what it has.
         clip: How far from one's own estimate a sender's model may lie, relative to 1 + the norm of
-            that estimate; the rest is dropped.
+            that estimate; the rest is dropped. What comes beside a model may be `CARRIED` times as
+            long, of `protocol.incoming`.
         most_edges: Edges of one sender that are kept: so many that are open, and so many of which
             both ends know how they ended.
     """

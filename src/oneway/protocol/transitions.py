@@ -21,7 +21,7 @@ from oneway.protocol.bookkeeping import (
     without_out,
 )
 from oneway.protocol.fixed_point import LARGEST, ONE, Fixed, extent, fixed, mass_of, zeros
-from oneway.protocol.incoming import ROUNDING, Absorbed, absorb
+from oneway.protocol.incoming import CARRIED, ROUNDING, Absorbed, absorb
 from oneway.protocol.layout import Layout
 from oneway.protocol.lives import meet
 from oneway.protocol.messages import NO_PROGRESS, Close, Data, Hello, Push
@@ -93,7 +93,7 @@ def push(state: PeerState, shares: Mapping[Key, float], rules: Rules) -> PeerSta
         and shares.get(edge.receiver, 0.0) > 0.0
     ]
     if state.leaving:
-        state = paid_with_all(state)
+        state = paid_with_all(_without_momenta(state))
         able = [edge for edge in able if _room(edge, rules) >= LEAST * rules.mass_cap * ONE]
         parts = _everything(state, able, shares, rules)
     elif state.is_sound(rules.radius, rules.mass_floor):
@@ -156,9 +156,12 @@ def presume_dead(state: PeerState, edge_id: EdgeId) -> PeerState:
 
 
 def leave(state: PeerState) -> PeerState:
-    """Close every edge in; from now on, `push` hands everything over."""
+    """Close every edge in; from now on, `push` hands everything over.
+
+    What tracks this peer's momenta no longer does: without them it is not to be handed over.
+    """
     closed = {name: replace(edge, closed=True) for name, edge in state.in_.items()}
-    return replace(state, leaving=True, in_=closed)
+    return _without_momenta(replace(state, leaving=True, in_=closed))
 
 
 def stay(state: PeerState) -> PeerState:
@@ -263,6 +266,17 @@ def _without_unused(state: PeerState, sender: Key, epoch: int) -> PeerState:
     )
 
 
+def _without_momenta(state: PeerState) -> PeerState:
+    """The state of a peer whose momenta are 0, and what tracks them is less by as much."""
+    if not any(state.gradient_steps[place].any() for place in state.layout.momenta.values()):
+        return state
+    holding, steps = state.holding.copy(), state.gradient_steps.copy()
+    for place in state.layout.momenta.values():
+        holding[place] += steps[place]
+        steps[place] = 0
+    return replace(state, holding=holding, gradient_steps=steps)
+
+
 def _has_room(state: PeerState, sender: Key, rules: Rules) -> bool:
     mine = [edge for edge in state.in_.values() if edge.sender == sender]
     untold = sum(edge.told is not Told.SENDER for edge in mine)
@@ -290,8 +304,14 @@ def _fraction(state: PeerState, edge: OutEdge, share: float, rules: Rules) -> fl
 def _keep_surplus(part: Fixed, rules: Rules, layout: Layout) -> None:
     """Leave for later what one push may not carry beside its model, whoever brought so much."""
     most = int(rules.radius * ONE)
-    for place in layout.beside(part):
-        place.clip(-most, most, out=place)
+    for beside in layout.beside(part):
+        beside.clip(-most, most, out=beside)
+    for place in layout.carried:
+        # Half of what a receiver with this clip allows at least; a count goes with its parcel.
+        factor = CARRIED / 2 * rules.clip / max(float(np.linalg.norm(part[place] / ONE)), 1e-300)
+        if factor < 1.0:
+            for scaled in layout.forwarded if place in layout.forwarded else (place,):
+                part[scaled] = np.floor(part[scaled] * factor).astype(np.int64)
 
 
 def _everything(

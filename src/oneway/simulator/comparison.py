@@ -27,11 +27,13 @@ class Tuned:
         run: The run at that rate.
         learning_rate: The rate.
         tried: Average loss at every rate of the grid; infinite where the run diverged.
+        late_loss: Average loss at that rate where labels come later; None if it was not run.
     """
 
     run: Run
     learning_rate: float
     tried: Mapping[float, float]
+    late_loss: float | None = None
 
     @property
     def at_edge(self) -> bool:
@@ -39,11 +41,19 @@ class Tuned:
         return self.learning_rate in (min(self.tried), max(self.tried))
 
     @property
+    def roc_auc(self) -> float | None:
+        """The area under the ROC curve, if the predictions were measured."""
+        measures = self.run.measures if self.run.was_asked_for("measures") else None
+        return None if measures is None else measures.roc_auc
+
+    @property
     def numbers(self) -> dict[str, float | None]:
         """A line of a table of results, for programs and pages."""
         return {
             "average_loss": self.run.average_loss,
+            "late_loss": self.late_loss,
             "accuracy": self.run.accuracy,
+            "roc_auc": self.roc_auc,
             "disagreement": float(self.run.disagreement[-1]),
             "learning_rate": self.learning_rate,
             "at_edge": self.at_edge,

@@ -21,23 +21,26 @@ class Exchange:
     - split: `mixing.T @ segment`, the paper's W.
     - forwarded: the same without kept shares; a node without receivers keeps what it has.
     - copied: every receiver averages what its senders have with its own, all with equal weight.
+
+    Attributes:
+        matrices: By kind of segment `matrix[receiver, sender]`; empty where there is no graph.
     """
 
     def __init__(self, method: Method, mixing: Mixing | None) -> None:
         self._method = method
-        self._matrices: dict[str, Mixing] = {}
+        self.matrices: dict[str, Mixing] = {}
         kinds = {segment.kind for segment in method.payload}
         if mixing is None:
             return
         if "split" in kinds:
-            self._matrices["split"] = mixing.T.tocsr()
+            self.matrices["split"] = mixing.T.tocsr()
         if "forwarded" in kinds:
-            self._matrices["forwarded"] = without_kept_shares(mixing).T.tocsr()
+            self.matrices["forwarded"] = without_kept_shares(mixing).T.tocsr()
         if "copied" in kinds:
-            self._matrices["copied"] = equal_averages(mixing)
+            self.matrices["copied"] = equal_averages(mixing)
 
     def apply(self, state: State) -> State:
-        """The state after everybody has sent and received."""
+        """The state after everybody has sent and received, once."""
         method = self._method
         if method.exchange == "none" or not method.payload:
             return state
@@ -52,7 +55,7 @@ class Exchange:
     def _moved(self, kind: str, segment: Matrix) -> Matrix:
         if self._method.exchange == "average":
             return np.broadcast_to(segment.mean(axis=0), segment.shape)
-        moved: Matrix = self._matrices[kind] @ segment
+        moved: Matrix = self.matrices[kind] @ segment
         return moved
 
 

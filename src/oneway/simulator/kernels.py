@@ -1,8 +1,9 @@
 """The rounds of a linear model as one compiled loop nest.
 
 All a node holds is one row: numerator, then mass, then padding to whole vectors, so that one pass
-over the edges mixes both. `round_kernel` compiles a function for one shape of problem; Numba keeps
-the machine code on disk, so a shape is compiled once per machine.
+over the edges mixes both; where parcels travel, parcel and count are a second row, made alike.
+`round_kernel` compiles a function for one shape of problem; Numba keeps the machine code on disk,
+so a shape is compiled once per machine.
 """
 
 from __future__ import annotations
@@ -55,6 +56,16 @@ def _plain_loss(kind: int, score: float, label: float) -> tuple[float, float]:
 
 
 @njit(inline="always")
+def _deposited_fraction(mass: float, count: float, amount: float, by_count: bool) -> float:
+    """As `oneway.methods.Relay.fractions`: how much of a parcel enters the numerator."""
+    bearable = amount * max(mass, 0.0)
+    if not by_count:
+        return min(1.0, bearable)
+    root = math.sqrt(max(count, 0.0))
+    return bearable / root if root > bearable else 1.0
+
+
+@njit(inline="always")
 def _block_start(block: int, num_nodes: int) -> int:
     """The first node of a block; blocks are made of whole vectors of nodes."""
     num_groups = (num_nodes + LANES - 1) // LANES
@@ -77,6 +88,9 @@ def round_kernel(
     parallel: bool,
     limited: bool,
     batched: bool = False,
+    relayed: bool = False,
+    auto: bool = False,
+    late: bool = False,
 ) -> Callable[..., tuple[int, int]]:
     """Compile the rounds for one shape of problem.
 
@@ -88,19 +102,29 @@ def round_kernel(
         parallel: Use all cores inside a round. Same results; pays for large networks only.
         limited: Whether the step is limited by the curvature of the sample.
         batched: Whether gradients are clipped and summed, and a step is made of a full batch.
+        relayed: Whether steps go into a parcel that is deposited bit by bit, as in `Relay`.
+        auto: Whether nodes choose their rates, as in `oneway.methods.AutoRate`; only if `batched`.
+        late: Whether nodes learn from other samples than they predict: those whose label has come.
 
     The step is `rate * min(cap, mass)`, or the rate itself if `cap` is 0; and if `limited`, at most
     `stable * mass` over the largest curvature, `bend` times the squared sample plus l2. If
-    `batched`, what that limit shortens the step by is a factor of the gradient, inside `clip`.
+    `batched`, what that limit shortens the step by is a factor of the gradient, inside `clip`. If
+    `relayed`, the mass in all this is 1. If `auto`, the rate is `min(ceiling, reach / sqrt(s))`
+    with the node's own `squares` s, to which that of the batch is added before its step.
 
     Returns:
-        A function of (held, spare, features, labels, rows, indptr, senders, shares, rates, l2,
-        exchange, moves_mass, cap, stable, bend, clip, sums, releases, noise, loss_sums,
-        correct_counts, disagreement) that runs `len(rows)` rounds on `held[node, row_width]`, using
-        `spare` of the same shape, and returns the first (round, node) whose loss or estimate is not
-        finite, or (-1, -1). After an odd number of rounds the state is in `spare`. Only if
-        `batched`, `sums[node, dim]` are the unfinished batches, and `releases[round, node]` and
-        `noise` those of a `release_plan.Piece`.
+        A function of (held, spare, features, labels, rows, known_rows, indptr, senders, shares,
+        rates, l2, exchange, moves_mass, mixes, cap, stable, bend, clip, sums, releases, noise,
+        parcels, spare_parcels, parcel_indptr, parcel_senders, parcel_shares, amount, by_count,
+        squares, reach, ceiling, loss_sums, correct_counts, disagreement, said) that runs
+        `len(rows)` rounds of `mixes` exchanges on `held[node, row_width]`, using `spare` of the
+        same shape, and returns the first (round, node) whose loss or estimate is not finite, or
+        (-1, -1). After an odd number of exchanges the state is in `spare`. Unless `late`,
+        `known_rows` are `rows`.
+        Only if `batched`, `sums[node, dim]` are the unfinished batches, and `releases[round, node]`
+        and `noise` those of a `release_plan.Piece`. Only if `relayed`, `parcels` are rows as
+        `held`, with the count in place of the mass, and travel along edges of their own. Unless
+        `said` is empty, `said[round, node]` becomes the score that was predicted with.
     """
     dim = num_features + intercept
     width = row_width(dim)
@@ -112,6 +136,7 @@ def round_kernel(
         features: Any,
         labels: Any,
         rows: Any,
+        known_rows: Any,
         indptr: Any,
         senders: Any,
         shares: Any,
@@ -119,6 +144,7 @@ def round_kernel(
         l2: float,
         exchange: int,
         moves_mass: bool,
+        mixes: int,
         cap: float,
         stable: float,
         bend: float,
@@ -126,14 +152,26 @@ def round_kernel(
         sums: Any,
         releases: Any,
         noise: Any,
+        parcels: Any,
+        spare_parcels: Any,
+        parcel_indptr: Any,
+        parcel_senders: Any,
+        parcel_shares: Any,
+        amount: float,
+        by_count: bool,
+        squares: Any,
+        reach: float,
+        ceiling: float,
         loss_sums: Any,
         correct_counts: Any,
         disagreement: Any,
+        said: Any,
     ) -> tuple[int, int]:
         num_rounds, num_nodes = rows.shape
-        upcoming = rows.reshape(-1)
+        upcoming = known_rows.reshape(-1)
         padded = num_nodes + LANES
         scores, margins, losses, slopes, distances = np.zeros((5, padded))
+        unread = np.zeros(padded if late else 0)
         right = np.zeros(num_nodes, np.int64)
         totals = np.zeros((NUM_BLOCKS, width))
         mean, origin = np.zeros(width), np.zeros(width)
@@ -143,12 +181,40 @@ def round_kernel(
             # Suffer the loss and descend: z -= step * gradient(z / omega).
             for block in prange(NUM_BLOCKS):
                 first, last = _block_start(block, num_nodes), _block_start(block + 1, num_nodes)
+                if late:
+                    # What is predicted now, and learned from when its label comes.
+                    for node in range(first, last):
+                        row = rows[t, node]
+                        if row >= 0:
+                            guess: float = dot_rows(held, node, features, row, num_features)
+                            if intercept:
+                                guess += held[node, dim - 1]
+                            scores[node] = guess / held[node, dim]
+                            margins[node] = scores[node] * labels[row]
+                            if len(said) > 0:
+                                said[t, node] = scores[node]
+                    if kind == LOGISTIC:
+                        for group in range(first, last, LANES):
+                            soften(margins, losses, slopes, group)
+                    for node in range(first, last):
+                        row = rows[t, node]
+                        if row < 0:
+                            losses[node] = 0.0
+                            right[node] = 0
+                            continue
+                        label = np.float64(labels[row])
+                        suffered = losses[node]
+                        if kind != LOGISTIC:
+                            suffered, _ = _plain_loss(kind, scores[node], label)
+                        size: float = dot_rows(held, node, held, node, dim)
+                        losses[node] = suffered + 0.5 * l2 * size / held[node, dim] ** 2
+                        right[node] = (scores[node] >= 0.0) == (label > 0.0)
                 for node in range(first, last):
                     later = t * num_nodes + node + _AHEAD
                     if later < upcoming.size and upcoming[later] >= 0:
                         prefetch_row(features, upcoming[later], sample_bytes)
                         prefetch_row(labels, upcoming[later], 1)
-                    row = rows[t, node]
+                    row = known_rows[t, node]
                     if row >= 0:
                         score: float = dot_rows(held, node, features, row, num_features)
                         if intercept:
@@ -157,12 +223,16 @@ def round_kernel(
                         margins[node] = scores[node] * labels[row]
                 if kind == LOGISTIC:
                     for group in range(first, last, LANES):
-                        soften(margins, losses, slopes, group)
+                        if late:
+                            soften(margins, unread, slopes, group)
+                        else:
+                            soften(margins, losses, slopes, group)
                 for node in range(first, last):
-                    row = rows[t, node]
+                    row = known_rows[t, node]
                     if row < 0:
-                        losses[node] = 0.0
-                        right[node] = 0
+                        if not late:
+                            losses[node] = 0.0
+                            right[node] = 0
                         continue
                     mass = held[node, dim]
                     label = np.float64(labels[row])
@@ -170,10 +240,18 @@ def round_kernel(
                         loss, slope = losses[node], label * slopes[node]
                     else:
                         loss, slope = _plain_loss(kind, scores[node], label)
-                    losses[node] = loss + 0.5 * l2 * dot_rows(held, node, held, node, dim) / mass**2
-                    right[node] = (scores[node] >= 0.0) == (label > 0.0)
+                    if not late:
+                        losses[node] = (
+                            loss + 0.5 * l2 * dot_rows(held, node, held, node, dim) / mass**2
+                        )
+                        right[node] = (scores[node] >= 0.0) == (label > 0.0)
                     # One of the step rules of `oneway.methods.step_rules`.
-                    step = rates[t] * (min(cap, mass) if cap > 0.0 else 1.0)
+                    bearing = 1.0 if relayed else mass
+                    share = min(cap, bearing) if cap > 0.0 else 1.0
+                    rate = rates[t]
+                    if auto:
+                        rate = min(ceiling, reach / math.sqrt(squares[node]))
+                    step = rate * share
                     if batched:
                         # As `oneway.methods.batches` does it; nobody else uses this block's row.
                         for c in range(dim):
@@ -185,8 +263,8 @@ def round_kernel(
                         factor = 1.0
                         if limited:
                             bulk: float = dot_rows(features, row, features, row, num_features)
-                            limit = stable * mass / (bend * (bulk + intercept) + l2)
-                            factor = min(rates[t], limit) / step if step > 0.0 else 0.0
+                            limit = stable * bearing / (bend * (bulk + intercept) + l2)
+                            factor = min(rate, limit) / step if step > 0.0 else 0.0
                         length = factor * math.sqrt(
                             dot_rows(gradients, block, gradients, block, dim)
                         )
@@ -196,44 +274,77 @@ def round_kernel(
                         if releases[t, node] >= 0:
                             if len(noise) > 0:
                                 add_row(sums, node, 1.0, noise, releases[t, node], 1.0, dim)
-                            add_row(held, node, 1.0, sums, node, -step, dim)
+                            if auto:
+                                squares[node] += dot_rows(sums, node, sums, node, dim)
+                                step = share * min(ceiling, reach / math.sqrt(squares[node]))
+                            if relayed:
+                                add_row(parcels, node, 1.0, sums, node, step, dim)
+                                parcels[node, dim] += 1.0
+                            else:
+                                add_row(held, node, 1.0, sums, node, -step, dim)
                             for c in range(dim):
                                 sums[node, c] = 0.0
                         continue
                     if limited:
                         square: float = dot_rows(features, row, features, row, num_features)
-                        step = min(step, stable * mass / (bend * (square + intercept) + l2))
+                        step = min(step, stable * bearing / (bend * (square + intercept) + l2))
+                    if relayed:
+                        add_row(parcels, node, 1.0, held, node, step * l2 / mass, dim)
+                        add_row(parcels, node, 1.0, features, row, step * slope, num_features)
+                        if intercept:
+                            parcels[node, dim - 1] += step * slope
+                        parcels[node, dim] += 1.0
+                        continue
                     shrink = 1.0 - step * l2 / mass
                     move = -step * slope
                     add_row(held, node, shrink, features, row, move, num_features)
                     if intercept:
                         held[node, dim - 1] = shrink * held[node, dim - 1] + move
 
-            # Push and sum; the total of each block is what the network's mean needs.
-            for block in prange(NUM_BLOCKS):
-                for c in range(width):
-                    totals[block, c] = 0.0
-                for node in range(
-                    _block_start(block, num_nodes), _block_start(block + 1, num_nodes)
-                ):
-                    if exchange == ALONG_GRAPH:
-                        mix_row(
-                            spare, held, senders, shares,
-                            indptr[node], indptr[node + 1], node, width,
-                        )  # fmt: skip
-                        if not moves_mass:
-                            spare[node, dim] = 1.0
-                    else:
-                        for c in range(width):
-                            spare[node, c] = held[node, c]
-                    add_row(totals, block, 1.0, spare, node, 1.0, width)
+            for _ in range(mixes):
+                if relayed:
+                    # Every node deposits, also one that had no sample: `Relay.before_push`.
+                    for block in prange(NUM_BLOCKS):
+                        for node in range(
+                            _block_start(block, num_nodes), _block_start(block + 1, num_nodes)
+                        ):
+                            fraction = _deposited_fraction(
+                                held[node, dim], parcels[node, dim], amount, by_count
+                            )
+                            add_row(held, node, 1.0, parcels, node, -fraction, dim)
+                            for c in range(width):
+                                parcels[node, c] *= 1.0 - fraction
+                # Push and sum; the total of each block is what the network's mean needs.
+                for block in prange(NUM_BLOCKS):
+                    for c in range(width):
+                        totals[block, c] = 0.0
+                    for node in range(
+                        _block_start(block, num_nodes), _block_start(block + 1, num_nodes)
+                    ):
+                        if exchange == ALONG_GRAPH:
+                            mix_row(
+                                spare, held, senders, shares,
+                                indptr[node], indptr[node + 1], node, width,
+                            )  # fmt: skip
+                            if not moves_mass:
+                                spare[node, dim] = 1.0
+                        else:
+                            for c in range(width):
+                                spare[node, c] = held[node, c]
+                        if relayed:
+                            mix_row(
+                                spare_parcels, parcels, parcel_senders, parcel_shares,
+                                parcel_indptr[node], parcel_indptr[node + 1], node, width,
+                            )  # fmt: skip
+                        add_row(totals, block, 1.0, spare, node, 1.0, width)
+                held, spare = spare, held
+                parcels, spare_parcels = spare_parcels, parcels
             for c in range(width):
                 mean[c] = 0.0
                 for block in range(NUM_BLOCKS):
                     mean[c] += totals[block, c]
             for c in range(dim):
                 mean[c] /= mean[dim]
-            held, spare = spare, held
 
             # How far the estimates are from the mean; a server hands the mean itself to everybody.
             for block in prange(NUM_BLOCKS):
@@ -250,6 +361,8 @@ def round_kernel(
                 loss_sum += losses[node]
                 distance_sum += distances[node]
                 num_right += right[node]
+                if not late and len(said) > 0:
+                    said[t, node] = scores[node]
             loss_sums[t] = loss_sum
             correct_counts[t] = num_right
             disagreement[t] = distance_sum / num_nodes

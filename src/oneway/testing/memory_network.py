@@ -24,7 +24,7 @@ from oneway.protocol.state import Key
 from oneway.transport.base import Arrival, ConnectionLimits, Link, Transport, Via
 
 
-class Parcel(msgspec.Struct, frozen=True):
+class Datagram(msgspec.Struct, frozen=True):
     """A frame in flight.
 
     Attributes:
@@ -48,12 +48,12 @@ class MemoryNetwork:
     """Frames in flight, oldest first; the test decides what becomes of them.
 
     Attributes:
-        in_flight: The parcels; read it, and change it as you like.
+        in_flight: The datagrams; read it, and change it as you like.
         limits: Larger frames than its `max_frame` are lost.
     """
 
     def __init__(self, max_frame: int = 2**20) -> None:
-        self.in_flight: list[Parcel] = []
+        self.in_flight: list[Datagram] = []
         self.limits = ConnectionLimits(max_frame)
         self.listeners: dict[str, MemoryEndpoint] = {}
 
@@ -66,22 +66,22 @@ class MemoryNetwork:
         return MemoryEndpoint(self, key, key.hex() if address is None else address)
 
     def deliver(self, index: int) -> None:
-        """Let one parcel arrive, if there is still somebody to take it."""
-        parcel = self.in_flight.pop(index)
-        if parcel.via == "push":
-            listener = self.listeners.get(parcel.address)
-            # Who listens there now may be somebody else, who could not have read the parcel.
-            if listener is not None and listener.key == parcel.receiver:
-                listener.take_push(parcel)
+        """Let one datagram arrive, if there is still somebody to take it."""
+        datagram = self.in_flight.pop(index)
+        if datagram.via == "push":
+            listener = self.listeners.get(datagram.address)
+            # Who listens there now may be somebody else, who could not have read the datagram.
+            if listener is not None and listener.key == datagram.receiver:
+                listener.take_push(datagram)
         else:
-            parcel.dialler.take_reply(parcel)
+            datagram.dialler.take_reply(datagram)
 
     def drop(self, index: int) -> None:
-        """Lose one parcel."""
+        """Lose one datagram."""
         del self.in_flight[index]
 
     def duplicate(self, index: int) -> None:
-        """Put a copy of one parcel at the end."""
+        """Put a copy of one datagram at the end."""
         self.in_flight.append(self.in_flight[index])
 
     def deliver_all(self) -> None:
@@ -125,7 +125,7 @@ class MemoryEndpoint(Transport):
         address = self._dialled.get(receiver)
         if address is None:
             return False
-        self._network.in_flight.append(Parcel(self.key, receiver, frame, "push", self, address))
+        self._network.in_flight.append(Datagram(self.key, receiver, frame, "push", self, address))
         return True
 
     def send_reply(self, sender: Key, frame: bytes) -> bool:
@@ -133,19 +133,19 @@ class MemoryEndpoint(Transport):
         route = self._routes.get(sender)
         if route is None:
             return False
-        self._network.in_flight.append(Parcel(self.key, sender, frame, "reply", *route))
+        self._network.in_flight.append(Datagram(self.key, sender, frame, "reply", *route))
         return True
 
-    def take_push(self, parcel: Parcel) -> None:
+    def take_push(self, datagram: Datagram) -> None:
         """Queue a push, if its sender is admitted."""
-        if self.admits(parcel.sender):
-            self._routes[parcel.sender] = (parcel.dialler, parcel.address)
-            self._queue(Arrival(parcel.sender, parcel.frame, "push"))
+        if self.admits(datagram.sender):
+            self._routes[datagram.sender] = (datagram.dialler, datagram.address)
+            self._queue(Arrival(datagram.sender, datagram.frame, "push"))
 
-    def take_reply(self, parcel: Parcel) -> None:
+    def take_reply(self, datagram: Datagram) -> None:
         """Queue a reply, if the connection it came over is still up."""
-        if self._dialled.get(parcel.sender) == parcel.address:
-            self._queue(Arrival(parcel.sender, parcel.frame, "reply"))
+        if self._dialled.get(datagram.sender) == datagram.address:
+            self._queue(Arrival(datagram.sender, datagram.frame, "reply"))
 
     def receive_now(self) -> Arrival | None:
         """Return the next arrival, or None if there is none."""

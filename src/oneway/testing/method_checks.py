@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -10,6 +12,9 @@ from oneway.methods import Gradients, Method, State
 from oneway.records import Matrix, NetworkState, Vector
 from oneway.simulator.exchange import Exchange
 from oneway.topology import TrustGraph
+
+_Action: TypeAlias = Callable[[State, slice], State]
+"""What nodes do alone: from the state of these rows of a network to their state after it."""
 
 
 def step_network(
@@ -21,19 +26,25 @@ def step_network(
     curvatures: Vector | None = None,
 ) -> NetworkState:
     """One round of a method without memory, given and returned as numerators and masses."""
-    start = method.start(network.numerators)
+    start, rng = method.start(network.numerators), np.random.default_rng(0)
     segments = dict(start.segments)
     if method.has_mass:
         segments["mass"] = network.masses[:, None]
     learned = Gradients(gradients, index, curvatures)
-    after = method.local_step(State(segments, start.memory), learned, np.random.default_rng(0))
-    after = Exchange(method, mixing).apply(after)
+    after = method.local_step(State(segments, start.memory), learned, rng)
+    exchange = Exchange(method, mixing)
+    for _ in range(method.mixes):
+        after = exchange.apply(method.before_push(after, rng))
     masses = method.masses(after) if method.has_mass else network.masses
     return NetworkState(np.array(method.numerators(after)), masses)
 
 
 def check_method(method: Method, dim: int = 3, seed: int = 0) -> None:
     """Check that a method is pure, works row by row, and conserves what it says it conserves.
+
+    What nodes do alone (`local_step`, where some have no sample too, `before_push`, `estimate`) may
+    not change what it is given, look at other nodes, or make or lose mass; an exchange conserves
+    every segment that is not copied; and one that tracks a memory has its sum at every moment.
 
     Raises:
         AssertionError: It breaks a promise; says which.
@@ -42,33 +53,60 @@ def check_method(method: Method, dim: int = 3, seed: int = 0) -> None:
     graph = TrustGraph.random(6, max_receivers=3, seed=seed)
     exchange = Exchange(method, method.shares(graph))
     state = method.start(np.tile(rng.standard_normal(dim), (graph.num_nodes, 1)))
-    for index in range(5):
+    _check_tracked(method, state, "start")
+    for index in range(6):
         learned = Gradients(rng.standard_normal((graph.num_nodes, dim)), index)
-        before = {name: array.copy() for name, array in _arrays(state).items()}
-        after = method.local_step(state, learned, np.random.default_rng(index))
-        _check_same(before, _arrays(state), "local_step changed the state it was given")
-        _check_rows(method, state, learned, after)
-        mixed = exchange.apply(after)
-        if method.exchange == "graph":
-            _check_conserved(method, after, mixed)
-        state = mixed
-    assert method.estimate(state).shape == (graph.num_nodes, dim), "an estimate is not [node, dim]"
+        if index % 2:
+            learned = replace(learned, active=rng.random(graph.num_nodes) < 0.5)
+        state = _after_step(method, state, learned)
+        for _ in range(method.mixes):
+            ready = _after("before_push", method, state, _push_of(method, index))
+            assert ready.memory.keys() == state.memory.keys(), "before_push renamed a memory"
+            state = exchange.apply(ready)
+            if method.exchange == "graph":
+                _check_conserved(method, ready, state)
+                _check_tracked(method, state, "an exchange")
+    _check_estimates(method, state, (graph.num_nodes, dim))
 
 
-def _check_rows(method: Method, state: State, learned: Gradients, after: State) -> None:
-    """A peer is a network with one row, so a row must not depend on the others."""
-    for node in range(len(learned.values)):
+def _after_step(method: Method, state: State, learned: Gradients) -> State:
+    """The state after a checked `local_step`, in which nodes without a sample stay as they are."""
+
+    def step(held: State, rows: slice) -> State:
+        active = None if learned.active is None else learned.active[rows]
+        own = Gradients(learned.values[rows], learned.index, active=active)
+        return method.local_step(held, own, np.random.default_rng(learned.index))
+
+    after = _after("local_step", method, state, step)
+    if learned.active is not None:
+        idle = {name: array[~learned.active] for name, array in _arrays(state).items()}
+        now = {name: _arrays(after)[name][~learned.active] for name in idle}
+        _check_same(idle, now, "local_step changed a node without a sample")
+    return after
+
+
+def _push_of(method: Method, index: int) -> _Action:
+    return lambda held, _: method.before_push(held, np.random.default_rng(index))
+
+
+def _after(what: str, method: Method, state: State, act: _Action) -> State:
+    """The state after an action of all nodes that is pure, and the same for each one alone."""
+    before = {name: array.copy() for name, array in _arrays(state).items()}
+    num_nodes = len(method.estimate(state))
+    after = act(state, slice(num_nodes))
+    _check_same(before, _arrays(state), f"{what} changed the state it was given")
+    # A peer is a network with one row, so a row must not depend on the others.
+    for node in range(num_nodes):
         row = slice(node, node + 1)
-        alone = method.local_step(
-            State(
-                {name: array[row] for name, array in state.segments.items()},
-                {name: array[row] for name, array in state.memory.items()},
-            ),
-            Gradients(learned.values[row], learned.index),
-            np.random.default_rng(learned.index),
-        )
-        expected = {name: array[row] for name, array in _arrays(after).items()}
-        _check_same(expected, _arrays(alone), "a node's step depends on other nodes")
+        alone = act(_rows_of(state, row), row)
+        expected = _arrays(_rows_of(after, row))
+        _check_same(expected, _arrays(alone), f"{what} of a node depends on other nodes")
+    assert after.segments.keys() == state.segments.keys(), f"{what} renamed a segment"
+    if method.has_mass:
+        then, now = ({"mass": it.segments["mass"]} for it in (state, after))
+        _check_same(then, now, f"{what} made or lost mass")
+    _check_tracked(method, after, what)
+    return after
 
 
 def _check_conserved(method: Method, before: State, after: State) -> None:
@@ -77,6 +115,33 @@ def _check_conserved(method: Method, before: State, after: State) -> None:
             sums = (state.segments[segment.name].sum(axis=0) for state in (before, after))
             then, now = sums
             assert np.allclose(then, now, rtol=1e-9, atol=1e-12), f"{segment.name} is not conserved"
+
+
+def _check_tracked(method: Method, state: State, when: str) -> None:
+    for segment in method.payload:
+        if segment.tracks:
+            assert segment.tracks in state.memory, f"{segment.name} tracks no memory of {when}"
+            here, there = state.segments[segment.name], state.memory[segment.tracks]
+            assert np.allclose(here.sum(axis=0), there.sum(axis=0), rtol=1e-9, atol=1e-12), (
+                f"after {when} the sum of {segment.name} is not that of {segment.tracks}"
+            )
+
+
+def _check_estimates(method: Method, state: State, shape: tuple[int, int]) -> None:
+    before = {name: array.copy() for name, array in _arrays(state).items()}
+    estimates = method.estimate(state)
+    _check_same(before, _arrays(state), "estimate changed the state it was given")
+    assert estimates.shape == shape, "an estimate is not [node, dim]"
+    rows = [method.estimate(_rows_of(state, slice(node, node + 1))) for node in range(shape[0])]
+    alone = {"estimate": np.concatenate(rows)}
+    _check_same({"estimate": estimates}, alone, "the estimate of a node depends on other nodes")
+
+
+def _rows_of(state: State, rows: slice) -> State:
+    return State(
+        {name: array[rows] for name, array in state.segments.items()},
+        {name: array[rows] for name, array in state.memory.items()},
+    )
 
 
 def _arrays(state: State) -> dict[str, Matrix]:

@@ -31,6 +31,7 @@ from typing import Any, NoReturn, TypeAlias
 import numpy as np
 
 from oneway.errors import DataError, GraphError, MissingDataError
+from oneway.files.paths import as_path
 from oneway.topology.edges import EdgeList
 
 FilePath: TypeAlias = str | PathLike[str]
@@ -64,7 +65,7 @@ def read_edges(path: FilePath, most_bytes: float = np.inf) -> EdgeList:
     """Read an edge list, see above for what is understood and `TrustGraph.read` for errors."""
     import polars as pl  # slow to import, and only needed when a file is read
 
-    file = Path(path)
+    file = as_path(path, "the edge list", DataError, "TrustGraph.from_edges takes edges in memory")
     raw = read_bytes(file)
     text = _unpack(file, raw, most_bytes)
     lines = _tidy(text)

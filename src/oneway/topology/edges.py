@@ -78,6 +78,28 @@ def unknown_name(name: str, names: Sequence[str] | None) -> GraphError:
     return GraphError(f"no node is named {name!r}{near}")
 
 
+def united_edges(
+    graphs: Sequence[tuple[int, tuple[str, ...] | None, Ints, Ints]],
+) -> EdgeList:
+    """All edges of graphs with the same nodes: number, names, senders and receivers of each.
+
+    Raises:
+        GraphError: If there are no graphs, or they differ in nodes or names.
+    """
+    if not graphs:
+        raise GraphError("a union of no graphs has no nodes; give at least one graph")
+    num_nodes, names = graphs[0][:2]
+    for position, graph in enumerate(graphs):
+        if graph[:2] != (num_nodes, names):
+            raise GraphError(
+                f"graph {position} has {graph[0]} nodes and graph 0 has {num_nodes}; a union "
+                "needs the same nodes with the same names"
+            )
+    senders, receivers = (np.concatenate([graph[end] for graph in graphs]) for end in (2, 3))
+    origin = {"graph": "union", "num_graphs": len(graphs)}
+    return EdgeList(num_nodes, senders, receivers, names=names, origin=origin)
+
+
 def compress(edges: EdgeList) -> tuple[Ints, Ints, Vector | None]:
     """Sort by sender and receiver; drop self-loops and zero weights; add up repeated edges.
 

@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from oneway.errors import GraphError
+from oneway.files.memory import require_memory
 from oneway.files.typed_values import whole_number
 from oneway.records import Ints
 from oneway.registry import Registry
@@ -27,6 +28,9 @@ from oneway.topology.edges import EdgeList
 
 Pairs: TypeAlias = tuple[Ints, Ints]
 """Senders and receivers, one of each per edge."""
+
+_BYTES = 48.0
+"""What drawing a graph takes at its peak, for each node and each edge."""
 
 
 @dataclass(frozen=True)
@@ -73,9 +77,24 @@ class Generator:
             if name in chosen:
                 what = f"{name} of a {self.name} graph"
                 chosen[name] = whole_number(what, chosen[name], least, GraphError)
+        self._require_memory(chosen)
         senders, receivers = self.pairs(**chosen)
         origin = {"graph": self.name.replace("-", "_"), **chosen}
         return EdgeList(chosen["num_nodes"], senders, receivers, origin=origin)
+
+    def _require_memory(self, chosen: Mapping[str, Any]) -> None:
+        """Refuse a graph that the machine cannot hold, before a part of it is drawn."""
+        num_nodes = chosen["num_nodes"]
+        try:
+            per_node = 1.0 + max(0.0, float(self.edges_per_node(chosen)))
+        except (TypeError, ValueError):
+            return  # a parameter is wrong, and `pairs` says which
+        require_memory(
+            _BYTES * num_nodes * per_node,
+            f"num_nodes is {num_nodes:,}: a {self.name} graph of so many nodes",
+            GraphError,
+            remedy="choose fewer nodes",
+        )
 
 
 GRAPHS: Registry[Generator] = Registry("graph")
@@ -140,7 +159,9 @@ def scale_free_pairs(num_nodes: int, seed: int) -> Pairs:
     return pairs[:, 0], pairs[:, 1]
 
 
-GRAPHS.register(Generator("random", random_pairs, lambda chosen: chosen["max_receivers"], 2))
+GRAPHS.register(
+    Generator("random", random_pairs, lambda chosen: (1 + chosen["max_receivers"]) / 2, 2)
+)
 GRAPHS.register(Generator("ring", ring_pairs, lambda _: 1.0))
 GRAPHS.register(Generator("complete", complete_pairs, lambda chosen: chosen["num_nodes"]))
 GRAPHS.register(

@@ -34,6 +34,14 @@ class Transform(ABC):
     ) -> tuple[Matrix, dict[str, Matrix]]:
         """What goes on instead of `gradients[node, dim]`, and the memory after this step."""
 
+    def squares_kept(self, memory: Mapping[str, Matrix]) -> Matrix | float:
+        """Which share of what a chosen learning rate goes by stays at this step; by default all.
+
+        Args:
+            memory: After `update`. A share is one number for all nodes, or `[node, 1]`.
+        """
+        return 1.0
+
     def describe(self) -> dict[str, Any]:
         """Name and parameters, in terms JSON can hold."""
         return describe(self)

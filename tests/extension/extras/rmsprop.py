@@ -1,4 +1,4 @@
-"""AdaGrad with push-sum: every parameter has a learning rate of its own, by its past gradients."""
+"""RMSProp with push-sum: every parameter has a learning rate of its own, by its late gradients."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from oneway.records import Matrix
 
 @METHODS.register
 @dataclass(frozen=True)
-class AdaGradPushSum(OnlinePushSum):
-    """Online Push-Sum on g / sqrt(start + the sum of g * g so far)."""
+class RMSPropPushSum(OnlinePushSum):
+    """Online Push-Sum on g / sqrt(an exponential mean of g * g): what changed lately counts."""
 
-    name = "adagrad"
-    label = "AdaGrad push-sum"
+    name = "rmsprop"
+    label = "RMSProp push-sum"
     start_at: float = 1.0
+    kept: float = 0.95
 
     def start(self, params: Matrix) -> State:
         """As push-sum, with a memory of squared gradients."""
@@ -28,11 +29,10 @@ class AdaGradPushSum(OnlinePushSum):
 
     def local_step(self, state: State, gradients: Gradients, rng: np.random.Generator) -> State:
         """Scale the gradients, then step as push-sum does."""
-        squares = state.memory["squares"] + gradients.values**2
+        before = state.memory["squares"]
+        squares = self.kept * before + (1.0 - self.kept) * gradients.values**2
         scaled = replace(gradients, values=gradients.values / np.sqrt(squares))
-        remembering = replace(state, memory={**state.memory, "squares": squares})
-        after = super().local_step(remembering, scaled, rng)
-        if gradients.active is None:
-            return after
-        kept = np.where(gradients.active[:, None], squares, state.memory["squares"])
-        return replace(after, memory={**after.memory, "squares": kept})
+        after = super().local_step(state, scaled, rng)
+        if gradients.active is not None:
+            squares = np.where(gradients.active[:, None], squares, before)
+        return replace(after, memory={**after.memory, "squares": squares})

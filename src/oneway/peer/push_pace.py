@@ -1,0 +1,71 @@
+"""Push pacing: whether a peer has something new to hand over, and whether it is time to."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from oneway.protocol.fixed_point import ONE, extent
+from oneway.protocol.state import PeerState
+from oneway.records import Vector
+
+IDLE_SECONDS = 0.05
+"""A peer without samples passes on what it received this often, as long as that moves it."""
+
+MOVED = 1e-6
+"""A change of the estimate, relative to its size, that is worth passing on."""
+
+
+@dataclass
+class PushPace:
+    """What a peer last pushed, and what it has to push since.
+
+    Attributes:
+        estimate: The model as it was with the last push.
+        pushes_due: So many pushes are to follow the last step.
+        has_stepped: Whether a step came since the last push.
+        last: When something was last pushed, or made ready for it.
+    """
+
+    estimate: Vector
+    pushes_due: int = 0
+    has_stepped: bool = False
+    last: float = -math.inf
+
+    def stepped(self, pushes: int) -> None:
+        """A step was taken, which so many pushes are to follow."""
+        self.has_stepped, self.pushes_due = True, pushes
+
+    def pushed(self, estimate: Vector) -> None:
+        """Something was handed over."""
+        self.pushes_due, self.has_stepped = max(0, self.pushes_due - 1), False
+        self.estimate = estimate
+
+    def is_due(self, estimate: Vector, state: PeerState, now: float, shortest: float) -> bool:
+        """Whether to push now; not before `shortest` seconds after the last time."""
+        since = now - self.last
+        if since < shortest:
+            return False
+        idle = since >= IDLE_SECONDS
+        return bool(self.pushes_due or state.leaving or (idle and self.moved(estimate, state)))
+
+    def has_news(self, estimate: Vector, state: PeerState) -> bool:
+        """Whether there is something to hand over, at once or later."""
+        return self.pushes_due > 0 or self.moved(estimate, state)
+
+    def moved(self, estimate: Vector, state: PeerState) -> bool:
+        """Whether the estimate moved since the last push, or there is a parcel to pass on."""
+        moved = float(np.linalg.norm(estimate - self.estimate))
+        return _is_worth(moved, estimate) or self.has_parcel(estimate, state)
+
+    def has_parcel(self, estimate: Vector, state: PeerState) -> bool:
+        """Whether there is a parcel to deposit or to pass on."""
+        layout = state.layout
+        parcels = [state.holding[it] for it in layout.carried if it in layout.forwarded]
+        return any(_is_worth(extent(parcel) / ONE, estimate) for parcel in parcels)
+
+
+def _is_worth(moved: float, estimate: Vector) -> bool:
+    return moved > MOVED * (1.0 + float(np.linalg.norm(estimate)))

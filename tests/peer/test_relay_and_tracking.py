@@ -1,0 +1,159 @@
+"""Peers that relay gradients, or track momenta: what they deposit, pass on, and are not told."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from town import LIMITS, SAMPLE, TASK, Town, config
+
+from oneway.peer.home.limits import Limits
+from oneway.peer.push_pace import IDLE_SECONDS
+from oneway.protocol.audit import untracked
+from oneway.protocol.fixed_point import ONE, fixed
+from oneway.task.task import Feature
+from oneway.testing.records import replace
+
+RELAY = replace(TASK, method="relay", step="paper")
+TRACKING = replace(TASK, method="tracking", step="paper")
+CLIPPED = replace(LIMITS, clip=0.5)
+
+
+def founded(task, limits=LIMITS, **edges):
+    """A town whose peers have their unit of mass and open edges."""
+    town = Town(edges, task=task, limits=limits)
+    town.exchange()
+    for name in edges:
+        town.nodes[name].ensure_minted()
+    town.exchange()
+    return town
+
+
+def in_segment(town, name, segment):
+    """What a peer holds in one of its segments."""
+    node = town.nodes[name]
+    return town.state(name).holding[node.learner.layout.places[segment]] / ONE
+
+
+def with_parcel(town, name, parcel, count=1.0):
+    """Let a peer hold a parcel, as if it had come from its own learning."""
+    node, state = town.nodes[name], town.state(name)
+    units = fixed(np.array([0.0, 0.0, *parcel, count]))
+    held = replace(
+        state, holding=state.holding + units, gradient_steps=state.gradient_steps - units
+    )
+    node.snapshot = replace(node.snapshot, state=held)
+
+
+def test_who_has_nobody_to_push_to_deposits_its_own_steps():
+    town = founded(RELAY, alice=[], bob=["alice"])
+    alice = town.nodes["alice"]
+    for _ in range(100):
+        town.learn("alice")
+    assert np.linalg.norm(in_segment(town, "alice", "parcel")) < 2.0
+    assert alice.estimate @ [1.0, -2.0] > 2.0  # it has learned its sample
+
+
+def test_a_parcel_that_arrives_is_deposited_and_passed_on_without_a_sample():
+    town = founded(RELAY, alice=["bob"], bob=["carol"], carol=["alice"])
+    with_parcel(town, "bob", [1.0, -1.0], count=4.0)
+    before = in_segment(town, "bob", "numerator")
+    town.pass_time(IDLE_SECONDS)
+    # phi = 0.3 * 1 / sqrt(4): that much is deposited, and all the rest goes on to carol.
+    town.pass_time(IDLE_SECONDS)
+    for _ in range(200):
+        town.pass_time(IDLE_SECONDS)
+    assert not any(node.is_restless for node in town.nodes.values())
+    sums = sum(in_segment(town, name, "numerator") for name in town.nodes)
+    np.testing.assert_allclose(sums, 3 * before + [-1.0, 1.0], atol=1e-4)
+    town.check_exact()
+
+
+def test_a_deposit_moves_an_estimate_no_further_than_others_may():
+    """Whoever filled the parcel: what is not deposited stays in it, and nothing is lost."""
+    town = founded(RELAY, CLIPPED, alice=[], bob=["alice"])
+    with_parcel(town, "alice", [900.0, 0.0], count=1e-6)
+    for _ in range(5):
+        before = town.nodes["alice"].estimate
+        town.pass_time(2 * IDLE_SECONDS)
+        moved = np.linalg.norm(town.nodes["alice"].estimate - before)
+        assert 0 < moved <= 0.5 * (1 + np.linalg.norm(before)) * (1 + 1e-9)
+    town.check_exact()
+
+
+def test_several_pushes_follow_a_step_if_the_task_says_so():
+    for mixes in (1, 3):
+        town = founded(replace(RELAY, mixes=mixes), alice=["bob"], bob=[])
+        [edge] = town.state("alice").out.values()
+        town.learn("alice")
+        for _ in range(10):  # too soon to pass on anything else
+            town.pass_time(IDLE_SECONDS / 100)
+        [later] = town.state("alice").out.values()
+        assert later.seq - edge.seq == mixes
+
+
+def momenta(town):
+    [place] = next(iter(town.nodes.values())).learner.layout.momenta.values()
+    return place, [untracked(town.states(), place).tolist()]
+
+
+def test_trackers_add_up_to_the_momenta_after_a_restored_backup_and_a_farewell():
+    town = founded(TRACKING, alice=["bob"], bob=["carol"], carol=["alice", "bob"])
+    for name in ("alice", "bob", "carol", "alice"):
+        town.learn(name)
+    backup = town.durable["alice"]
+    for name in ("alice", "bob", "alice", "carol"):
+        town.learn(name)
+    town.power_off("alice")
+    town.power_on("alice", backup, config("alice", ["bob"]))
+    town.exchange()
+    for _ in range(60):
+        town.pass_time(1.0)
+    town.learn("alice")
+    for _ in range(60):
+        town.pass_time(1.0)
+    town.check_exact()
+    place, wrong = momenta(town)
+    assert wrong == [[0, 0]]
+    carol = town.nodes["carol"]
+    momentum = -town.state("carol").gradient_steps[place]
+    assert momentum.any()
+    carol.follow(replace(carol.config, leaving=True))
+    for _ in range(60):
+        town.pass_time(1.0)
+    assert carol.is_drained
+    assert momenta(town)[1] == [[0, 0]]
+
+
+@pytest.mark.parametrize("task", [RELAY, TRACKING])
+def test_who_leaves_and_learns_on_has_nothing_more_to_hand_over(task):
+    town = founded(task, alice=["bob"], bob=["alice"])
+    town.learn("alice", times=3)
+    alice = town.nodes["alice"]
+    alice.follow(replace(alice.config, leaving=True))
+    for _ in range(20):
+        town.pass_time(1.0)
+    assert not town.state("alice").holding[-1]
+    alice.learn(SAMPLE, "yes")
+    state = town.state("alice")
+    assert not state.layout.booked(state.holding).any()
+    town.check_books()
+
+
+@pytest.mark.parametrize("task", [RELAY, TRACKING])
+def test_a_momentum_and_a_deposit_are_not_forgotten_with_a_restart(task):
+    town = founded(task, alice=["bob"], bob=["alice"])
+    town.learn("alice", times=3)
+    before = town.state("alice")
+    town.power_off("alice")
+    town.power_on("alice", town.durable["alice"], config("alice", ["bob"]))
+    np.testing.assert_array_equal(town.state("alice").holding, before.holding)
+    np.testing.assert_array_equal(town.state("alice").gradient_steps, before.gradient_steps)
+    town.nodes["alice"].learn(SAMPLE, "yes")
+    town.check_books()
+
+
+def test_the_window_goes_by_all_that_a_push_carries():
+    features = tuple(Feature(f"x{number}") for number in range(20_000))
+    tasks = [replace(TASK, features=features, method=method) for method in ("ops", "relay")]
+    windows = [Limits().rules(task, b"").window for task in tasks]
+    assert windows == [2**17 // 20_001, 2**17 // 40_002]
