@@ -22,7 +22,8 @@ def touch(path: Path) -> Path:
 def test_the_catalogue_lists_tables_and_graphs(tmp_path: Path) -> None:
     listed = {status.data_set.name: status for status in catalogue(tmp_path)}
     assert list(listed) == [
-        *("flights", "occupancy", "susy", "adult", "synthetic", "advogato", "epinions")
+        *("flights", "occupancy", "susy", "adult", "heart", "synthetic", "advogato", "epinions"),
+        *("wiki-vote", "bitcoin-alpha", "bitcoin-otc"),
     ]
     assert [name for name, status in listed.items() if status.present] == ["flights", "synthetic"]
     assert listed["epinions"].data_set.kind == "graph"

@@ -99,6 +99,8 @@ def mirror() -> Iterator[Mirror]:
         "/occupancy.zip": zipped(MEMBERS),
         "/incomplete.zip": zipped({"datatest.txt": b"one"}),
         "/damaged.zip": zipped(MEMBERS).replace(b"datatest2.txt", b"datatest9.txt", 1),
+        "/ratings": gzip.compress(b"6,2,4,1289241911.7\n2,6,-1,1289241941.5\n"),
+        "/ratings-2": gzip.compress(b"6,2,4,1289241911.7\n2,6,1,1289241941.5\n"),
         "/page": b"<html>sorry</html>",
         "/other": gzip.compress(b"0\t1\n1\t0\n0\t2\n"),
         "/broken.tar.bz2": broken(tarred("out.advogato", random.Random(0).randbytes(3_000_000))),
@@ -262,7 +264,7 @@ def test_every_address_is_encrypted_and_every_digest_is_known_or_remembered() ->
     unknown = {
         name for name, each in DATASETS.items() if any(file.sha256 is None for file in each.files)
     }
-    assert unknown == {"adult", "susy"}
+    assert unknown == {"adult", "heart", "susy", "wiki-vote", "bitcoin-alpha", "bitcoin-otc"}
 
 
 def test_what_was_downloaded_first_is_not_replaced_by_another_without_a_word(
@@ -312,3 +314,19 @@ def test_an_encrypted_address_does_not_lead_to_one_that_is_not() -> None:
     followed = follow(asked, None, 302, "Found", {}, "https://elsewhere.example/file")
     assert followed is not None
     assert followed.full_url == "https://elsewhere.example/file"
+
+
+def test_a_graph_whose_digest_is_not_known_must_stay_what_it_was_at_first(
+    mirror: Mirror, tmp_path: Path
+) -> None:
+    (file,) = fetch("bitcoin-otc", tmp_path, mirror.url("/ratings"))
+    note = file.with_name(f"{file.name}.sha256")
+    assert note.read_text().split()[1] == "soc-sign-bitcoinotc.csv.gz"
+    assert fetch("bitcoin-otc", tmp_path, mirror.url("/ratings")) == (file,)
+    assert mirror.requests == ["/ratings"]
+    file.unlink()
+    with pytest.raises(DataError, match="at the first download it had"):
+        fetch("bitcoin-otc", tmp_path, mirror.url("/ratings-2"))
+    assert not file.exists()
+    with pytest.raises(DataError, match="is not what it should be"):
+        fetch("bitcoin-alpha", tmp_path, mirror.url("/page"))

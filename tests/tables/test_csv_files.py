@@ -132,15 +132,40 @@ def test_task_decides_what_the_labels_become(tmp_path: Path) -> None:
     assert load(path, label="y", task="number").labels.tolist() == [10, 30, 20]
 
 
-@pytest.mark.parametrize("cell", ["", "NA", "nan", "NaN", "inf", "null"])
-def test_a_feature_that_is_no_number_is_named_by_row_and_column(
+@pytest.mark.parametrize("cell", ["inf", "-Infinity", "1e999"])
+def test_a_feature_that_is_not_finite_is_named_by_line_and_column(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cell: str
 ) -> None:
     monkeypatch.setattr("oneway.tables.lines.BLOCK_BYTES", 30)
     lines = [f"{row},{cell if row == 17 else row},{row % 2}" for row in range(30)]
     path = write(tmp_path / "x.csv", "\n".join(["a,Light,y", *lines]))
-    with pytest.raises(DataError, match=r"^x.csv: row 17, column 'Light' is (nan|inf); features"):
+    with pytest.raises(DataError, match=r"^x.csv: line 19, column 'Light' is -?inf; features"):
         load(path, label="y")
+
+
+@pytest.mark.parametrize("cell", ["", "NA", "nan", "NaN", "null", "?", "-nan"])
+def test_a_gap_in_a_number_gets_the_mean_of_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cell: str
+) -> None:
+    monkeypatch.setattr("oneway.tables.lines.BLOCK_BYTES", 30)
+    light = np.arange(30.0) ** 2
+    lines = [f"{row % 7},{cell if row == 17 else light[row]},{row % 2}" for row in range(30)]
+    table = load(write(tmp_path / "x.csv", "\n".join(["a,Light,y", *lines])), label="y")
+    others = np.delete(light, 17)
+    np.testing.assert_allclose(table.means[1], others.mean())
+    np.testing.assert_allclose(table.scales[1], others.std())
+    assert table.features[17, 1] == 0.0
+    expected = (others - others.mean()) / others.std()
+    np.testing.assert_allclose(np.delete(table.features[:, 1], 17), expected, atol=1e-6)
+    assert table.gaps["Light"].tolist() == [17]
+    table.write_csv(tmp_path / "again.csv", np.array([16, 17]))
+    assert (tmp_path / "again.csv").read_text().splitlines()[1:] == ["2.0,256.0,0", "3.0,,1"]
+
+
+def test_a_place_in_a_file_is_its_line_whatever_stands_above(tmp_path: Path) -> None:
+    text = '\n\na,b,y\n1,"two\nlines",0\n\n ,,\n2,x,1\ninf,x,0\n'
+    with pytest.raises(DataError, match=r"^x.csv: line 9, column 'a'"):
+        load(write(tmp_path / "x.csv", text), label="y", features=["a"])
 
 
 def test_text_in_a_column_that_was_numeric_so_far_is_named(
@@ -149,7 +174,7 @@ def test_text_in_a_column_that_was_numeric_so_far_is_named(
     monkeypatch.setattr("oneway.tables.lines.BLOCK_BYTES", 30)
     lines = [f"{'oops' if row == 25 else row},{row % 2}" for row in range(30)]
     path = write(tmp_path / "x.csv", "\n".join(["a,y", *lines]))
-    with pytest.raises(DataError, match=r"x.csv: row 25, column 'a' is 'oops', but the column"):
+    with pytest.raises(DataError, match=r"x.csv: line 27, column 'a' is 'oops', but the column"):
         load(path, label="y")
 
 
@@ -159,24 +184,30 @@ def test_text_in_a_column_that_was_numeric_so_far_is_named(
         (SMALL, {}, r"it has: name, age, height, member, late.*label='...'"),
         (SMALL, {"label": "lat"}, "no column 'lat', did you mean 'late'[?] it has: name, age"),
         (SMALL, {"label": "zzz"}, "no column 'zzz'; it has: name, age"),
-        (SMALL, {"label": "name"}, r"'name' has 3 distinct values \('ann', 'bob', 'cem'\)"),
+        (
+            SMALL,
+            {"label": "name", "task": "binary"},
+            r"'name' has 3 distinct values \('ann', 'bob', 'cem'\)",
+        ),
         (SMALL, {"label": "late", "features": ["hight"]}, "did you mean 'height'"),
-        (SMALL, {"label": "late", "features": ["name"]}, "'name' of x.csv is not numeric"),
+        (SMALL, {"label": "late", "exclude": ["nam"]}, "did you mean 'name'"),
+        (SMALL, {"label": "late", "category": ["age"], "numeric": ["age"]}, "two things at once"),
+        (SMALL, {"label": "late", "exclude": ["age"], "features": ["age"]}, "two things at once"),
         (SMALL, {"label": "age", "features": ["age"]}, "'age' of x.csv is asked for twice"),
         (SMALL, {"label": "late", "features": ["age", "age"]}, "asked for twice"),
-        (SMALL, {"label": "late", "features": []}, "no numeric column besides the label"),
+        (SMALL, {"label": "late", "features": []}, "no column besides the label"),
         (SMALL, {"label": "name", "task": "number"}, "'name' is not numeric"),
         (SMALL, {"label": "late", "task": "regression"}, "task is 'regression'"),
-        ("x,y\n1,0\n2,\n", {"label": "y"}, "row 1 has no label in column 'y'"),
-        ("x,y\n1,0\n2,nan\n", {"label": "y"}, "row 1 has no label in column 'y'"),
-        ("x,y\n1,0\n2,inf\n", {"label": "y", "task": "number"}, "row 1, label column 'y' is inf"),
-        ("x,y\na,0\nb,1\n", {"label": "y"}, "no numeric column besides the label 'y'"),
+        ("x,y\n1,0\n2,\n", {"label": "y"}, "line 3 has no label in column 'y'"),
+        ("x,y\n1,0\n2,nan\n", {"label": "y"}, "line 3 has no label in column 'y'"),
+        ("x,y\n1,0\n2,inf\n", {"label": "y", "task": "number"}, "line 3, label column 'y' is inf"),
+        ("x,y\na,0\nb,1\n", {"label": "y"}, "no column besides the label 'y'.*x: text"),
         ("x,y\n1,0\n2,1,5\n", {"label": "y"}, "not valid CSV with 2 columns"),
-        ("x,y\n1,0\n2\n", {"label": "y"}, "row 1 has no label"),
+        ("x,y\n1,0\n2\n", {"label": "y"}, "line 3 has no label"),
         ("x,x,y\n1,0\n", {"label": "y"}, "two columns named 'x'"),
-        ("x,y\n", {"label": "y"}, "no numeric column"),
+        ("x,y\n", {"label": "y"}, "has no rows"),
         ("", {"label": "y"}, "is empty"),
-        (b"x,y\n\xff\xfe,0\n1,1\n", {"label": "y"}, "not valid CSV.*utf-8"),
+        (b"x,y\n\0,0\n1,1\n", {"label": "y"}, "not valid CSV.*not text"),
     ],
 )
 def test_bad_files_are_refused_with_a_reason(

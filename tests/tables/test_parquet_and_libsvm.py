@@ -11,6 +11,7 @@ import pytest
 from oneway.errors import DataError, MissingDataError
 from oneway.streams import load
 from oneway.tables import libsvm_source, parquet_source
+from oneway.tables.source import Wish
 
 
 def test_parquet_columns_find_their_places(tmp_path: Path) -> None:
@@ -26,8 +27,8 @@ def test_parquet_columns_find_their_places(tmp_path: Path) -> None:
         }
     ).write_parquet(path)
     table = load(path, label="y", standardise=False)
-    assert table.feature_names == ("x", "flag")
-    assert table.features.tolist() == [[1, 1], [2, 0], [3, 1]]
+    assert table.encoder.names == ("x", "flag", "when")
+    assert table.features[:, :2].tolist() == [[1, 1], [2, 0], [3, 1]]
     assert table.labels.tolist() == [-1, 1, 1]
     assert table.columns["who"].codes.tolist() == [0, -1, 1]
     assert table.columns["when"].names == ("2013-01-01", "2013-01-02", "2013-01-03")
@@ -45,10 +46,16 @@ def test_parquet_is_read_in_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     np.testing.assert_allclose(table.features[:, 0], expected, atol=1e-6)
 
 
-def test_an_empty_cell_of_a_parquet_feature_is_named(tmp_path: Path) -> None:
+def test_an_empty_cell_of_a_parquet_feature_is_a_gap(tmp_path: Path) -> None:
     path = tmp_path / "x.parquet"
-    pl.DataFrame({"x": [1.0, None], "y": [0, 1]}).write_parquet(path)
-    with pytest.raises(DataError, match=r"x.parquet: row 1, column 'x' is nan"):
+    pl.DataFrame({"x": [1.0, None, 3.0], "y": [0, 1, 0]}).write_parquet(path)
+    assert load(path, label="y").features.tolist() == [[-1.0], [0.0], [1.0]]
+
+
+def test_a_number_of_a_parquet_file_that_is_not_finite_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    pl.DataFrame({"x": [1.0, float("inf")], "y": [0, 1]}).write_parquet(path)
+    with pytest.raises(DataError, match=r"x.parquet: row 1, column 'x' is inf"):
         load(path, label="y")
 
 
@@ -61,7 +68,7 @@ def test_what_is_not_parquet_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"a table is a .csv"):
         load(tmp_path / "x.parquet.gz", label="y")
     with pytest.raises(MissingDataError, match="does not exist"):
-        parquet_source.open_file(tmp_path / "missing.parquet", label="y")
+        parquet_source.open_file(tmp_path / "missing.parquet", Wish("y"))
 
 
 def test_an_empty_parquet_has_no_rows(tmp_path: Path) -> None:
@@ -107,7 +114,7 @@ def test_libsvm_may_be_compressed_and_have_labels_of_either_sign(tmp_path: Path)
         ("1 1:x\n0 1:1\n", "not in LIBSVM format"),
         ("1 2:1 1:1\n", "not in LIBSVM format"),
         ("", "not in LIBSVM format"),
-        ("1 1:nan\n0 1:1\n", "row 0, column 'feature 1' is nan"),
+        ("1 1:inf\n0 1:1\n", "row 0, column 'feature 1' is inf"),
     ],
 )
 def test_what_is_not_libsvm_is_refused(tmp_path: Path, text: str, message: str) -> None:
@@ -121,7 +128,7 @@ def test_an_index_above_the_named_features_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.svm"
     path.write_text("1 3:1\n0 1:1\n")
     with pytest.raises(DataError, match="not in LIBSVM format"):
-        list(libsvm_source.open_file(path, names=["a", "b"]).blocks())
+        list(libsvm_source.open_file(path, Wish(), names=["a", "b"]).blocks())
 
 
 def test_libsvm_has_no_label_column(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ def csv(tmp_path: Path) -> Path:
     rng = np.random.default_rng(0)
     path = tmp_path / "x.csv"
     rows = [
-        f"{a:.17g},{b:.17g},w{i % 7},{i % 2}" for i, (a, b) in enumerate(rng.normal(size=(500, 2)))
+        f"{a:.17g},{b:.17g},w{i % 70},{i % 2}" for i, (a, b) in enumerate(rng.normal(size=(500, 2)))
     ]
     path.write_text("\n".join(["a,b,who,y", *rows]))
     return path
@@ -37,6 +37,8 @@ def same(one: Table, other: Table) -> None:
     assert one.label_values == other.label_values
     assert one.origin == other.origin
     assert one.name == other.name
+    assert one.notes == other.notes
+    assert one.encoding == other.encoding
     assert list(one.columns) == list(other.columns)
     for name, column in one.columns.items():
         assert column.names == other.columns[name].names
@@ -130,8 +132,8 @@ def test_a_json_file_of_another_shape_is_rebuilt(csv: Path, cache_everything: Pa
 
 def test_a_failure_leaves_nothing_behind(tmp_path: Path, cache_everything: Path) -> None:
     path = tmp_path / "x.csv"
-    path.write_text("x,y\n1,0\n,1\n")
-    with pytest.raises(DataError, match="row 1, column 'x' is nan"):
+    path.write_text("x,y\n1,0\ninf,1\n")
+    with pytest.raises(DataError, match="line 3, column 'x' is inf"):
         load(path, label="y")
     assert list(cache_everything.iterdir()) == []
 

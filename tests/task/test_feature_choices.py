@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oneway as ow
-from oneway.lab.problem import task_for
 from oneway.task.feature_choices import Choice, with_choices
-from oneway.task.task import Feature
+from oneway.task.task import Feature, Task
 
 
 def columns(name, shares):
@@ -26,7 +25,7 @@ def names(found):
 
 
 def test_carriers_and_airports_of_real_flights_are_choices_and_numbers_are_not():
-    task = task_for(ow.streams.load("flights"))
+    task = Task.of(ow.streams.load("flights"))
     found = list(with_choices(task.features))
     choices = {each.name: each for each in found if isinstance(each, Choice)}
     assert choices.keys() == {"carrier", "origin"}

@@ -224,7 +224,7 @@ def test_of_a_group_no_more_rows_count_than_the_task_allows(tmp_path):
     assert tasks[0].task == tasks[1].task
     assert (tasks[0].num_over, tasks[1].num_over) == (0, 48)
     assert tasks[1].num_rows == 22
-    assert tasks[1].skipped == {"patient": "it says whose a row is"}
+    assert [note.name for note in tasks[1].notes if not note.used] == ["patient"]
 
 
 def test_a_number_to_predict_needs_a_range_too_since_the_radius_depends_on_it(tmp_path):
@@ -234,7 +234,10 @@ def test_a_number_to_predict_needs_a_range_too_since_the_radius_depends_on_it(tm
     with pytest.raises(ConfigError, match="'cost'"):
         derive_task(path, "cost", ranges=age, normals=normals)
     known = age | {"cost": Range(-9e3, 0.0)}
-    assert derive_task(path, "cost", ranges=known, normals=normals).task.radius == 1e5
+    task = derive_task(path, "cost", ranges=known, normals=normals).task
+    assert task.options == {"ridge": {"center": -4500.0, "scale": 2598.0}}
+    number = derive_task(path, "cost", ranges=known, normals=normals, learning_rate=0.1).task
+    assert number.radius == 1e5
 
 
 @pytest.mark.parametrize(

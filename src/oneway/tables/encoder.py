@@ -7,55 +7,31 @@ or those that a table was found to have.
 
 from __future__ import annotations
 
-import csv
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
-from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING
 
 import numpy as np
-from msgspec import Meta
 from numpy.typing import NDArray
 
 from oneway.errors import DataError, TaskError
-from oneway.files.typed_values import checked
 from oneway.models import LabelKind
-from oneway.records import Floats, Vector
+from oneway.records import Bools, Floats, Vector
 from oneway.sentences import listed, nearest, shown
 from oneway.streams.arguments import check_finite
 from oneway.tables.cells import as_number, label_key
+from oneway.tables.features import Feature, check_column, is_text
 from oneway.tables.labels import class_codes
+from oneway.tables.owners import Coder
 from oneway.tables.scaling import Scaling, to_float32
 
-LONGEST_NAME = 200
-LARGEST = float(np.finfo(np.float32).max)
-"""What a feature may be after scaling: a table holds it in float32."""
-MORE_DECIMALS = 4
-"""How many more than six digits after the first of a column's scale are tried to write a number."""
-_CENTER = Annotated[float, Meta(extra={"rule": "a finite number"})]
-_SCALE = Annotated[float, Meta(gt=0, extra={"rule": "a finite number above 0"})]
+if TYPE_CHECKING:
+    import polars as pl
 
-
-@dataclass(frozen=True)
-class Feature:
-    """A number of every sample, learned from as (value - center) / scale.
-
-    Raises:
-        TaskError: If the name, the center or the scale breaks its rule.
-    """
-
-    name: str
-    center: float = 0.0
-    scale: float = 1.0
-
-    def __post_init__(self) -> None:
-        check_column("a feature", self.name)
-        for name, hint in (("center", _CENTER), ("scale", _SCALE)):
-            what = f"feature {shown(self.name)}: {name}"
-            object.__setattr__(self, name, checked(what, getattr(self, name), hint, TaskError))
+__all__ = ["Encoder", "Feature", "check_column"]
 
 
 @dataclass(frozen=True)
@@ -87,37 +63,110 @@ class Encoder:
         _ = self._codes  # checks that no two classes are the same
 
     @cached_property
-    def scaling(self) -> Scaling:
-        """Centers and scales of all features."""
-        return Scaling(
-            np.array([feature.center for feature in self.features]),
-            np.array([feature.scale for feature in self.features]),
-        )
-
-    @cached_property
     def names(self) -> tuple[str, ...]:
-        """The columns of the features."""
+        """The columns of the features, as they are called in the data."""
         return tuple(feature.name for feature in self.features)
 
+    @cached_property
+    def outputs(self) -> tuple[str, ...]:
+        """The names of the encoded columns, in the order of the model's parameters."""
+        return tuple(name for feature in self.features for name in feature.outputs)
+
+    @property
+    def width(self) -> int:
+        """How many encoded columns there are: what a model calls the number of features."""
+        return len(self.outputs)
+
+    @cached_property
+    def scaling(self) -> Scaling:
+        """What is subtracted from and divided by in every encoded column."""
+        means, scales = np.zeros(self.width), np.ones(self.width)
+        for place, feature in zip(self.places, self.features, strict=True):
+            means[place.start], scales[place.start] = feature.scaling
+        return Scaling(means, scales)
+
+    @cached_property
+    def places(self) -> tuple[slice, ...]:
+        """For every feature, where its encoded columns are."""
+        ends = np.cumsum([len(feature.outputs) for feature in self.features]).tolist()
+        return tuple(map(slice, [0, *ends], ends))
+
     def vector(self, cells: Mapping[str, object]) -> Vector:
-        """Return the features of one sample, scaled and in order.
+        """Return one sample as the model wants it: every feature encoded, in order.
 
         Raises:
-            DataError: If one is missing, is not a number, or is not finite.
+            DataError: If some are missing (names them all), or one holds what it cannot be.
         """
-        return np.array([self._scaled(feature, cells) for feature in self.features])
+        try:
+            parts = [feature.encode(cells[feature.name]) for feature in self.features]
+        except KeyError:
+            raise self._missing(cells) from None
+        return np.array([number for part in parts for number in part])
 
-    def matrix(self, block: Floats, first_row: int = 0, where: str = "") -> NDArray[np.float32]:
-        """Return raw numbers `block[row, feature]` scaled as `vector` does, in float32.
+    def matrix(
+        self,
+        numbers: Floats,
+        cells: Mapping[str, pl.Series] | None = None,
+        *,
+        place: Callable[[int], str] = "row {}".format,
+    ) -> NDArray[np.float32]:
+        """Return a block of samples encoded as `vector` does, in float32.
+
+        Args:
+            numbers: `numbers[row, feature]` of the numbers and booleans that are not in `cells`,
+                in order; nan is a gap.
+            cells: The other features, as text; null is a gap.
+            place: What errors call a row.
 
         Raises:
-            DataError: If one is not finite, also after scaling; names the row and the column, see
-                `check_finite`.
+            DataError: If a cell holds what its feature cannot be; names its place and its column.
         """
-        check_finite(block, "feature", self.names, first_row=first_row, where=where)
+        texts = cells or {}
+        plain = [feature for feature in self.features if feature.name not in texts]
+        scaled = self._scaled(numbers, plain, place)
+        if len(plain) == self.width:  # nothing but numbers, each of one column
+            return scaled
+        encoded = np.zeros((len(numbers), self.width), np.float32)
+        column = 0
+        for where, feature in zip(self.places, self.features, strict=True):
+            if feature.name in texts:
+                encoded[:, where] = _encode_texts(feature, texts[feature.name], place)
+                continue
+            encoded[:, where.start] = scaled[:, column]
+            if feature.gaps:
+                encoded[:, where.start + 1] = np.isnan(numbers[:, column])
+            column += 1
+        return encoded
+
+    def _scaled(
+        self, numbers: Floats, features: Sequence[Feature], place: Callable[[int], str]
+    ) -> NDArray[np.float32]:
+        """Numbers and booleans without their flags; gaps are 0."""
+        names = [feature.name for feature in features]
+        gaps = check_numbers(numbers, names, place)
+        for column, feature in enumerate(features):
+            if feature.kind == "boolean":
+                values = numbers[:, column]
+                wrong = np.flatnonzero(~(gaps[:, column] | (values == 0) | (values == 1)))
+                if wrong.size:
+                    row = int(wrong[0])
+                    _encode_at(feature, float(values[row]), partial(place, row))
+        scalings = [feature.scaling for feature in features]
+        scaling = Scaling(*np.array(scalings, dtype=float).reshape(-1, 2).T)
         with np.errstate(over="ignore"):
-            scaled = self.scaling.apply(block)
-        return to_float32(scaled, self.names, first_row=first_row, where=where)
+            scaled = scaling.apply(numbers)
+        if gaps.any():
+            scaled[gaps] = 0.0
+        return to_float32(scaled, names, place=place)
+
+    def _missing(self, cells: Mapping[str, object]) -> DataError:
+        missing = [name for name in self.names if name not in cells]
+        others = [str(name) for name in islice(cells, 100) if name not in self.names]
+        return DataError(
+            f"the sample has no feature{'s' if len(missing) > 1 else ''} "
+            f"{listed(map(shown, missing))}, which the task needs"
+            f"{nearest(missing[0], others) if len(missing) == 1 else ''}"
+        )
 
     def label_value(self, raw: object) -> float:
         """Return a raw label as the model wants it: -1 or +1, a class code, or a number.
@@ -147,60 +196,9 @@ class Encoder:
             raise DataError(f"{value!r} is not a label that the model knows; there are {known}")
         return self.classes[codes.index(float(value))]
 
-    def write_csv(
-        self,
-        path: Path,
-        vectors: Floats,
-        labels: Floats,
-        others: Mapping[str, Sequence[str]] | None = None,
-    ) -> None:
-        """Write encoded samples as the raw rows that they were, which read back as they are.
-
-        Encoding what is written gives the very same float32 features, as short as that allows.
-        Only where a table of several blocks is so far from zero that float64 has no number for a
-        feature, the nearest one is written.
-
-        Args:
-            path: The file, with a header; a file that is there is replaced.
-            vectors: `vectors[sample, feature]`, float32.
-            labels: As the model calls them.
-            others: Columns that are neither, such as whose a sample is, as text.
-        """
-        more = others or {}
-        columns = [
-            _raw_numbers(vectors[:, index], feature) for index, feature in enumerate(self.features)
-        ]
-        names = [self._exact_label(label) for label in labels.tolist()]
-        with path.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow([*self.names, self.label, *more])
-            numbers = [column.tolist() for column in columns]
-            writer.writerows(zip(*numbers, names, *more.values(), strict=True))
-
-    def _exact_label(self, value: float) -> str:
+    def exact_label(self, value: float) -> str:
+        """Return a label as data has it, so that it reads back as the very same number."""
         return repr(value) if self.kind == "number" else self.label_name(value)
-
-    def _scaled(self, feature: Feature, cells: Mapping[str, object]) -> float:
-        try:
-            raw = cells[feature.name]
-        except KeyError:
-            others = (str(name) for name in islice(cells, 100) if name not in self.names)
-            raise DataError(
-                f"the sample has no feature {shown(feature.name)}, which the task needs"
-                f"{nearest(feature.name, others)}"
-            ) from None
-        number = as_number(raw)
-        if number is None or not math.isfinite(number):
-            raise DataError(
-                f"feature {shown(feature.name)} is {shown(raw)}; it must be a finite number"
-            )
-        scaled = (number - feature.center) / feature.scale
-        if not abs(scaled) <= LARGEST:
-            raise DataError(
-                f"feature {shown(feature.name)} is {shown(raw)}, which is not finite after scaling "
-                f"by center {feature.center:g} and scale {feature.scale:g}; it is far too large"
-            )
-        return scaled
 
     @cached_property
     def _class_codes(self) -> list[float]:
@@ -241,39 +239,44 @@ class Encoder:
             )
 
 
-def check_column(what: str, name: object) -> None:
-    """Check that something can be the name of a column; a TaskError if not."""
-    if not _is_text(name, LONGEST_NAME):
-        raise TaskError(
-            f"{what} is named {shown(name)}; it must be the name of a column, "
-            f"text of 1 to {LONGEST_NAME} characters"
-        )
+def check_numbers(numbers: Floats, names: Sequence[str], place: Callable[[int], str]) -> Bools:
+    """Check that a block of numbers is finite, and return where its gaps are.
+
+    Raises:
+        DataError: Names the place and the column of the first number that is not.
+    """
+    gaps: Bools = np.isnan(numbers)
+    check_finite(numbers, "feature", names, place=place, gaps=gaps if gaps.any() else None)
+    return gaps
 
 
 def _check_class(name: object) -> None:
-    if not _is_text(name, LONGEST_NAME) or str(name).strip() != name:
+    if not is_text(name) or str(name).strip() != name:
         raise TaskError(
             f"a class is {shown(name)}; it must be text as in the data, not empty and without "
             'spaces around it, for example classes = ["0", "1"]'
         )
 
 
-def _is_text(name: object, longest: int) -> bool:
+def _encode_texts(feature: Feature, cells: pl.Series, place: Callable[[int], str]) -> Floats:
+    """A column of text, every distinct cell encoded once; the last of them is for gaps."""
+    coder = Coder()
+    coder.add(cells)
+    codes = coder.codes
+
+    def first_place(code: int) -> str:
+        return place(int(np.argmax(codes == code)))
+
+    book = [
+        _encode_at(feature, raw, partial(first_place, code))
+        for code, raw in enumerate(coder.distinct)
+    ]
+    encoded: Floats = np.array([*book, feature.encode(None)])[codes]
+    return encoded
+
+
+def _encode_at(feature: Feature, raw: object, place: Callable[[], str]) -> tuple[float, ...]:
     try:
-        return isinstance(name, str) and 0 < len(name) <= longest and bool(name.encode())
-    except UnicodeEncodeError:
-        return False
-
-
-def _raw_numbers(scaled: Floats, feature: Feature) -> Vector:
-    """The shortest numbers that the feature's scaling brings back to `scaled`, a float32 column."""
-    wanted = scaled.astype(np.float32)
-    chosen = wanted.astype(np.float64) * feature.scale + feature.center
-    first = 6 - math.floor(math.log10(feature.scale))
-    # The shortest last, so that it is the one that stays.
-    for places in reversed(range(first, min(first + MORE_DECIMALS, 300))):
-        with np.errstate(over="ignore", invalid="ignore"):
-            shorter = chosen.round(places)
-            same = ((shorter - feature.center) / feature.scale).astype(np.float32) == wanted
-        chosen[same] = shorter[same]
-    return chosen + 0.0
+        return feature.encode(raw)
+    except DataError as error:
+        raise DataError(f"{place()}: {error}") from None

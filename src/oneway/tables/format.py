@@ -1,12 +1,14 @@
 """CSV and JSON lines: which of the two a source holds, and how one record becomes values.
 
 The first line that is not blank decides: if it starts with `{`, every line is a JSON object;
-otherwise it is the header of a CSV file, separated by commas, semicolons or tabs.
+otherwise it is the header of a CSV file, separated by commas, semicolons or tabs. In a file that is
+not separated by commas, a cell such as 1,5 or 1.234,5 is a number with a decimal comma.
 """
 
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -18,6 +20,7 @@ import msgspec
 from oneway.errors import DataError
 from oneway.sentences import listed, nearest
 from oneway.tables.cells import SPACES
+from oneway.tables.encodings import Encoding, as_utf8, encoding_of
 
 Values: TypeAlias = Mapping[str, object]
 """What a record says: column -> text (CSV) or JSON value."""
@@ -27,7 +30,9 @@ MAX_RECORD_LINES = 100
 """A quote that is never closed must not swallow the rows after it for ever."""
 
 SEPARATORS = (",", ";", "\t")
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+DECIMAL_COMMA = r"^\s*[+-]?(\d{1,3}(\.\d{3})+|\d+),\d+([eE][+-]?\d+)?\s*$"
+"""A number with a decimal comma, and perhaps points between thousands; for `re` and polars."""
+_DECIMAL_COMMA = re.compile(DECIMAL_COMMA, re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -53,16 +58,12 @@ class Csv:
         Raises:
             DataError: The row cannot be parsed.
         """
-        try:
-            text, damaged = record.decode(), False
-        except UnicodeDecodeError:
-            # It still has the quotes that say where the record ends.
-            text, damaged = record.decode(errors="surrogateescape"), True
+        text = record.decode()
         cells, closed = split(text, self.separator)
         if not closed:
             return None
-        if damaged:
-            raise DataError("it holds bytes that are not UTF-8 text")
+        if "\0" in text:
+            raise DataError("it holds bytes that are not text")
         if self.has_row_name(text, cells):
             cells = cells[1:]
         if len(cells) > len(self.columns):
@@ -70,6 +71,8 @@ class Csv:
             raise DataError(f"it has {len(cells)} cells, but the header has {columns}")
         if not any(cell.strip(SPACES) for cell in cells):
             return {}
+        if self.separator != "," and "," in text:
+            cells = [with_point(cell) if "," in cell else cell for cell in cells]
         return dict(zip_longest(self.columns, cells, fillvalue=""))
 
     def has_row_name(self, text: str, cells: Sequence[str]) -> bool:
@@ -106,29 +109,32 @@ class Head:
         num_bytes: Where the first row starts.
         num_lines: How many lines are above the first row.
         checksum: Of the header; 0 if there is none.
+        encoding: Of all lines.
     """
 
     format: Csv | JsonLines
     num_bytes: int
     num_lines: int
     checksum: int
+    encoding: Encoding = "utf-8"
 
 
 def read_head(lines: Sequence[bytes], name: str) -> Head | None:
     """Return what the first lines of a source say, or None if that takes more lines.
 
+    They are split as their encoding asks, see `split_lines`.
+
     Raises:
         DataError: The source called `name` starts with something that is not a header.
     """
-    num_bytes = 0
     header = b""
-    for num_above, line in enumerate(lines):
-        if num_above == 0 and line.startswith(BYTE_ORDER_MARK):
-            num_bytes = len(BYTE_ORDER_MARK)
-            line = line[num_bytes:]
+    encoding, num_bytes = encoding_of(lines[0] if lines else b"")
+    for num_above, raw in enumerate(lines):
+        raw = raw[num_bytes:] if num_above == 0 else raw
+        line = _header_text(raw, encoding, name)
         if not header and line.lstrip().startswith(b"{"):
-            return Head(JsonLines(), num_bytes, num_above, checksum=0)
-        num_bytes += len(line)
+            return Head(JsonLines(), num_bytes, num_above, checksum=0, encoding=encoding)
+        num_bytes += len(raw)
         if num_above == MAX_RECORD_LINES or num_bytes > MAX_RECORD_BYTES:
             raise DataError(
                 f"{name} has no header in its first {MAX_RECORD_LINES} lines and "
@@ -139,7 +145,7 @@ def read_head(lines: Sequence[bytes], name: str) -> Head | None:
             header += line
             layout = _read_header(header, name)
             if layout is not None:
-                return Head(layout, num_bytes, num_above + 1, crc32(header))
+                return Head(layout, num_bytes, num_above + 1, crc32(header), encoding)
     return None
 
 
@@ -161,20 +167,33 @@ def is_blank(line: bytes) -> bool:
     return not line.strip(b" \r\n")
 
 
-def _read_header(header: bytes, name: str) -> Csv | None:
-    try:
-        text = header.decode()
-    except UnicodeDecodeError:
+def _header_text(line: bytes, encoding: Encoding, name: str) -> bytes:
+    text = as_utf8(line, encoding)
+    if b"\0" in text:
         raise DataError(
-            f"the first line of {name} is not UTF-8 text; if it is compressed or in another "
-            "encoding, convert it"
-        ) from None
+            f"the first line of {name} is no text; if it is compressed or in another encoding than "
+            "UTF-8, UTF-16 or Windows-1252, convert it"
+        )
+    return text
+
+
+def _read_header(header: bytes, name: str) -> Csv | None:
+    text = header.decode()
     if text.rstrip() == "[" or text.startswith("[{"):
         raise DataError(
             f"{name} is one JSON array; write its objects on one line each, without the brackets"
         )
     separator, cells, closed = sniff(text, name)
     return _layout(cells, separator, name) if closed else None
+
+
+def with_point(cell: str) -> str:
+    """A cell with a decimal point, if it is a number with a decimal comma.
+
+    >>> with_point("1,5"), with_point("1.234,5"), with_point("a, b")
+    ('1.5', '1234.5', 'a, b')
+    """
+    return cell.replace(".", "").replace(",", ".") if _DECIMAL_COMMA.match(cell) else cell
 
 
 def sniff(text: str, name: str) -> tuple[str, list[str], bool]:

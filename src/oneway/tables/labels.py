@@ -18,12 +18,27 @@ from oneway.tables.cells import label_key
 LabelValue: TypeAlias = float | int | str | bool
 """What a label was called in the data."""
 
+ClassName: TypeAlias = str | bool
+"""What a class is called to whoever asks for a prediction: its text, or a truth value."""
+
 MAX_CLASSES = 10_000
 
 
 def class_codes(kind: LabelKind, count: int) -> list[float]:
     """What the models call so many classes, in order: -1 and +1, or 0, 1, 2, ..."""
     return [-1.0, 1.0] if kind == "binary" else [float(code) for code in range(count)]
+
+
+def class_names(classes: Sequence[str]) -> tuple[ClassName, ...]:
+    """Return classes as a prediction tells them: booleans where the data has true and false.
+
+    >>> class_names(["false", "true"]), class_names(["0", "1"]), class_names(["True", "maybe"])
+    ((False, True), ('0', '1'), ('True', 'maybe'))
+    """
+    words = [name.lower() for name in classes]
+    if classes and set(words) <= {"true", "false"}:
+        return tuple(word == "true" for word in words)
+    return tuple(classes)
 
 
 def in_order(labels: Iterable[LabelValue]) -> dict[str | float, LabelValue]:

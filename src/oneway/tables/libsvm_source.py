@@ -3,43 +3,60 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 
 import polars as pl
 
 from oneway.errors import DataError
+from oneway.models import LabelKind
+from oneway.sentences import shown
+from oneway.tables.features import Feature
+from oneway.tables.inference import Choices
+from oneway.tables.label_profile import LabelProfile
 from oneway.tables.lines import line_blocks
-from oneway.tables.source import Block, Kind, Source, choose_columns
+from oneway.tables.source import Block, Chosen, Plan, Source, Wish
 
 DENSE_NUMBERS_AT_A_TIME = 8 * 2**20
 LABEL = "label"
 
 
-def open_file(
-    path: Path,
-    *,
-    label: str | None = None,
-    features: Sequence[str] | None = None,
-    names: Sequence[str] | None = None,
-) -> Source:
+def open_file(path: Path, wish: Wish, names: Sequence[str] | None = None) -> Source:
     """Open a LIBSVM file as a dense table, as `open_source` says; its label needs no name.
 
     Without the features' `names`, the file is read once more to find the largest index, and they
-    are "feature 1", "feature 2" and so on.
+    are "feature 1", "feature 2" and so on. All of them are numbers.
     """
-    if label is not None:
+    if wish.label is not None:
         raise DataError(
-            f"label={label!r} does not apply to {path.name}: a LIBSVM file has its label first "
-            "in every line; leave label out"
+            f"label={wish.label!r} does not apply to {path.name}: a LIBSVM file has its label "
+            "first in every line; leave label out"
         )
     if names is None:
         names = [f"feature {index + 1}" for index in range(_largest_index(path))]
-    kinds: dict[str, Kind] = dict.fromkeys(names, "number")
-    chosen = choose_columns(path, {**kinds, LABEL: "number"}, LABEL, features)
-    chosen = replace(chosen, others=())
-    picked = [list(names).index(name) for name in chosen.features]
+    encoder = wish.encoder
+    if encoder is None:
+        wish.choices.check([*names, LABEL], LABEL, path.name)
+        chosen = [
+            name for name in wish.choices.features or names if name not in wish.choices.exclude
+        ]
+        features = tuple(map(Feature, chosen))
+    else:
+        features = encoder.features
+        Choices(features=encoder.names).check([*names, LABEL], LABEL, path.name)
+    for feature in features:
+        if feature.kind != "number" or feature.name in wish.choices.category:
+            raise DataError(
+                f"feature {shown(feature.name)} is to be no number, and a LIBSVM file such as "
+                f"{path.name} holds only numbers; give the data as CSV"
+            )
+    plan = Plan(
+        Chosen(LABEL, tuple(feature.name for feature in features), (), ()),
+        features,
+        wish.kind or (encoder.kind if encoder else _label_kind(path)),
+    )
+    chosen_names = plan.chosen.features
+    picked = [list(names).index(name) for name in chosen_names]
 
     def blocks() -> Iterator[Block]:
         from sklearn.datasets import load_svmlight_file
@@ -55,9 +72,19 @@ def open_file(
             for start in range(0, len(labels), step):
                 dense = sparse[start : start + step].toarray()
                 part = pl.Series(LABEL, labels[start : start + step])
-                yield Block(features=dense[:, picked], labels=part, columns={})
+                yield Block(numbers=dense[:, picked], labels=part, columns={})
 
-    return Source(path, chosen, blocks)
+    return Source(path, plan, blocks)
+
+
+def _label_kind(path: Path) -> LabelKind:
+    """What the labels of the first block look like."""
+    labels = LabelProfile(path.name, LABEL)
+    for block in line_blocks(path, quoted=False):
+        found = [line.split(None, 1)[0].decode() for line in block.splitlines() if line.strip()]
+        labels.add(found)
+        break
+    return labels.kind if len(labels.distinct) > 1 else "binary"
 
 
 def _largest_index(path: Path) -> int:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from oneway.errors import DataError, MissingDataError
+from oneway.tables.encodings import blocks_as_utf8
 
 BLOCK_BYTES = 16 * 2**20
 LONGEST_RECORD_BYTES = 4 * BLOCK_BYTES
@@ -22,7 +23,7 @@ def line_blocks(path: Path, *, quoted: bool, block_bytes: int | None = None) -> 
     """Read a text file, plain or compressed, in blocks that end at the end of a line.
 
     With `quoted`, a line end between double quotes is part of a cell, as in CSV. A block has about
-    `block_bytes` (`BLOCK_BYTES` if not given) and is never empty.
+    `block_bytes` (`BLOCK_BYTES` if not given) and is never empty. UTF-16 becomes UTF-8.
 
     Raises:
         MissingDataError: If there is no such file.
@@ -30,7 +31,7 @@ def line_blocks(path: Path, *, quoted: bool, block_bytes: int | None = None) -> 
     """
     size = BLOCK_BYTES if block_bytes is None else block_bytes
     rest = b""
-    for read in _raw_blocks(path, size):
+    for read in blocks_as_utf8(_raw_blocks(path, size)):
         block = rest + read
         end = _last_line_end(block, quoted)
         if end:
@@ -43,6 +44,11 @@ def line_blocks(path: Path, *, quoted: bool, block_bytes: int | None = None) -> 
         rest = block[end:]
     if rest:
         yield rest
+
+
+def file_is_plain(path: Path) -> bool:
+    """Whether a file is not compressed, by its name."""
+    return path.suffix.lower() not in _OPENERS
 
 
 def split_first_line(block: bytes) -> tuple[bytes, bytes]:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
 
 from oneway.errors import DataError, MissingDataError
-from oneway.tables.source import Block, Kind, Source, choose_columns
+from oneway.tables.planning import Planner, no_numbers
+from oneway.tables.source import Block, Source, Wish
 
 BLOCK_ROWS = 262_144
 
 
-def open_file(path: Path, *, label: str | None, features: Sequence[str] | None = None) -> Source:
+def open_file(path: Path, wish: Wish) -> Source:
     """Open a Parquet file as `open_source` says; columns of lists and the like are ignored."""
     if not path.is_file():
         raise MissingDataError(f"{path} does not exist; check the path")
@@ -21,19 +22,29 @@ def open_file(path: Path, *, label: str | None, features: Sequence[str] | None =
     try:
         schema = lazy.collect_schema()
         num_rows = int(lazy.select(pl.len()).collect().item())
+        known = [
+            name
+            for name, dtype in schema.items()
+            if not dtype.is_nested() and dtype not in (pl.Binary, pl.Object)
+        ]
+        top = typed(lazy.select(known).head(BLOCK_ROWS).collect())
     except (pl.exceptions.PolarsError, OSError) as error:
         raise _damaged(path, error) from None
-    kinds: dict[str, Kind] = {
-        name: "number" if dtype.is_numeric() or dtype == pl.Boolean else "text"
-        for name, dtype in schema.items()
-        if not dtype.is_nested() and dtype not in (pl.Binary, pl.Object)
-    }
-    chosen = choose_columns(path, kinds, label, features)
+    planner = Planner(path.name, top, wish, is_whole=num_rows <= BLOCK_ROWS)
+    if num_rows > BLOCK_ROWS and (categories := planner.found_categories):
+        for start in range(BLOCK_ROWS, num_rows, BLOCK_ROWS):
+            rows = lazy.select(categories).slice(start, BLOCK_ROWS).collect()
+            planner.see({name: rows[name].cast(pl.String) for name in categories})
+    plan = planner.plan()
+    chosen = plan.chosen
+    for name in chosen.numbers:
+        if top.schema[name] != pl.Float64:
+            raise no_numbers(path.name, name, schema[name])
     label_type = pl.Float64 if schema[chosen.label].is_numeric() else pl.String
     wanted = [
-        *(pl.col(name).cast(pl.Float64) for name in chosen.features),
+        *(pl.col(name).cast(pl.Float64) for name in chosen.numbers),
         pl.col(chosen.label).cast(label_type),
-        *(pl.col(name).cast(pl.String) for name in chosen.others),
+        *(pl.col(name).cast(pl.String) for name in (*chosen.texts, *chosen.others)),
     ]
 
     def blocks() -> Iterator[Block]:
@@ -44,7 +55,15 @@ def open_file(path: Path, *, label: str | None, features: Sequence[str] | None =
                 raise _damaged(path, error) from None
             yield Block.of(frame, chosen)
 
-    return Source(path, chosen, blocks)
+    return Source(path, plan, blocks)
+
+
+def typed(frame: pl.DataFrame) -> pl.DataFrame:
+    """Columns of any types as numbers, where they are numbers or truth values, and text."""
+    return frame.select(
+        pl.col(name).cast(pl.Float64 if dtype.is_numeric() or dtype == pl.Boolean else pl.String)
+        for name, dtype in frame.schema.items()
+    )
 
 
 def _damaged(path: Path, error: Exception) -> DataError:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from io import BytesIO
 from zlib import crc32
 
 import msgspec
 
 from oneway.errors import DataError
+from oneway.tables.encodings import Encoding, as_utf8, encoding_of, line_end, split_lines
 from oneway.tables.format import (
     MAX_RECORD_BYTES,
     MAX_RECORD_LINES,
@@ -28,6 +28,8 @@ from oneway.tables.format import (
 
 CHECKED_BYTES = 4096
 """How much of the last row a position remembers."""
+LONGEST_MARK = 3
+"""So many bytes tell the encoding of a source."""
 
 
 class Position(msgspec.Struct, frozen=True):
@@ -119,7 +121,9 @@ class RowReader:
         self._num_cut = 0  # bytes of that line beyond the longest that is kept
         self._open: list[bytes] = []  # lines of a record that is not complete
         self._head: Head | None = None
+        self._encoding: Encoding | None = None
         if head is not None:
+            self._encoding = head.encoding
             self._adopt(head)
 
     @property
@@ -133,17 +137,47 @@ class RowReader:
         Raises:
             DataError: The source has no header, or one that does not suit the task.
         """
+        if self._encoding is None:
+            data = self._sniffed(data)
+            if self._encoding is None:
+                return
+        if self._encoding != "utf-8":
+            yield from self._feed_wide(data)
+            return
         end = data.find(b"\n") + 1
         self._keep(data[:end] if end else data)
         if not end:
             return
         yield from self._end_line()
-        # Not str.splitlines: it would also split at the line ends that Unicode knows.
-        for line in BytesIO(data[end:]).readlines():
+        for line in split_lines(data[end:], "utf-8"):
             if line.endswith(b"\n"):
                 yield from self._take(line, len(line))
             else:
                 self._keep(line)
+
+    def _sniffed(self, data: bytes) -> bytes:
+        """All bytes so far; the encoding is known as soon as a mark would be whole."""
+        data = bytes(self._unended) + data
+        self._unended = bytearray()
+        if len(data) >= LONGEST_MARK:
+            self._encoding = encoding_of(data)[0]
+        else:
+            self._unended += data
+        return data
+
+    def _feed_wide(self, data: bytes) -> Iterator[Row | BadRow]:
+        """Take bytes of which two are a letter."""
+        assert self._encoding is not None
+        end = line_end(self._encoding)
+        room = MAX_RECORD_BYTES + 2
+        for line in split_lines(bytes(self._unended) + data, self._encoding):
+            size, self._unended = len(line) + self._num_cut, bytearray()
+            if line.endswith(end) and len(line) % 2 == 0:
+                self._num_cut = 0
+                yield from self._take(line[:room], size)
+            else:
+                kept = line[: room + len(line) % 2]
+                self._unended, self._num_cut = bytearray(kept), size - len(kept)
 
     def finish(self) -> Iterator[Row | BadRow]:
         """Give what the source ended with; its last line needs no line end.
@@ -151,10 +185,12 @@ class RowReader:
         Raises:
             DataError: There was nothing in the source, or no header that suits the task.
         """
+        if self._encoding is None:
+            self._encoding = "utf-8"
         if self._unended:
             yield from self._end_line()
         if self._head is None:
-            blank = all(map(is_blank, self._open))
+            blank = all(map(self._is_blank, self._open))
             problem = "is empty" if blank else "has a header in which a quote is never closed"
             raise DataError(
                 f"{self._name} {problem}; start it with the names of its columns, or write a JSON "
@@ -187,7 +223,7 @@ class RowReader:
             yield from self._take_head(line, size)
         elif self._mid_line:
             self._mid_line = False
-            if is_blank(line):
+            if self._is_blank(line):
                 self._skip(size)
             else:
                 yield self._bad("its beginning was read as a whole row before", line, size)
@@ -195,7 +231,7 @@ class RowReader:
             yield from self._go_on(line, size)
         elif size > MAX_RECORD_BYTES:
             yield self._bad(f"it is longer than {MAX_RECORD_BYTES:,} bytes", line, size)
-        elif is_blank(line):
+        elif self._is_blank(line):
             self._skip(size)
         else:
             yield from self._parse([line])
@@ -233,9 +269,12 @@ class RowReader:
 
     def _parse(self, lines: list[bytes]) -> Iterator[Row | BadRow]:
         assert self._head is not None
-        record = b"".join(lines)
+        record, text = b"".join(lines), lines
         try:
-            values = self._head.format.parse(record)
+            # JSON is UTF-8, whatever its bytes could mean otherwise.
+            if isinstance(self._head.format, Csv) or self._encoding != "utf-8":
+                text = [self._text(line) for line in lines]
+            values = self._head.format.parse(b"".join(text))
         except DataError as error:
             yield self._bad(str(error), record, len(record), len(lines))
             return
@@ -246,6 +285,13 @@ class RowReader:
         else:
             first_line = self._num_lines + 1
             yield Row(values, first_line, self._step(record, len(record), len(lines)))
+
+    def _text(self, line: bytes) -> bytes:
+        return as_utf8(line, self._encoding or "utf-8")
+
+    def _is_blank(self, line: bytes) -> bool:
+        wide = self._encoding not in (None, "utf-8")
+        return is_blank(self._text(line) if wide else line)
 
     def _give_up(self, reason: str) -> Iterator[Row | BadRow]:
         """Call the line with the open quote bad; the lines below it are rows again."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO
 
@@ -14,6 +15,8 @@ from oneway.records import Floats, Ints, Matrix, Vector
 from oneway.streams.arguments import first_not_finite
 
 ROWS_AT_A_TIME = 65_536
+MORE_DECIMALS = 4
+"""How many more than six digits after the first of a column's scale are tried to write a number."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,22 +40,44 @@ class Moments:
     """Mean, variance and range per feature of rows that arrive in blocks."""
 
     def __init__(self, num_features: int) -> None:
-        self.count = 0
+        self._counts = np.zeros(num_features)
         self._means, self._squares = np.zeros(num_features), np.zeros(num_features)
         self._lows, self._highs = np.full(num_features, np.inf), np.full(num_features, -np.inf)
 
     def add(self, block: Matrix) -> None:
-        """Take in `block[row, feature]` (at least one row of finite numbers)."""
-        count = self.count + len(block)
+        """Take in `block[row, feature]` (at least one row of finite numbers); nan is no number."""
+        gaps = np.isnan(block)
+        if gaps.any():
+            for feature in range(block.shape[1]):
+                numbers = block[~gaps[:, feature], feature]
+                if numbers.size:
+                    self._add(numbers[:, None], slice(feature, feature + 1))
+        else:
+            self._add(block, slice(None))
+
+    def _add(self, block: Matrix, where: slice) -> None:
+        """Take in some features of a block without gaps."""
+        before, added = self._counts[where], len(block)
+        counts = before + added
         with np.errstate(over="ignore", invalid="ignore"):
             means = block.mean(axis=0)
-            away = means - self._means
-            self._squares += ((block - means) ** 2).sum(axis=0)
-            self._squares += away**2 * (self.count * len(block) / count)
-            self._means += away * (len(block) / count)
-        self._lows = np.minimum(self._lows, block.min(axis=0))
-        self._highs = np.maximum(self._highs, block.max(axis=0))
-        self.count = count
+            away = means - self._means[where]
+            self._squares[where] += ((block - means) ** 2).sum(axis=0)
+            self._squares[where] += away**2 * (before * added / counts)
+            self._means[where] += away * (added / counts)
+        self._lows[where] = np.minimum(self._lows[where], block.min(axis=0))
+        self._highs[where] = np.maximum(self._highs[where], block.max(axis=0))
+        self._counts[where] = counts
+
+    @property
+    def count(self) -> int:
+        """How many numbers the first feature had."""
+        return int(self._counts[0])
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """The smallest and the largest number of the first feature."""
+        return float(self._lows[0]), float(self._highs[0])
 
     @property
     def too_wide(self) -> Ints:
@@ -60,14 +85,14 @@ class Moments:
         return np.flatnonzero(~np.isfinite(self._squares) | ~np.isfinite(self._means))
 
     def scaling(self, names: Sequence[str]) -> Scaling:
-        """The standardisation of the rows so far; a constant feature has scale 1."""
+        """The standardisation of the rows so far; a constant or empty feature has scale 1."""
         if self.too_wide.size:
             feature = int(self.too_wide[0])
             raise DataError(
                 f"column {names[feature]!r} reaches from {self._lows[feature]:.6g} to "
                 f"{self._highs[feature]:.6g}, too far to be standardised; rescale it first"
             )
-        scales = np.sqrt(self._squares / self.count)
+        scales = np.sqrt(self._squares / np.maximum(self._counts, 1.0))
         # Compared by range, not by variance: rounding gives a constant 0.1 a variance above 0.
         # And a spread so small that its square vanishes must not divide by zero.
         scales[(self._lows == self._highs) | (scales == 0.0)] = 1.0
@@ -75,17 +100,20 @@ class Moments:
 
 
 def to_float32(
-    values: Floats, feature_names: Sequence[str], *, first_row: int = 0, where: str = ""
+    values: Floats,
+    feature_names: Sequence[str],
+    *,
+    place: Callable[[int], str] = "row {}".format,
 ) -> NDArray[np.float32]:
     """Round to float32, in C order; a DataError names the row and column that does not fit."""
     with np.errstate(over="ignore"):
         rounded = values.astype(np.float32, order="C")
-    place = first_not_finite(rounded)
-    if place is not None:
-        row, feature = place
+    found = first_not_finite(rounded)
+    if found is not None:
+        row, feature = found
         raise DataError(
-            f"{where}row {first_row + row}, column {feature_names[feature]!r} is "
-            f"{values[place]:.6g}, which does not fit in float32; rescale the column"
+            f"{place(row)}, column {feature_names[feature]!r} is {values[found]:.6g}, which does "
+            "not fit in float32; rescale the column"
         )
     return rounded
 
@@ -101,12 +129,21 @@ def standardise(
     scaled = np.empty(features.shape, dtype=np.float32)
     for start in range(0, len(features), ROWS_AT_A_TIME):
         rows = slice(start, start + ROWS_AT_A_TIME)
-        scaled[rows] = to_float32(scaling.apply(features[rows]), feature_names, first_row=start)
+        place = row_after(start)
+        scaled[rows] = to_float32(scaling.apply(features[rows]), feature_names, place=place)
     return scaled, scaling
 
 
+def row_after(start: int) -> Callable[[int], str]:
+    """What errors call the rows of a block that comes after so many rows."""
+    return lambda row: f"row {start + row}"
+
+
 def rescale_file(file: BinaryIO, num_rows: int, before: Scaling, after: Scaling) -> None:
-    """Turn float32 rows scaled by `before` into rows scaled by `after`, in place in their file."""
+    """Turn float32 rows scaled by `before` into rows scaled by `after`, in place in their file.
+
+    What is not a number is a gap and becomes 0, the centre.
+    """
     num_features = len(before.means)
     row_bytes = 4 * num_features
     gain = before.scales / after.scales
@@ -116,5 +153,20 @@ def rescale_file(file: BinaryIO, num_rows: int, before: Scaling, after: Scaling)
         file.seek(start * row_bytes)
         block = np.frombuffer(file.read(count * row_bytes), dtype=np.float32)
         scaled = block.reshape(count, num_features) * gain + offset
+        scaled[np.isnan(scaled)] = 0.0
         file.seek(start * row_bytes)
         file.write(scaled.astype(np.float32).tobytes())
+
+
+def raw_numbers(scaled: Floats, center: float, scale: float) -> Vector:
+    """The shortest numbers that a scaling brings back to `scaled`, a float32 column."""
+    wanted = scaled.astype(np.float32)
+    chosen = wanted.astype(np.float64) * scale + center
+    first = 6 - math.floor(math.log10(scale))
+    # The shortest last, so that it is the one that stays.
+    for places in reversed(range(first, min(first + MORE_DECIMALS, 300))):
+        with np.errstate(over="ignore", invalid="ignore"):
+            shorter = chosen.round(places)
+            same = ((shorter - center) / scale).astype(np.float32) == wanted
+        chosen[same] = shorter[same]
+    return chosen + 0.0

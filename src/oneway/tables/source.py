@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 from oneway.errors import DataError
+from oneway.models import LabelKind
 from oneway.records import Matrix
-from oneway.sentences import listed, nearest
+from oneway.tables.encoder import Encoder
+from oneway.tables.features import Feature
+from oneway.tables.inference import ALL, Choices, ColumnNote
 from oneway.tables.lines import COMPRESSIONS
 
 if TYPE_CHECKING:
@@ -28,12 +31,13 @@ class Block:
     """Some rows of a file.
 
     Attributes:
-        features: `features[row, feature]`; nan where a cell is empty.
+        numbers: `numbers[row, feature]` of the features that are read as numbers; nan where a cell
+            is empty.
         labels: Numbers or strings; null where a cell is empty.
-        columns: The columns that are not features, as strings.
+        columns: The other features, and the columns that are none, as strings.
     """
 
-    features: Matrix
+    numbers: Matrix
     labels: pl.Series
     columns: Mapping[str, pl.Series]
 
@@ -41,44 +45,97 @@ class Block:
     def of(cls, frame: pl.DataFrame, chosen: Chosen) -> Block:
         """Take the chosen columns out of a frame."""
         return cls(
-            features=frame.select(chosen.features).to_numpy(),
+            numbers=frame.select(chosen.numbers).to_numpy().reshape(len(frame), -1),
             labels=frame[chosen.label],
-            columns={name: frame[name] for name in chosen.others},
+            columns={name: frame[name] for name in (*chosen.texts, *chosen.others)},
         )
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """Which columns are the label, the features and the rest, which is kept for `deal_by`."""
+    """Which columns are the label, the features and the rest, which is kept for `deal_by`.
+
+    Attributes:
+        label: What to predict.
+        features: What to predict from.
+        texts: Those of the features that are read as text.
+        others: The rest.
+    """
 
     label: str
     features: tuple[str, ...]
+    texts: tuple[str, ...]
     others: tuple[str, ...]
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """Those of the features that are read as numbers."""
+        return tuple(name for name in self.features if name not in self.texts)
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What a table is to be made of; an encoder says all of it but `owner`.
+
+    Attributes:
+        label: The column to predict.
+        kind: What the label is; None: as it looks.
+        choices: What is said about columns.
+        standardise: Whether numbers are brought to zero mean and unit variance.
+        encoder: That of a task.
+    """
+
+    label: str | None = None
+    kind: LabelKind | None = None
+    choices: Choices = ALL
+    standardise: bool = True
+    encoder: Encoder | None = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What the columns of a table are for.
+
+    Attributes:
+        chosen: Which are read, and how.
+        features: What each is learned from as; numbers not scaled unless by an encoder.
+        kind: What the label is.
+        notes: What became of every column.
+    """
+
+    chosen: Chosen
+    features: tuple[Feature, ...]
+    kind: LabelKind
+    notes: tuple[ColumnNote, ...] = ()
 
 
 @dataclass(frozen=True)
 class Source:
-    """A file that can be read in blocks; every call of `blocks` starts from the top."""
+    """A file that can be read in blocks; every call of `blocks` starts from the top.
+
+    Attributes:
+        path: The file.
+        plan: What its columns are for.
+        blocks: Its rows.
+        place: Where in the file a row is, counted from 0 without blank ones: its line, if it has
+            lines. That may read the file once more.
+    """
 
     path: Path
-    chosen: Chosen
+    plan: Plan
     blocks: Callable[[], Iterator[Block]]
+    place: Callable[[int], str] = "row {}".format
 
 
-def open_source(path: Path, *, label: str | None, features: Sequence[str] | None) -> Source:
+def open_source(path: Path, wish: Wish) -> Source:
     """Look at the top of a file whose name ends in one of `SUFFIXES`, and prepare to read it.
-
-    Args:
-        path: The file; text may be compressed.
-        label: The column to predict; a LIBSVM file has its label in the first place.
-        features: The feature columns; all other numeric columns if not given.
 
     Raises:
         MissingDataError: If there is no such file.
         DataError: If it cannot be read as what its name says, or a column is not there.
     """
     module = import_module(f"oneway.tables.{file_kind(path)}_source")
-    return cast(Source, module.open_file(path, label=label, features=features))
+    return cast(Source, module.open_file(path, wish))
 
 
 def file_kind(path: Path) -> str:
@@ -92,47 +149,3 @@ def file_kind(path: Path) -> str:
         f"{path.name} ends in {path.suffix or 'nothing'!r}, but a table is a .csv, .libsvm or "
         ".svm file (or one of those with .gz, .bz2 or .xz) or a .parquet file; rename or convert it"
     )
-
-
-def choose_columns(
-    path: Path, kinds: Mapping[str, Kind], label: str | None, features: Sequence[str] | None
-) -> Chosen:
-    """Decide which columns of a file, given with what they hold, are label, features and rest.
-
-    Raises:
-        DataError: If a column does not exist, is not numeric, or is asked for twice.
-    """
-    if label is None:
-        raise DataError(
-            f"{path.name} needs a label, the column to predict (it has: {listed(kinds)})",
-            remedy="give it as label='...'",
-            flag_remedy="give it as --label COLUMN",
-        )
-    for column in (label, *(features or ())):
-        if column not in kinds:
-            raise DataError(
-                f"{path.name} has no column {column!r}{nearest(column, kinds) or ';'} "
-                f"it has: {listed(kinds)}"
-            )
-    if features is None:
-        chosen = [name for name, kind in kinds.items() if kind == "number" and name != label]
-    else:
-        chosen = list(features)
-    for column in chosen:
-        if column == label or chosen.count(column) > 1:
-            raise DataError(
-                f"column {column!r} of {path.name} is asked for twice, among the features or as "
-                "label and feature; name it once"
-            )
-        if kinds[column] == "text":
-            raise DataError(
-                f"column {column!r} of {path.name} is not numeric and cannot be a feature; leave "
-                "it out or encode it first"
-            )
-    if not chosen:
-        raise DataError(
-            f"{path.name} has no numeric column besides the label {label!r} to be a feature; "
-            f"it has: {listed(kinds)}"
-        )
-    others = tuple(name for name in kinds if name != label and name not in set(chosen))
-    return Chosen(label, tuple(chosen), others)

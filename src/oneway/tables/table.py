@@ -6,22 +6,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from oneway.errors import DataError
+from oneway.errors import DataError, TaskError
 from oneway.files.typed_values import checked, whole_number
 from oneway.models import LabelKind
-from oneway.records import Floats, Ints, Origin, Vector
-from oneway.sentences import listed, nearest
+from oneway.records import Ints, Origin, Vector
 from oneway.streams.arguments import as_floats, check_finite
 from oneway.streams.deal import Overflow, deal_in_order, deal_rows
 from oneway.streams.stream import Stream, index_type
+from oneway.tables.array_checks import check_names, check_shapes
 from oneway.tables.cells import label_text
 from oneway.tables.encoder import Encoder, Feature
+from oneway.tables.inference import ColumnNote, make_choices
 from oneway.tables.labels import LabelValue, encode_labels
-from oneway.tables.owners import Column, WholeNumbers, recover
+from oneway.tables.owners import Column, WholeNumbers
+from oneway.tables.polars_extra import require_polars
+from oneway.tables.raw_cells import owners_of, recoded, told_owner, write_csv
 from oneway.tables.scaling import Scaling, to_float32
 from oneway.tables.scaling import standardise as standardise_features
 
@@ -43,6 +47,10 @@ class Table:
         label_values: What -1 and +1, or the class codes, stand for; empty for numbers.
         origin: How the table was made, in terms JSON can hold.
         recoverable: The features of whole numbers that `deal_by` can have back from float32.
+        encoding: What the columns of the data are, and how each becomes one or several features;
+            empty if every feature is a column of numbers.
+        gaps: By column of numbers, the rows in which it is empty.
+        notes: What became of the columns of a file, or of a frame.
     """
 
     features: NDArray[np.float32]
@@ -55,9 +63,17 @@ class Table:
     label_values: tuple[LabelValue, ...]
     origin: Origin = field(default_factory=dict)
     recoverable: tuple[str, ...] = ()
+    encoding: tuple[Feature, ...] = ()
+    gaps: Mapping[str, Ints] = field(default_factory=dict)
+    notes: tuple[ColumnNote, ...] = ()
 
     def __repr__(self) -> str:
         return f"<Table: {self.name}, {len(self):,} rows of {self.num_features} features>"
+
+    def _repr_html_(self) -> str:
+        from oneway.tables.views import table_html
+
+        return table_html(self)
 
     @classmethod
     def from_arrays(
@@ -100,13 +116,13 @@ class Table:
         checked("task", task, LabelKind, DataError)
         matrix = as_floats(features, "features")
         encoded, meaning = encode_labels(labels, task, label_name)
-        _check_shapes(matrix, encoded)
+        check_shapes(matrix, encoded)
         names = tuple(feature_names or (f"feature {i + 1}" for i in range(matrix.shape[1])))
         further = {
             column: values if isinstance(values, Column) else Column.of(values)
             for column, values in (columns or {}).items()
         }
-        _check_names(matrix, names, further)
+        check_names(matrix, names, further)
         check_finite(matrix, "feature", names)
         whole = WholeNumbers(names, standardise=standardise)
         whole.add(matrix)
@@ -135,6 +151,48 @@ class Table:
             },
         )
 
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        label: str,
+        owner: str | None = None,
+        name: str = "frame",
+        task: LabelKind | None = None,
+        standardise: bool = True,
+        **said: Any,
+    ) -> Table:
+        """Make a table from a DataFrame of pandas or polars.
+
+        Columns are told by what they hold, as those of a file: see `load`. `table.notes` says what
+        became of each. Missing values are gaps.
+
+        Args:
+            frame: A row for each sample; its index is not looked at.
+            label: The column to predict.
+            owner: The column that says whose a row is, for `deal_by`: no feature.
+            name: What to call the table.
+            task: What the label is; as it looks if not given.
+            standardise: Whether each number is brought to zero mean and unit variance.
+            said: `features`, `exclude`, `category` and `numeric`, as in `load`.
+
+        Raises:
+            DataError: If it is no frame, a column is not there, or a cell breaks a rule; says which
+                row, counted from 0, and which column.
+            MissingExtraError: If polars is not installed.
+        """
+        require_polars()
+        from oneway.tables.assemble import assemble_in_memory
+        from oneway.tables.frame_source import open_frame
+        from oneway.tables.source import Wish
+
+        if task is not None:
+            checked("task", task, LabelKind, DataError)
+        wish = Wish(label, task, make_choices(owner=owner, **said), standardise)
+        origin: Origin = {"kind": "frame", "standardised": standardise, "owner": owner}
+        return assemble_in_memory(open_frame(frame, wish, name), wish, name, origin)
+
     def __len__(self) -> int:
         return len(self.labels)
 
@@ -143,6 +201,11 @@ class Table:
         """How many features a sample has."""
         return int(self.features.shape[1])
 
+    @property
+    def label_kind(self) -> LabelKind:
+        """What the labels are."""
+        return cast(LabelKind, self.origin.get("task", "number"))
+
     @cached_property
     def encoder(self) -> Encoder:
         """What turns a raw row into the numbers that it has in this table; and back.
@@ -150,22 +213,49 @@ class Table:
         Where a table is made of several blocks of a file, the float32 features may differ from
         those of the encoder in their last digit.
         """
-        label, kind = self.origin.get("label"), self.origin.get("task", "number")
-        assert kind in ("binary", "classes", "number"), kind
+        label = self.origin.get("label")
         return Encoder(
-            features=tuple(map(Feature, self.feature_names, self.means, self.scales)),
+            features=self.encoding
+            or tuple(map(Feature, self.feature_names, self.means, self.scales)),
             label=label if isinstance(label, str) and label not in self.feature_names else "label",
-            kind=kind,
+            kind=self.label_kind,
             classes=tuple(map(label_text, self.label_values)),
         )
 
-    def write_csv(self, path: Path, rows: Ints, encoder: Encoder | None = None) -> None:
+    @property
+    def _encoder_if_any(self) -> Encoder | None:
+        """The encoder; None if a label is no name of a class, say for its length."""
+        try:
+            return self.encoder
+        except TaskError:
+            return None
+
+    def write_csv(
+        self,
+        path: Path, rows: Ints, encoder: Encoder | None = None, others: Sequence[str] = (),
+    ) -> None:  # fmt: skip
         """Write rows, in the order given, as they were before they were encoded.
 
-        See `Encoder.write_csv`; the encoder, the table's own if not given, says what the label is
-        called.
+        Encoding what is written gives the very same float32 features, as short as that allows.
+        Only where a table of several blocks is so far from zero that float64 has no number for a
+        feature, the nearest one is written.
+
+        Args:
+            path: The file, with a header; a file that is there is replaced.
+            rows: Which rows.
+            encoder: That of a task with the same features; the table's own if not given.
+            others: Columns to write that are neither features nor the label.
         """
-        (encoder or self.encoder).write_csv(path, self.features[rows], self.labels[rows])
+        write_csv(self, path, rows, encoder or self.encoder, others)
+
+    def recoded(self, encoder: Encoder) -> Table:
+        """The same samples, encoded and labelled as a task says.
+
+        Raises:
+            DataError: If the columns of the task are not those of the table, or a cell or a label
+                is nothing that the task knows.
+        """
+        return recoded(self, encoder)
 
     def deal(
         self,
@@ -241,10 +331,11 @@ class Table:
                 "overflow": overflow,
             },
             adversarial_share=share,
+            encoder=self._encoder_if_any,
             _known_finite=True,
         )
 
-    def deal_by(self, column: str, min_samples: int = 1) -> Stream:
+    def deal_by(self, column: str | None = None, min_samples: int = 1) -> Stream:
         """Deal every row to its natural owner, in the order of the table.
 
         The rows are walked in table order: a row goes into the current round, unless its owner
@@ -253,7 +344,8 @@ class Table:
 
         Args:
             column: The column that names the owner, one of `columns`, or a feature of whole
-                numbers. Rows with an empty cell belong to nobody and are left out.
+                numbers; the `owner` that the table was made with if not given. Rows with an empty
+                cell belong to nobody and are left out.
             min_samples: Owners with fewer rows are left out, with their rows.
 
         Returns:
@@ -263,6 +355,8 @@ class Table:
             DataError: If there is no such column, it is a feature whose values float32 does not
                 keep apart, or no owner has so many samples.
         """
+        if column is None:
+            column = told_owner(self)
         owners = self.owners(column)
         min_samples = whole_number("min_samples", min_samples, 1, DataError)
         counts = np.bincount(owners.codes[owners.codes >= 0], minlength=len(owners.names))
@@ -291,6 +385,7 @@ class Table:
                 "nodes": len(kept),
                 "rows_left_out": len(self) - len(rows),
             },
+            encoder=self._encoder_if_any,
             _known_finite=True,
         )
 
@@ -300,43 +395,4 @@ class Table:
         Raises:
             DataError: If there is no such column, or its values were rounded.
         """
-        if column in self.columns:
-            return self.columns[column]
-        if column not in self.feature_names:
-            known = list(dict.fromkeys([*self.columns, *self.feature_names]))
-            raise DataError(
-                f"{self.name} has no column {column!r}{nearest(column, known) or ';'} "
-                f"it has: {listed(known)}"
-            )
-        if column not in self.recoverable:
-            raise DataError(
-                f"column {column!r} of {self.name} cannot name owners: it is a feature, rounded to "
-                "float32, and its values are not whole numbers or too many or too far apart to be "
-                "had back; keep it as it is, by leaving it out of features=[...] in load or giving "
-                "it in columns={...} to from_arrays"
-            )
-        feature = self.feature_names.index(column)
-        return recover(self.features[:, feature], self.means[feature], self.scales[feature])
-
-
-def _check_shapes(features: Floats, labels: NDArray[np.float32]) -> None:
-    if features.ndim != 2 or features.size == 0 or labels.shape != features.shape[:1]:
-        raise DataError(
-            f"features have the shape {features.shape} and labels {labels.shape}; a table needs "
-            "features[row, feature] and labels[row], none of them empty"
-        )
-
-
-def _check_names(
-    features: Floats, feature_names: tuple[str, ...], columns: Mapping[str, Column]
-) -> None:
-    num_rows, num_features = features.shape
-    if len(feature_names) != num_features:
-        raise DataError(
-            f"{len(feature_names)} feature names for {num_features} features; give one per feature"
-        )
-    for column, values in columns.items():
-        if len(values) != num_rows:
-            raise DataError(
-                f"column {column!r} has {len(values)} entries for {num_rows} rows; give one per row"
-            )
+        return owners_of(self, column)

@@ -59,6 +59,8 @@ def _choice_at(features: Sequence[Feature], start: int) -> Choice | None:
 
 def _is_indicator(feature: Feature) -> bool:
     variance = feature.center * (1.0 - feature.center)
+    if feature.kind != "number" or feature.gaps:
+        return False
     return variance > 0.0 and abs(feature.scale**2 / variance - 1.0) < _VARIANCE_TOLERANCE
 
 

@@ -12,12 +12,14 @@ from oneway.files.typed_values import nearest_of
 from oneway.registry import Registry
 
 
-def one_of(registry: Registry[Any], description: str, metavar: str = "NAME") -> Meta:
-    """Metadata of a key whose value is the name of a registered entry."""
+def one_of(
+    registry: Registry[Any], description: str, metavar: str = "NAME", also: tuple[str, ...] = ()
+) -> Meta:
+    """Metadata of a key whose value is the name of a registered entry, or a word besides."""
 
     def check(name: str) -> str:
-        if name not in registry:
-            raise ConfigError(nearest_of(name, registry))
+        if name not in registry and name not in also:
+            raise ConfigError(nearest_of(name, (*registry, *also)))
         return name
 
     return Meta(
@@ -31,10 +33,14 @@ def key(
     metavar: str = "",
     panel: str = "Learning",
     choices: Callable[[], Iterable[str]] | None = None,
+    flag: str = "",
     **bounds: Any,
 ) -> Meta:
-    """Metadata of any other key: what it means, names to choose from, and bounds."""
-    extra: dict[str, Any] = {"metavar": metavar, "panel": panel}
+    """Metadata of any other key: what it means, names to choose from, and bounds.
+
+    Its flag is called as the key, unless `flag` says otherwise.
+    """
+    extra: dict[str, Any] = {"metavar": metavar, "panel": panel, "flag": flag}
     if choices is not None:
         extra["choices"] = choices
     return Meta(description=description, extra=extra, **bounds)

@@ -1,0 +1,211 @@
+"""Features: what a column of a table is to a model, and which numbers one of its cells becomes.
+
+One feature is one column to the user and one or several columns to the model:
+
+- a *number* is learned from as (value - center) / scale;
+- a *boolean* as -1 or +1;
+- a *category* as one column of 0 and 1 per value, and one more for values that are not listed;
+- a *time* as sines and cosines of its hour, weekday and season.
+
+A cell that holds nothing is a gap. It has 0 in all columns of the feature, which is the centre of a
+number, and 1 in a column of its own if `gaps` says that gaps tell something.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, Literal, TypeAlias
+
+import numpy as np
+from msgspec import Meta
+
+from oneway.errors import DataError, TaskError
+from oneway.files.typed_values import checked
+from oneway.sentences import shown
+from oneway.tables.cells import as_number, as_truth, is_gap, label_key, label_text
+from oneway.tables.times import OUTPUTS as TIME_OUTPUTS
+from oneway.tables.times import parse_time, waves
+
+FeatureKind: TypeAlias = Literal["number", "boolean", "category", "time"]
+"""What a column holds."""
+
+LONGEST_NAME = 200
+LARGEST = float(np.finfo(np.float32).max)
+"""What a feature may be after scaling: a table holds it in float32."""
+OTHER = "other"
+"""What a value that is not listed is called, in the name of its column."""
+
+_CENTER = Annotated[float, Meta(extra={"rule": "a finite number"})]
+_SCALE = Annotated[float, Meta(gt=0, extra={"rule": "a finite number above 0"})]
+
+
+@dataclass(frozen=True)
+class Feature:
+    """A column of every sample, and how it is learned from.
+
+    Attributes:
+        name: The column.
+        center: Of a number: what is subtracted.
+        scale: Of a number: what it is divided by then.
+        kind: What the column holds; one with `values` is a category.
+        values: Of a category: its values as they stand in the data.
+        gaps: Whether a gap has a column of its own.
+
+    Raises:
+        TaskError: If one of them breaks its rule.
+
+    >>> Feature("age", 40.0, 10.0).encode("45"), Feature("age", 40.0, 10.0, gaps=True).encode("")
+    ((0.5,), (0.0, 1.0))
+    >>> size = Feature("size", values=("small", "large"))
+    >>> size.outputs, size.encode("large"), size.encode("huge")
+    (('size=small', 'size=large', 'size=other'), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
+    """
+
+    name: str
+    center: float = 0.0
+    scale: float = 1.0
+    kind: FeatureKind = "number"
+    values: tuple[str, ...] = ()
+    gaps: bool = False
+
+    def __post_init__(self) -> None:
+        check_column("a feature", self.name)
+        what = f"feature {shown(self.name)}"
+        hints = (("center", _CENTER), ("scale", _SCALE), ("kind", FeatureKind), ("gaps", bool))
+        for name, hint in hints:
+            value = checked(f"{what}: {name}", getattr(self, name), hint, TaskError)
+            object.__setattr__(self, name, value)
+        self._check_values(what)
+        if self.kind != "number" and (self.center, self.scale) != (0.0, 1.0):
+            raise TaskError(
+                f"{what} is a {self.kind} with center {self.center:g} and scale {self.scale:g}; "
+                "only numbers are scaled: leave them out"
+            )
+        _ = self._codes  # checks that no two values are the same
+
+    def _check_values(self, what: str) -> None:
+        if not isinstance(self.values, list | tuple):
+            raise TaskError(
+                f'{what}: values is {shown(self.values)}; it must be a list, as ["red", "blue"]'
+            )
+        values = tuple(label_text(value) for value in self.values)
+        object.__setattr__(self, "values", values)
+        if values and self.kind == "number":
+            object.__setattr__(self, "kind", "category")
+        if bool(values) != (self.kind == "category"):
+            fact = f"is a {self.kind} with values" if values else "is a category without values"
+            raise TaskError(
+                f'{what} {fact}; a category, and nothing else, lists them: values = ["red", "blue"]'
+            )
+        for value in values:
+            if not is_text(value) or is_gap(value):
+                raise TaskError(
+                    f"{what}: a value is {shown(value)}; it must be text as in the data of 1 to "
+                    f"{LONGEST_NAME} characters, and not a word for an empty cell"
+                )
+
+    @cached_property
+    def outputs(self) -> tuple[str, ...]:
+        """The names of its columns, in the order of the model's parameters."""
+        names: tuple[str, ...] = (self.name,)
+        if self.kind == "category":
+            other = OTHER if OTHER not in self.values else f"any {OTHER}"
+            names = tuple(f"{self.name}={value}" for value in (*self.values, other))
+        elif self.kind == "time":
+            names = tuple(f"{self.name} {part}" for part in TIME_OUTPUTS)
+        return (*names, f"{self.name} missing") if self.gaps else names
+
+    @property
+    def scaling(self) -> tuple[float, float]:
+        """What is subtracted from a number or a boolean, and what it is divided by then."""
+        return (0.5, 0.5) if self.kind == "boolean" else (self.center, self.scale)
+
+    def encode(self, raw: object) -> tuple[float, ...]:
+        """Return the numbers that a cell becomes, one for each of `outputs`.
+
+        Raises:
+            DataError: If the cell holds something that the feature cannot be.
+        """
+        numbers = self._gap if is_gap(raw) else self._encoders[self.kind](self, raw)
+        return (*numbers, float(numbers is self._gap)) if self.gaps else numbers
+
+    def _encode_number(self, raw: object) -> tuple[float, ...]:
+        number = as_number(raw)
+        if number is None or not math.isfinite(number):
+            if number is not None and math.isnan(number):
+                return self._gap
+            raise self._wrong(raw, "a finite number")
+        scaled = (number - self.center) / self.scale
+        if not abs(scaled) <= LARGEST:
+            raise DataError(
+                f"feature {shown(self.name)} is {shown(raw)}, which is not finite after scaling "
+                f"by center {self.center:g} and scale {self.scale:g}; it is far too large"
+            )
+        return (scaled,)
+
+    def _encode_boolean(self, raw: object) -> tuple[float, ...]:
+        truth = as_truth(raw)
+        if truth is None:
+            raise self._wrong(raw, "true or false, yes or no, 1 or 0")
+        return (1.0 if truth else -1.0,)
+
+    def _encode_category(self, raw: object) -> tuple[float, ...]:
+        key = label_key(raw)
+        if key == "":
+            raise self._wrong(raw, "text or a number")
+        return self._rows[self._codes.get(key, -1)]
+
+    def _encode_time(self, raw: object) -> tuple[float, ...]:
+        moment = parse_time(raw)
+        if moment is None:
+            raise self._wrong(raw, "a date, a time or both, as 2026-03-01 14:30")
+        return waves(moment)
+
+    _encoders = {  # noqa: RUF012
+        "number": _encode_number,
+        "boolean": _encode_boolean,
+        "category": _encode_category,
+        "time": _encode_time,
+    }
+
+    def _wrong(self, raw: object, rule: str) -> DataError:
+        return DataError(f"feature {shown(self.name)} is {shown(raw)}; it must be {rule}")
+
+    @cached_property
+    def _gap(self) -> tuple[float, ...]:
+        return (0.0,) * (len(self.outputs) - self.gaps)
+
+    @cached_property
+    def _rows(self) -> list[tuple[float, ...]]:
+        """What every value becomes; the last is for those that are not listed."""
+        return [tuple(row) for row in np.eye(len(self.values) + 1).tolist()]
+
+    @cached_property
+    def _codes(self) -> dict[str | float, int]:
+        codes: dict[str | float, int] = {}
+        for code, value in enumerate(self.values):
+            if codes.setdefault(label_key(value), code) != code:
+                raise TaskError(
+                    f"feature {shown(self.name)} lists the value {shown(value)} twice (1, 1.0 and "
+                    "true are the same); remove one of the two"
+                )
+        return codes
+
+
+def check_column(what: str, name: object) -> None:
+    """Check that something can be the name of a column; a TaskError if not."""
+    if not is_text(name):
+        raise TaskError(
+            f"{what} is named {shown(name)}; it must be the name of a column, "
+            f"text of 1 to {LONGEST_NAME} characters"
+        )
+
+
+def is_text(name: object) -> bool:
+    """Whether something is text that can be written into a file, not empty and not too long."""
+    try:
+        return isinstance(name, str) and 0 < len(name) <= LONGEST_NAME and bool(name.encode())
+    except UnicodeEncodeError:
+        return False

@@ -1,0 +1,184 @@
+"""Merging: one task of the tasks that several sites derived, each from its own rows.
+
+Nothing but the task files is read. Categories get the values of all sites, numbers the mean and
+variance that all rows together have,
+
+    center = sum of n_i c_i / N,    scale^2 = sum of n_i (s_i^2 + (c_i - center)^2) / N,
+
+with n_i rows at site i; and a gap has a flag if it has one anywhere. Scales with noise stay so:
+pooling is postprocessing, and every site's own promise holds for its rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from oneway.errors import TaskError
+from oneway.models import MODELS, HasProbabilities
+from oneway.sentences import listed, shown
+from oneway.tables.cells import label_key
+from oneway.tables.features import Feature
+from oneway.tables.labels import in_order
+from oneway.task.differences import differences
+from oneway.task.start import with_start
+from oneway.task.task import Task
+
+_POOLED = ("features", "classes", "radius", "options", "model")
+"""What sites may have found otherwise."""
+
+
+@dataclass(frozen=True)
+class Merged:
+    """A task of several, and what should be known about it.
+
+    Attributes:
+        task: For all peers.
+        left_out: Features that not all sites have, and who has them.
+        is_weighted: Whether all tasks say of how many rows they are.
+    """
+
+    task: Task
+    left_out: Mapping[str, tuple[str, ...]]
+    is_weighted: bool
+
+
+def merge_tasks(tasks: Mapping[str, Task]) -> Merged:
+    """Return one task of those of several sites, by what their files are called.
+
+    Features that only some sites have are left out: samples without them could not be learned from.
+    The order is that of the first task.
+
+    Raises:
+        TaskError: If there are fewer than two, they disagree in what is not pooled, or a feature is
+            of another kind at another site.
+    """
+    if len(tasks) < 2:
+        raise TaskError(f"there is {len(tasks)} task to merge; name at least two files")
+    names, first = list(tasks), next(iter(tasks.values()))
+    for name, task in tasks.items():
+        others = [_rest(each) for each in (first, task)]
+        found = differences(others[0], others[1])
+        if found:
+            raise TaskError(
+                f"{names[0]} and {name} cannot be merged: {listed(found, 3)}; derive them with the "
+                "same label and flags"
+            )
+    classes = _classes(tasks)
+    columns = [feature.name for feature in first.features]
+    columns += [f.name for task in tasks.values() for f in task.features if f.name not in columns]
+    by_column = {
+        column: {
+            name: feature
+            for name, task in tasks.items()
+            for feature in task.features
+            if feature.name == column
+        }
+        for column in dict.fromkeys(columns)
+    }
+    is_weighted = all(task.rows for task in tasks.values())
+    weights = {name: float(task.rows) if is_weighted else 1.0 for name, task in tasks.items()}
+    kept = {column: having for column, having in by_column.items() if len(having) == len(tasks)}
+    if not kept:
+        raise TaskError(f"{listed(names)} have no feature in common; name the same columns alike")
+    features = tuple(_pooled(column, having, weights) for column, having in kept.items())
+    model = first.model
+    if MODELS[model].labels == "binary" and len(classes) > 2:
+        model = "softmax"  # another site has a third class
+    options = {name: it for name, it in first.options.items() if name not in MODELS}
+    task = replace(
+        first,
+        model=model,
+        classes=classes,
+        features=features,
+        radius=max(task.radius for task in tasks.values()),
+        options=options,
+        rows=sum(task.rows for task in tasks.values()) if is_weighted else 0,
+    )
+    task = replace(task, options=_started(task, tasks, weights))
+    left_out = {column: tuple(having) for column, having in by_column.items() if column not in kept}
+    return Merged(task, left_out, is_weighted)
+
+
+def _started(
+    merged: Task, tasks: Mapping[str, Task], weights: Mapping[str, float]
+) -> dict[str, Any]:
+    """The options with where the model starts: from the labels of all rows, if sites say theirs."""
+    if not all(task.options.get(task.model) for task in tasks.values()):
+        return merged.options
+    if not merged.classes:
+        units = [(name, task.options[task.model]) for name, task in tasks.items()]
+        center, scale = _moments(
+            [
+                (weights[name], unit.get("center", 0.0), unit.get("scale", 1.0))
+                for name, unit in units
+            ]
+        )
+        return with_start(merged, 0, np.array([center]), scale)
+    shares = dict.fromkeys(map(label_key, merged.classes), 0.0)
+    for name, task in tasks.items():
+        model, width = task.build_model(), task.encoder.width
+        if not isinstance(model, HasProbabilities):
+            return merged.options
+        start = model.init(width, np.random.default_rng(0))
+        own = model.probabilities(start, np.zeros((1, width)))[0]
+        for label, share in zip(task.classes, own.tolist(), strict=True):
+            shares[label_key(label)] += weights[name] * share / sum(weights.values())
+    return with_start(merged, len(shares), np.array(list(shares.values())))
+
+
+def _rest(task: Task) -> dict[str, object]:
+    """What sites must agree on."""
+    return {name: value for name, value in task.fields().items() if name not in _POOLED} | {
+        "predicts": "a number" if MODELS[task.model].labels == "number" else "a class",
+    }
+
+
+def _classes(tasks: Mapping[str, Task]) -> tuple[str, ...]:
+    found = [name for task in tasks.values() for name in task.classes]
+    return tuple(map(str, in_order(found).values()))
+
+
+def _pooled(column: str, having: Mapping[str, Feature], weights: Mapping[str, float]) -> Feature:
+    kinds = {name: feature.kind for name, feature in having.items()}
+    if len(set(kinds.values())) > 1:
+        said = listed(f"a {kind} in {name}" for name, kind in kinds.items())
+        raise TaskError(
+            f"column {shown(column)} is {said}; derive it alike at all sites, with --numeric "
+            f"{column} or --category {column}"
+        )
+    gaps = any(feature.gaps for feature in having.values())
+    first = next(iter(having.values()))
+    if first.kind == "category":
+        return Feature(column, values=_union(list(having.values())), gaps=gaps)
+    if first.kind != "number":
+        return replace(first, gaps=gaps)
+    center, scale = _moments([(weights[name], f.center, f.scale) for name, f in having.items()])
+    return Feature(column, center, scale, gaps=gaps)
+
+
+def _union(features: Sequence[Feature]) -> tuple[str, ...]:
+    """All values, in order; one that sites spell differently (1, 1.0) once."""
+    values = {label_key(value): value for each in reversed(features) for value in each.values}
+    return tuple(map(str, in_order(values.values()).values()))
+
+
+def _moments(sites: Sequence[tuple[float, float, float]]) -> tuple[float, float]:
+    """Center and scale of all rows, from weight, center and scale of every site.
+
+    A scale of exactly 1 is that of a column that is constant at its site: it has no variance of its
+    own, unless all sites say so.
+    """
+    total = sum(weight for weight, _, _ in sites)
+    center = sum(weight * mean for weight, mean, _ in sites) / total
+    varies = any(scale != 1.0 for _, _, scale in sites)
+    variance = 0.0
+    for weight, mean, scale in sites:
+        own = 0.0 if scale == 1.0 and varies else scale**2
+        variance += weight * (own + (mean - center) ** 2) / total
+    scale = float(f"{math.sqrt(variance):.4g}")
+    return round(center, 4 - math.floor(math.log10(scale))), scale
