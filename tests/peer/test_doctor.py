@@ -25,6 +25,7 @@ from oneway.peer.peer import Peer
 from oneway.peer.runtime import save
 from oneway.peer.store.snapshot import Snapshot
 from oneway.peer.store.store import Owner
+from oneway.records.measures import Baselines, Measures
 from oneway.records.status import PrivacyStatus, Status
 from oneway.task.privacy import NO_PRIVACY
 from oneway.task.task import Feature, Task
@@ -868,3 +869,85 @@ def test_a_privacy_that_waits_for_a_restart_is_a_problem():
     (told,) = said(waits)["problem"]
     assert "[privacy] in peer.toml was changed" in told
     assert "start it again" in told
+
+
+# --- whether it learns ---
+
+
+def measures(loss: float, base: float, alone: float | None, error: float = 0.01, **more: object):
+    compared = Baselines(
+        samples=1000,
+        loss=loss,
+        base_loss=base,
+        alone_loss=alone,
+        base_error=error,
+        alone_error=None if alone is None else error,
+    )
+    usual = {"answer": "no", "answer_share": 0.63}
+    return Measures(so_far=compared, lately=compared, **usual | more)
+
+
+FIXED_RATE = replace(TASK, learning_rate=0.1)
+AT_FIXED_RATE = changed(ALICE, task=FIXED_RATE.fingerprint.hex())
+
+
+def test_a_loss_worse_than_the_base_rate_is_a_problem_with_a_lower_rate_as_remedy():
+    worse = changed(AT_FIXED_RATE, measures=measures(0.9, 0.66, None))
+    [sentence] = said(worse, task=FIXED_RATE)["problem"]
+    assert sentence.startswith("your loss is worse than always answering 'no'")
+    assert "63%" in sentence
+    assert "0.9000 per sample against 0.6600 (31% to 42% more)" in sentence
+    assert "lower the learning rate to 0.03" in sentence
+    # Alone it is worse, too: there is nothing more to be said about the others.
+    both = changed(AT_FIXED_RATE, measures=measures(0.9, 0.66, 0.8))
+    assert said(both, task=FIXED_RATE)["problem"] == [sentence]
+
+
+def test_where_the_rate_is_chosen_the_remedy_is_one_of_your_own():
+    [sentence] = said(changed(ALICE, measures=measures(0.9, 0.66, None)))["problem"]
+    assert "set a learning rate of your own" in sentence
+
+
+def test_a_peer_that_does_well_alone_without_noise_hears_that_the_noise_is_too_much():
+    noisy = changed(AT_FIXED_RATE, measures=measures(0.9, 0.66, 0.5))
+    [sentence] = said(noisy, task=FIXED_RATE)["problem"]
+    assert "alone, without noise, it would be 0.5000" in sentence
+    assert "larger epsilon" in sentence
+    assert "lower the learning rate to 0.03" in sentence
+
+
+def test_a_number_is_compared_with_the_mean_so_far():
+    worse = measures(9.0, 6.0, None, answer="12.5", answer_share=None)
+    [sentence] = said(changed(ALICE, measures=worse))["problem"]
+    assert "always answering the mean so far, 12.5" in sentence
+
+
+@pytest.mark.parametrize(
+    ("loss", "error"),
+    [
+        pytest.param(0.64, 0.001, id="better"),
+        pytest.param(0.70, 0.02, id="by chance"),
+        pytest.param(0.661, 1e-6, id="by a hair"),
+    ],
+)
+def test_a_loss_that_is_not_worse_beyond_doubt_is_no_finding(loss, error):
+    fine = changed(ALICE, measures=measures(loss, 0.66, None, error))
+    assert said(fine) == said(ALICE)
+
+
+def test_a_peer_that_would_do_better_alone_is_told_so():
+    alone = changed(ALICE, measures=measures(0.5, 0.66, 0.4))
+    [sentence] = [it for it in said(alone)["note"] if "alone" in it]
+    assert "0.5000 per sample against 0.4000" in sentence
+    assert "samples_per_push" in sentence
+    plain = replace(TASK, privacy=NO_PRIVACY)
+    told = changed(alone, task=plain.fingerprint.hex())
+    notes = [it.sentence for it in diagnose(told, CONFIG, plain, FACTS, UTC)]
+    assert any("oneway peer revoke" in it for it in notes)
+
+
+def test_a_peer_that_has_stopped_is_told_how_it_did():
+    stopped = replace(FACTS, process=None)
+    worse = changed(ALICE, measures=measures(0.9, 0.66, None))
+    found = [it.sentence for it in diagnose(worse, CONFIG, TASK, stopped, UTC)]
+    assert any("worse than always answering" in it for it in found)

@@ -18,7 +18,7 @@ from oneway.errors import StoreError
 from oneway.peer.home.home import Home
 from oneway.peer.peer import Peer
 from oneway.peer.store import schema
-from oneway.peer.store.history import History, with_sample
+from oneway.peer.store.history import UNKNOWN, History, with_sample
 from oneway.peer.store.snapshot import Journal, Snapshot
 from oneway.peer.store.store import Owner, PeerStore, read_curve, read_snapshot
 from oneway.protocol.state import PeerState
@@ -262,7 +262,7 @@ def test_a_store_that_never_kept_a_curve_opens_and_begins_one(path):
     with closing(PeerStore.open(path, OWNER)) as store:
         store.commit(learned(store.load(), [0.25]))
         assert read_curve(path).loss_sums == (0.25,)
-        assert all_rows(path) == [(20, 1, 0.25, 1, 1.7e9 + 20)]
+        assert all_rows(path) == [(20, 1, 0.25, 1, 1.7e9 + 20, UNKNOWN, UNKNOWN)]
     assert read_curve(path).before == 20
 
 

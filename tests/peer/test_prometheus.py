@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oneway.peer.api import prometheus as exposition
+from oneway.records.measures import Baselines, ClassMeasure, Measures
 from oneway.records.status import PrivacyStatus, Status
 from oneway.testing.records import make_receiver, make_sender, make_status
 
@@ -257,3 +258,22 @@ def test_the_guarantee_is_measured_and_what_is_not_promised_is_left_out():
     missing = {"privacy_epsilon", "privacy_delta", "privacy_floor_epsilon"}
     assert not {f"oneway_{name}" for name in missing} & bare.keys()
     assert not any("privacy" in name for name in read(prometheus(ALICE)))
+
+
+def test_the_loss_stands_beside_its_baselines_and_the_measures_people_accept():
+    classes = [
+        ClassMeasure(name='say "no"', samples=3, predicted=0, recall=0.0, precision=None),
+        ClassMeasure(name="yes", samples=1, predicted=4, recall=1.0, precision=0.25),
+    ]
+    measures = Measures(
+        so_far=Baselines(samples=4, loss=0.5, base_loss=0.7),
+        roc_auc=0.8,
+        brier=0.2,
+        classes=classes,
+    )
+    metrics = read(prometheus(msgspec.structs.replace(ALICE, measures=measures)))
+    assert (value(metrics, "base_loss"), value(metrics, "roc_auc")) == (0.7, 0.8)
+    assert value(metrics, "class_recall_ratio", **{"class": 'say "no"'}) == 0.0
+    assert value(metrics, "class_precision_ratio", **{"class": "yes"}) == 0.25
+    assert not {"oneway_alone_loss", "oneway_rmse", "oneway_log_loss"} & metrics.keys()
+    assert len(metrics["oneway_class_precision_ratio"].series) == 1

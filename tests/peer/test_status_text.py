@@ -219,3 +219,10 @@ def test_nothing_waits_where_nothing_is_sent_and_nothing_is_known_of_an_older_re
 def test_a_status_with_privacy_is_read_back_as_it_was():
     known = status(privacy=PRIVACY)
     assert msgspec.json.decode(msgspec.json.encode(known), type=Status) == known
+
+
+def test_restarts_of_the_learning_rate_are_a_fact():
+    assert "restarts" not in status_facts(status())
+    fact = status_facts(status(restarts=[320, 1104]))["restarts"]
+    assert fact.startswith("2 ")
+    assert "1,104" in fact

@@ -8,10 +8,10 @@ table, so that a large float32 table never exists as float64.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from oneway.errors import ComparatorError, DataError
 from oneway.models import HasHessian, Hinge, Model
@@ -288,9 +288,13 @@ def _blocks(table: Floats | Ints) -> Iterator[slice]:
         yield slice(start, min(start + height, num_rows))
 
 
-def _one_thread() -> threadpool_limits:
+def _one_thread() -> AbstractContextManager[object]:
     """Sums over several threads depend, in the last digits, on how many there are."""
-    return threadpool_limits(1, user_api="blas")
+    # Here: a peer needs other measures of this package, and does not install it.
+    from threadpoolctl import threadpool_limits
+
+    limits: AbstractContextManager[object] = threadpool_limits(1, user_api="blas")
+    return limits
 
 
 def _float64_batch(features: Floats, labels: Floats) -> Batch:

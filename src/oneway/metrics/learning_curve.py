@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 
@@ -31,6 +32,20 @@ def accuracies(curve: Curve, *, recent: bool = False) -> list[float]:
     return _means(curve.correct, curve, recent)
 
 
+def known_means(sums: Sequence[float | None], curve: Curve) -> list[float | None]:
+    """Return after each group the mean of a baseline over all groups so far that have one.
+
+    None before the first of these; empty if there is none.
+    """
+    if all(value is None for value in sums):
+        return []
+    known = np.array([value is not None for value in sums])
+    totals = np.cumsum([value or 0.0 for value in sums])
+    counts = np.cumsum(known * np.array(_sizes(curve)))
+    pairs = zip(totals.tolist(), counts.tolist(), strict=True)
+    return [total / count if count else None for total, count in pairs]
+
+
 def recent_width(curve: Curve) -> int:
     """Return how many samples a recent average takes in at most.
 
@@ -42,8 +57,9 @@ def recent_width(curve: Curve) -> int:
 def coarser(curve: Curve, most_groups: int) -> Curve:
     """Return the same samples in wider groups, so that there are no more groups than that.
 
-    >>> coarser(Curve(samples=3, loss_sums=(3.0, 2.0, 1.0), times=(7.0, 8.0, 9.0)), 2)
-    Curve(width=2, samples=3, loss_sums=(5.0, 1.0), correct=(), times=(8.0, 9.0), before=0)
+    >>> wide = coarser(Curve(samples=3, loss_sums=(3.0, 2.0, 1.0), times=(7.0, 8.0, 9.0)), 2)
+    >>> wide.width, wide.loss_sums, wide.times
+    (2, (5.0, 1.0), (8.0, 9.0))
     """
     merged = 1
     while len(curve.loss_sums) > merged * most_groups:
@@ -60,6 +76,8 @@ def coarser(curve: Curve, most_groups: int) -> Curve:
         correct=_merged(curve.correct, merged),
         times=tuple(ends),
         before=curve.before,
+        base_sums=_merged_known(curve.base_sums, merged),
+        alone_sums=_merged_known(curve.alone_sums, merged),
     )
 
 
@@ -67,6 +85,15 @@ def spread_losses(curve: Curve) -> Vector:
     """Return the loss of each sample: of those in one group, their mean."""
     sizes = _sizes(curve)
     return np.repeat(np.array(curve.loss_sums) / sizes, sizes)
+
+
+def spread_known(curve: Curve, name: Literal["base", "alone"]) -> Vector | None:
+    """Return the loss of a baseline at each sample; None if that is not known for all."""
+    sums = curve.base_sums if name == "base" else curve.alone_sums
+    if None in sums or len(sums) != len(curve.loss_sums):
+        return None
+    sizes = _sizes(curve)
+    return np.repeat(np.array(sums, np.float64) / sizes, sizes)
 
 
 def spread_correct(curve: Curve) -> Ints:
@@ -83,6 +110,12 @@ def spread_correct(curve: Curve) -> Ints:
 def _merged(values: Sequence[_Number], size: int) -> tuple[_Number, ...]:
     """Sums of so many values each; of the rest, if there is one, at the end."""
     return tuple(sum(values[first : first + size]) for first in range(0, len(values), size))
+
+
+def _merged_known(values: Sequence[float | None], size: int) -> tuple[float | None, ...]:
+    """The same where a sum is not known if one of its values is not."""
+    known = _merged([math.nan if value is None else value for value in values], size)
+    return tuple(None if math.isnan(value) else value for value in known)
 
 
 def _sizes(curve: Curve) -> list[int]:

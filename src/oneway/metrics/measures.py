@@ -34,6 +34,23 @@ def mean_loss(loss_sums: Vector, sample_counts: Ints) -> float:
     return float(loss_sums.sum()) / num_samples if num_samples else float("nan")
 
 
+def base_loss(record: RunRecord) -> float | None:
+    """Return the mean loss of the running base rate; None if nobody asked for it."""
+    return _mean_of(record.base_sums, record)
+
+
+def alone_loss(record: RunRecord) -> float | None:
+    """Return the mean loss of the nodes each alone; None if nobody asked for it."""
+    return _mean_of(record.alone_sums, record)
+
+
+def baseline_curve(sums: Vector | None, record: RunRecord) -> Vector | None:
+    """Return after each round the mean of a baseline over all samples so far; None without it."""
+    if sums is None:
+        return None
+    return _ratios(np.cumsum(sums), np.cumsum(record.sample_counts))
+
+
 def accuracy(record: RunRecord) -> float | None:
     """Return the fraction of predictions that were right when they were made.
 
@@ -100,6 +117,10 @@ def disagreement_of_holders(state: NetworkState) -> float | None:
     if not held.any():
         return None
     return disagreement(NetworkState(state.numerators[held], state.masses[held]))
+
+
+def _mean_of(sums: Vector | None, record: RunRecord) -> float | None:
+    return None if sums is None else mean_loss(sums, record.sample_counts)
 
 
 def _ratios(sums: Vector | Ints, counts: Ints) -> Vector:

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from oneway.metrics.measure_rows import (
+    ALONE,
+    BASE_RATE,
+    baseline_rows,
+    beside,
+    class_table,
+    measure_rows,
+)
 from oneway.peer.stream_progress import rows_forgotten
 from oneway.records.status import ReceiverStatus, SenderStatus, Status
-from oneway.sentences import listed, short_age
+from oneway.sentences import listed, short_age, shown
 
+_CLASSES = 8
+"""More classes than this are left to pages and programs."""
 _NAMES = 3
 """More edges than this are counted, not named, in one line."""
 
@@ -16,6 +26,7 @@ def status_line(status: Status) -> str:
     if status.average_loss is not None:
         recent = "" if status.recent_loss is None else f" (lately {status.recent_loss:.4f})"
         parts.append(f"loss {status.average_loss:.4f}{recent}")
+        parts += filter(None, [beside(status.measures)])
     if status.skipped:
         parts.append(f"{status.skipped:,} skipped")
     parts.append(f"mass {status.mass:.3g}" + ("" if status.has_possible_mass else " CANNOT BE"))
@@ -42,14 +53,21 @@ def status_facts(status: Status) -> dict[str, str]:
     if status.average_loss is not None:
         recent = "" if status.recent_loss is None else f", lately {status.recent_loss:.4f}"
         facts["loss"] = f"{status.average_loss:.4f} on average{recent}"
+    facts |= _baseline_facts(status)
     if status.accuracy is not None:
         facts["accuracy"] = f"{status.accuracy:.2%}, each predicted before it was learned from"
+    facts |= _measure_facts(status)
+    if status.restarts:
+        last = f"the last after about {status.restarts[-1]:,} samples"
+        facts["restarts"] = f"{len(status.restarts)} of the learning rate, {last}"
     facts |= _privacy_facts(status)
     facts["mass"] = f"{status.mass:.6f}" + ("" if status.minted else ", its own is not in it yet")
     if not status.has_possible_mass:
         facts["mass"] += ", which cannot be; what to do: oneway peer doctor"
     if status.owed:
         facts["owed"] = f"{status.owed:.6f}, of a life it forgot; paid back from what comes in"
+    if status.open_tickets:
+        facts["open predictions"] = f"{status.open_tickets:,} wait for their label"
     if status.forgotten:
         facts["forgotten"] = rows_forgotten(status.forgotten)
     if status.waits_for:
@@ -74,6 +92,37 @@ def status_facts(status: Status) -> dict[str, str]:
         facts["receipts"] = f"{status.receipts:,} of peers that left, kept for others"
     if status.api:
         facts["local API"] = status.api
+    return facts
+
+
+def _baseline_facts(status: Status) -> dict[str, str]:
+    measures = status.measures
+    if measures is None:
+        return {}
+    so_far, share = measures.so_far, measures.answer_share
+    often = "" if share is None else f" as sure as it is frequent, {share:.0%}"
+    said = f"the mean so far, {measures.answer}" if share is None else shown(measures.answer)
+    known = {row.key: row.text for row in baseline_rows(so_far)}
+    facts = {BASE_RATE: f"{known['base_loss']} of always answering {said}{often}"}
+    if "alone_loss" in known:
+        facts[ALONE] = f"{known['alone_loss']} of the same samples without the others"
+    late = status.samples - so_far.samples
+    if late:
+        facts[BASE_RATE] += f"; measured since sample {late:,}, loss {known['loss']} since then"
+    return facts
+
+
+def _measure_facts(status: Status) -> dict[str, str]:
+    measures = status.measures
+    if measures is None:
+        return {}
+    facts = {}
+    for row in measure_rows(measures):
+        if row.key != "accuracy":
+            facts[row.name] = f"{row.text}, {row.meaning}"
+    for cells in class_table(measures)[:_CLASSES]:
+        name, samples, recall, precision = cells.values()
+        facts[f"class {name}"] = f"recall {recall}, precision {precision}, {samples} samples"
     return facts
 
 

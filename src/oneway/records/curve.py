@@ -23,6 +23,8 @@ class Curve(msgspec.Struct, frozen=True, kw_only=True):
         times: When the last sample of each group was learned from: seconds since 1970.
         before: How many samples came before the curve began, and are in none of its groups; 0
             unless the learner is older than its curve.
+        base_sums, alone_sums: The same sums of the two baselines, as in `Baselines`; None for a
+            group of which they are not known, and empty if an older release wrote this.
     """
 
     width: int = 1
@@ -31,3 +33,5 @@ class Curve(msgspec.Struct, frozen=True, kw_only=True):
     correct: tuple[int, ...] = ()
     times: tuple[float, ...] = ()
     before: int = 0
+    base_sums: tuple[float | None, ...] = ()
+    alone_sums: tuple[float | None, ...] = ()

@@ -32,6 +32,8 @@ class PeerView(msgspec.Struct, frozen=True, kw_only=True):
         mass_units: What it holds, in units.
         restarts: How often it was started again.
         finished: Whether it has learned from all its samples.
+        base_loss: Of the running base rate, on the same samples as the average loss.
+        alone_loss: Of the same peer alone.
     """
 
     name: str
@@ -45,6 +47,8 @@ class PeerView(msgspec.Struct, frozen=True, kw_only=True):
     mass_units: int
     restarts: int
     finished: bool = False
+    base_loss: float | None = None
+    alone_loss: float | None = None
 
     @property
     def mass(self) -> float:

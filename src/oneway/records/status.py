@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import msgspec
 
+from oneway.records.measures import Measures
+
 REPEATED = "repeated"
 """Why most messages are not taken in: the network, or a careful sender, said them twice."""
 
@@ -172,9 +174,13 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
         receipts: How many receipts of peers that left are kept for others.
         forgotten: Samples that were learned from in a life that a restored backup does not
             remember, by what receivers heard of it; they are not learned from again.
+        open_tickets: Predictions that wait for their label.
         waits_for: The receivers that must first tell how far the stream had come before this
             life: no row is learned until then.
         privacy: What it promises about its samples; None if an older release wrote this.
+        measures: How good its predictions were, beside baselines; None before the first that was
+            measured.
+        restarts: After about how many samples its learning rate restarted, the last times.
     """
 
     name: str
@@ -220,8 +226,11 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     unheard: list[str] = []
     receipts: int = 0
     forgotten: int = 0
+    open_tickets: int = 0
     waits_for: list[str] = []
     privacy: PrivacyStatus | None = None
+    measures: Measures | None = None
+    restarts: list[int] = []
 
     @property
     def has_possible_mass(self) -> bool:

@@ -15,6 +15,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from oneway.records.measures import Measures
+
 Vector: TypeAlias = NDArray[np.float64]
 """One number per node, parameter or round."""
 
@@ -73,11 +75,14 @@ class Segment:
             "forwarded": nothing is kept, sums are conserved. "copied": every receiver gets the
             value, and averages what arrived with its own.
         is_vector: Whether it is as long as a model, or one number.
+        tracks: The memory, by name, whose changes a node adds to this segment: the segment's sum
+            over all nodes is that memory's sum. Empty if there is none.
     """
 
     name: str
     kind: Literal["split", "forwarded", "copied"]
     is_vector: bool = True
+    tracks: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,6 +117,9 @@ class RunRecord:
             how they were made, seeds included, and a checksum.
         versions: Of this package and of what it computes with.
         comparator_sums: Per round, the summed loss of the best fixed model, once it was asked for.
+        base_sums: Per round, the summed loss of every node's running base rate, once asked for.
+        alone_sums: Per round, the summed loss of the same nodes each alone, once asked for.
+        measures: How good the predictions of all nodes were, once asked for.
     """
 
     algorithm: str
@@ -126,6 +134,9 @@ class RunRecord:
     config: Mapping[str, Any] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
     comparator_sums: Vector | None = None
+    base_sums: Vector | None = None
+    alone_sums: Vector | None = None
+    measures: Measures | None = None
 
     @property
     def num_rounds(self) -> int:

@@ -13,6 +13,7 @@ from oneway.errors import DivergenceError
 from oneway.methods import Method
 from oneway.methods.step_rules import Paper
 from oneway.records import Vector
+from oneway.simulator.tallying import Tallying
 
 Seed: TypeAlias = int | Sequence[int]
 """Of all that is random in a run."""
@@ -20,16 +21,18 @@ Seed: TypeAlias = int | Sequence[int]
 
 @dataclass(frozen=True)
 class Measurements:
-    """Arrays that an engine fills as it goes."""
+    """Arrays that an engine fills as it goes, and a tally of predictions if one is wanted."""
 
     loss_sums: Vector
     correct_counts: NDArray[np.int64]
     disagreement: Vector
+    tallying: Tallying | None = None
 
     @classmethod
-    def blank(cls, num_rounds: int) -> Measurements:
+    def blank(cls, num_rounds: int, tallying: Tallying | None = None) -> Measurements:
         """Room for this many rounds."""
-        return cls(np.zeros(num_rounds), np.zeros(num_rounds, np.int64), np.zeros(num_rounds))
+        counts = np.zeros(num_rounds, np.int64)
+        return cls(np.zeros(num_rounds), counts, np.zeros(num_rounds), tallying)
 
 
 def divergence(method: Method, round_index: int, node: int, masses: Vector) -> DivergenceError:
@@ -45,7 +48,8 @@ def divergence(method: Method, round_index: int, node: int, masses: Vector) -> D
             smallest_mass=0.0,
         )
     remedy = f"use a smaller learning rate than {method.rate(round_index):.3g}, say a tenth of it"
-    if method.has_mass and isinstance(method.rule, Paper):
+    by_mass = method.has_mass and type(method).step_masses is Method.step_masses
+    if by_mass and isinstance(method.rule, Paper):
         remedy += ", or the step 'capped', which shortens the steps of nodes with little mass"
     return DivergenceError(
         f"the run diverged in round {round_index} at node {node} (the smallest mass in the network "

@@ -8,6 +8,9 @@ from typing import Any, TypeAlias
 from prometheus_client import CollectorRegistry, Metric, generate_latest
 from prometheus_client.registry import Collector
 
+from oneway.metrics.measure_rows import baseline_rows, measure_rows
+from oneway.metrics.tally import MOST_CLASSES
+from oneway.records.measures import Measures
 from oneway.records.status import ReceiverStatus, SenderStatus, Status
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -131,6 +134,8 @@ def _families(
     for table, sources in rows:
         for name, field, meaning in table:
             yield name, meaning, [(labels, getattr(it, field)) for labels, it in sources]
+    if status.measures is not None:
+        yield from _measures(status.measures)
     yield (
         "receiver_connected",
         "Whether the connection is up.",
@@ -164,6 +169,20 @@ def _families(
             for reason, count in peer.rejected.items()
         ],
     )
+
+
+def _measures(
+    measures: Measures,
+) -> Iterator[tuple[str, str, Iterable[tuple[_Labels, float | None]]]]:
+    for row in (*baseline_rows(measures.so_far)[1:], *measure_rows(measures)):
+        if row.key != "accuracy":
+            yield row.key, f"{row.name}: {row.meaning}.", [({}, row.value)]
+    for name, meaning in (
+        ("recall", "Share of a class's samples that were recognised."),
+        ("precision", "Share of what was said to be of a class that is."),
+    ):
+        shares = [({"class": it.name}, getattr(it, name)) for it in measures.classes[:MOST_CLASSES]]
+        yield f"class_{name}_ratio", meaning, shares
 
 
 def _labels(role: str, peer: ReceiverStatus | SenderStatus) -> _Labels:

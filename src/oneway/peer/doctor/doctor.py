@@ -8,11 +8,11 @@ from datetime import tzinfo
 from oneway.errors import ConfigError
 from oneway.peer.doctor.edges import QUIET_SECONDS, about_receivers, about_senders
 from oneway.peer.doctor.findings import Finding, SpokenTime, note, ok, problem
+from oneway.peer.doctor.learning import about_learning
 from oneway.peer.doctor.machine import MachineFacts, examine
 from oneway.peer.doctor.privacy import about_batches, about_privacy
 from oneway.peer.home.config import PeerConfig
 from oneway.peer.status_text import nobody_takes_over, what_is_owed, who_has_not_heard
-from oneway.protocol.layout import Layout
 from oneway.protocol.rules import Rules
 from oneway.records.status import Status, is_possible_mass
 from oneway.task.task import Task
@@ -63,6 +63,7 @@ def diagnose(
     if status is None or not alive or facts.now - status.time > STALE_SECONDS:
         findings += _about_silence(status, config, facts, time)
         findings += _about_what_is_stored(status, facts)
+        findings += [] if status is None else about_learning(status, task)
         stored = facts.startup.stored
         findings += about_privacy(config, task, 0 if stored is None else stored.samples)
         findings += _about_trust(config)
@@ -70,6 +71,7 @@ def diagnose(
         findings += _about_peer(status, task, facts, time)
         findings += about_privacy(config, task, status.samples)
         findings += about_batches(status, time)
+        findings += about_learning(status, task)
         findings += _about_trust(config)
         findings += about_receivers(status, time)
         findings += about_senders(status, config, time)
@@ -111,7 +113,7 @@ def _about_machine(
         yield problem(facts.startup.store_problem)
     try:
         # Not the model's parameters: a method may send more than those, or nothing.
-        config.limits.check_dim(Layout.of(task.build_method().payload, task.dim).width)
+        config.limits.check_dim(task.layout.width)
     except ConfigError as error:
         yield problem(str(error))
 

@@ -159,7 +159,7 @@ def _about_sender(
         )
     if sender.clipped > MANY_CLIPPED * sender.seq:
         yield note(
-            f"what {name} sends is often far from your model and was clipped "
+            f"what {name} sends is often far from your model, or long beside it, and was clipped "
             f"{_count(sender.clipped, 'time', 'times')}: compare your data, or raise clip in "
             "peer.toml if you trust it"
         )

@@ -13,6 +13,11 @@ _LARGEST_SUM = sys.float_info.max
 """Sums stop here: neither JSON nor a picture has a place for infinity."""
 
 
+UNKNOWN = -1e300
+"""A sum that is not known, nor is any that it is a part of; SQLite has no NaN, and no losses have
+this sum."""
+
+
 class Group(NamedTuple):
     """Samples that were learned from one after the other.
 
@@ -21,15 +26,19 @@ class Group(NamedTuple):
         loss_sum: The sum of their losses.
         correct: How many predictions were right, where that has a meaning.
         time: When the last of them was learned from: seconds since 1970.
+        base_sum, alone_sum: The sums of the losses of the two baselines; `UNKNOWN` if there is
+            none, or an older release wrote the group.
     """
 
     samples: int
     loss_sum: float
     correct: int
     time: float
+    base_sum: float = UNKNOWN
+    alone_sum: float = UNKNOWN
 
 
-EMPTY = Group(0, 0.0, 0, 0.0)
+EMPTY = Group(0, 0.0, 0, 0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -80,12 +89,22 @@ class History:
             correct=tuple(group.correct for group in groups),
             times=tuple(group.time for group in groups),
             before=self.before,
+            base_sums=tuple(_known(group.base_sum) for group in groups),
+            alone_sums=tuple(_known(group.alone_sum) for group in groups),
         )
 
 
-def with_sample(history: History, loss: float, correct: bool, time: float) -> History:
+def with_sample(
+    history: History,
+    loss: float,
+    correct: bool,
+    time: float,
+    base_loss: float = UNKNOWN,
+    alone_loss: float | None = None,
+) -> History:
     """The history with one sample more, of finite loss; `time` is in seconds since 1970."""
-    sample = Group(1, loss, int(correct), time)
+    alone = UNKNOWN if alone_loss is None else alone_loss
+    sample = Group(1, loss, int(correct), time, base_loss, alone)
     last = history.last
     if last.samples < history.width:
         # The first sample of all comes here too: nothing is added to nothing.
@@ -136,4 +155,15 @@ def _merged(one: Group, other: Group) -> Group:
         min(one.loss_sum + other.loss_sum, _LARGEST_SUM),
         one.correct + other.correct,
         other.time,
+        _sum(one.base_sum, other.base_sum),
+        _sum(one.alone_sum, other.alone_sum),
     )
+
+
+def _sum(one: float, other: float) -> float:
+    """The sum of two losses, or `UNKNOWN` if one of them is."""
+    return UNKNOWN if UNKNOWN in (one, other) else min(one + other, _LARGEST_SUM)
+
+
+def _known(total: float) -> float | None:
+    return None if total == UNKNOWN else total

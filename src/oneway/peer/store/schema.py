@@ -18,14 +18,16 @@ import msgspec
 
 from oneway.methods.base import PAST_NOISE
 from oneway.peer.groups import Bucket, Groups
+from oneway.peer.late_labels import Waiting
+from oneway.peer.store.average import ModelAverage
 from oneway.peer.store.codecs import codec
-from oneway.peer.store.history import Group, History, history_of, num_shared
+from oneway.peer.store.history import UNKNOWN, Group, History, history_of, num_shared
 from oneway.peer.store.snapshot import Contact, Journal, Snapshot
 from oneway.protocol.fixed_point import Fixed, zeros
 from oneway.protocol.layout import Layout
 from oneway.protocol.messages import Life, Progress
 from oneway.protocol.state import EdgeId, InEdge, KeptReceipt, OutEdge, PeerState, Settled
-from oneway.records import Vector
+from oneway.records import Matrix, Vector
 
 Change: TypeAlias = tuple[str, list[tuple[Any, ...]]]
 """A statement, and the parameters of each of its executions."""
@@ -169,6 +171,12 @@ def _edges(name: str, kind: type, where: str, *besides: str) -> Table:
     )
 
 
+def _arrays(name: str, rows: Callable[[Snapshot, Snapshot], Mapping[str, Matrix]]) -> Table:
+    """A table of arrays of any shape, known by their names."""
+    columns = {"name": str, "shape": tuple[int, ...], "numbers": Vector}
+    return Table(name, columns, 1, rows, lambda array: (array.shape, array), later=True)
+
+
 def _own(snapshot: Snapshot, _: Snapshot) -> dict[int, tuple[object, ...]]:
     state = snapshot.state
     return {0: (state.ledger, state.boot, state.leaving, snapshot.journal, state.over)}
@@ -192,6 +200,10 @@ def _groups(snapshot: Snapshot, other: Snapshot) -> dict[int, Group]:
 
 def _buckets(snapshot: Snapshot, _: Snapshot) -> Groups:
     return snapshot.groups
+
+
+def _average(snapshot: Snapshot, _: Snapshot) -> dict[int, ModelAverage]:
+    return {} if snapshot.average is None else {0: snapshot.average}
 
 
 def _durable_memory(snapshot: Snapshot, _: Snapshot) -> Mapping[str, Vector]:
@@ -259,15 +271,17 @@ TABLES = (
         values=attrgetter("seq", "digest", "tag", "teller"),
         later=True,
     ),
-    Table("curve", {"first": int, **_fields(Group)}, 1, _groups, tuple, later=True),
     Table(
-        "memory",
-        {"name": str, "shape": tuple[int, ...], "numbers": Vector},
+        "curve",
+        {"first": int, **_fields(Group)},
         num_keys=1,
-        rows=_durable_memory,
-        values=lambda array: (array.shape, array),
+        rows=_groups,
+        values=tuple,
+        defaults={"base_sum": UNKNOWN, "alone_sum": UNKNOWN},
         later=True,
     ),
+    _arrays("memory", _durable_memory),
+    _arrays("measure", lambda snapshot, _: snapshot.measures),
     Table(
         "segment",
         {"name": str, "kind": str, "start": int, "stop": int},
@@ -277,6 +291,22 @@ TABLES = (
         later=True,
     ),
     Table("bucket", {"id": int, "counts": Bucket}, 1, _buckets, lambda it: (it,), later=True),
+    Table(
+        "average",
+        {"id": int, **_fields(ModelAverage)},
+        num_keys=1,
+        rows=_average,
+        values=attrgetter("boot", "count", "params"),
+        later=True,
+    ),
+    Table(
+        "ticket",
+        {"id": str, **_fields(Waiting)},
+        num_keys=1,
+        rows=lambda snapshot, _: snapshot.tickets,
+        values=attrgetter(*_fields(Waiting)),
+        later=True,
+    ),
 )
 _BY_NAME = {table.name: table for table in TABLES}
 
@@ -322,15 +352,28 @@ def read(connection: sqlite3.Connection, dim: int) -> Snapshot:
         journal,
         {row.pop("key"): Contact(**row) for row in found["contact"]},
         _history(found["curve"], journal),
-        {row["name"]: row["numbers"].reshape(row["shape"]) for row in found["memory"]},
+        _arrays_of(found["memory"]),
         {row["id"]: row["counts"] for row in found["bucket"]},
+        _arrays_of(found["measure"]),
+        _kept_average(found["average"], state.boot),
+        {row.pop("id"): Waiting(**row) for row in found["ticket"]},
     )
+
+
+def _arrays_of(rows: Iterable[dict[str, Any]]) -> dict[str, Matrix]:
+    return {row["name"]: row["numbers"].reshape(row["shape"]) for row in rows}
 
 
 def read_history(connection: sqlite3.Connection) -> History:
     """Return how the loss went, and nothing else; errors are those of `read`."""
     [peer] = _BY_NAME["peer"].read(connection, 0)
     return _history(_BY_NAME["curve"].read(connection, 0), peer["journal"])
+
+
+def _kept_average(rows: list[dict[str, Any]], boot: int) -> ModelAverage | None:
+    """The average of the estimates, if the release that ran last has kept it up."""
+    averages = [ModelAverage(row["boot"], row["count"], row["params"]) for row in rows]
+    return averages[0] if averages and averages[0].boot == boot else None
 
 
 def _history(rows: Iterable[dict[str, Any]], journal: Journal) -> History:

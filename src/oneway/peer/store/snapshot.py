@@ -11,9 +11,12 @@ from msgspec.structs import replace
 
 from oneway.methods.base import UNFINISHED
 from oneway.peer.groups import Groups
+from oneway.peer.late_labels import Open
+from oneway.peer.lesson import Lesson
+from oneway.peer.store.average import ModelAverage
 from oneway.peer.store.history import History, with_sample
 from oneway.protocol.state import Key, PeerState
-from oneway.records import Vector
+from oneway.records import Matrix, Vector
 from oneway.tables.rows import START, Position
 
 
@@ -67,6 +70,9 @@ class Snapshot(msgspec.Struct, frozen=True, eq=False):
         history: How the loss went; it ends with the last sample that the journal counts.
         memory: The private state of the method, by name; an array that changes is a new object.
         groups: How many samples of each group were learned from, if the task limits that.
+        measures: What was measured of the predictions, by name, and the learner that is alone.
+        average: Of the last estimates, to predict with; None before the first one.
+        tickets: The predictions that wait for their labels.
     """
 
     state: PeerState
@@ -75,19 +81,19 @@ class Snapshot(msgspec.Struct, frozen=True, eq=False):
     history: History = msgspec.field(default_factory=History)
     memory: Mapping[str, Vector] = msgspec.field(default_factory=dict)
     groups: Groups = msgspec.field(default_factory=dict)
+    measures: Mapping[str, Matrix] = msgspec.field(default_factory=dict)
+    average: ModelAverage | None = None
+    tickets: Open = msgspec.field(default_factory=dict)
 
     def with_sample(
         self,
-        state: PeerState,
-        memory: Mapping[str, Vector],
-        loss: float,
-        correct: bool,
+        lesson: Lesson,
         time: float,
         position: Position | None = None,
         groups: Groups | None = None,
     ) -> Snapshot:
         """What was learned from a sample, counted; without a position it is not of the stream."""
-        before = self.journal
+        before, loss, correct = self.journal, lesson.loss, bool(lesson.correct)
         journal = Journal(
             before.samples + 1,
             before.loss_sum + loss,
@@ -98,14 +104,33 @@ class Snapshot(msgspec.Struct, frozen=True, eq=False):
             before.remembered,
             before.uncounted and position is None,
         )
-        history = with_sample(self.history, loss, correct, time)
+        measures, base_loss, alone_loss = lesson.measured
+        history = with_sample(self.history, loss, correct, time, base_loss, alone_loss)
         counts = self.groups if groups is None else groups
-        return Snapshot(state, journal, self.contacts, history, memory, counts)
+        return Snapshot(
+            lesson.state,
+            journal,
+            self.contacts,
+            history,
+            lesson.memory,
+            counts,
+            measures,
+            self.average,
+            self.tickets,
+        )
+
+    def with_tickets(self, tickets: Open, position: Position | None = None) -> Snapshot:
+        """With other predictions that wait; and with the place after one, if it is the stream's."""
+        if position is None:
+            return replace(self, tickets=tickets)
+        journal = dataclasses.replace(self.journal, position=position, uncounted=False)
+        return replace(self, journal=journal, tickets=tickets)
 
     def with_forgotten(self, learned: int, position: Position) -> Snapshot:
         """Go on after so many samples, in all lives, and after a place in the stream.
 
-        A peer that had no stream has no place to go on from.
+        A peer that had no stream has no place to go on from. The labels of predictions that wait
+        may be among what was learned, so that none of these is learned from any more.
         """
         journal = self.journal
         forgotten = journal.forgotten + learned - journal.learned
@@ -114,7 +139,7 @@ class Snapshot(msgspec.Struct, frozen=True, eq=False):
             # Told by one receiver after the other, the backup stood where the first one found it.
             before = journal.remembered if journal.uncounted else journal.position
             anew = dataclasses.replace(anew, position=position, remembered=before, uncounted=True)
-        return replace(self, journal=anew)
+        return replace(self, journal=anew, tickets={})
 
     def with_noted(self, groups: Groups) -> Snapshot:
         """With whose rows a forgotten life had learned; it is not to be noted again."""
