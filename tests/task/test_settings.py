@@ -7,7 +7,7 @@ import pytest
 
 import oneway as ow
 from oneway.errors import ConfigError, GraphError
-from oneway.methods import DEFAULT_STEP, METHODS
+from oneway.methods import DEFAULT_STEP, METHODS, AutoRate
 from oneway.task.assembly import assemble
 from oneway.task.privacy import Privacy
 from oneway.task.settings import Settings, read_settings
@@ -72,15 +72,15 @@ def test_settings_know_exactly_the_registered_methods():
     ("learning", "culprit"),
     [
         ({"model": "softmax", "options": {"softmax": {"num_classes": 3}}}, "num_classes"),
-        ({"options": {"logistic": {"l3": 1}}}, "'l3'"),
+        ({"model": "logistic", "options": {"logistic": {"l3": 1}}}, "'l3'"),
         ({"options": {"curvature": {"stable": "x"}}}, "stable is 'x'"),
-        ({"options": {"ops": {"learning_rate": 1.0}}}, "'learning_rate'"),
+        ({"options": {"relay": {"learning_rate": 1.0}}}, "'learning_rate'"),
         ({"transforms": ("clip", "clp")}, "'clp'"),
     ],
 )
 def test_an_option_that_cannot_be_used_is_named(learning, culprit):
     with pytest.raises(ConfigError, match=culprit):
-        Settings(**learning).model_for(2)
+        Settings(**{"model": "logistic"} | learning).model_for(2)
 
 
 def test_former_names_work_and_are_told(tmp_path: Path):
@@ -131,8 +131,10 @@ def test_settings_become_the_parts_of_a_simulation():
     )
     dim = parts.model.dim(parts.stream.dim)
     batches = Privacy().batches(16, dim)
-    assert parts.method == ow.OnlinePushSum(0.1, step=DEFAULT_STEP, batches=batches)
-    assert parts.model == ow.models.Hinge(l2=0.5)
+    rate = AutoRate(2.0, 2.0 / dim)
+    assert parts.method == ow.Relay(rate, step=DEFAULT_STEP, batches=batches)
+    assert parts.model == ow.models.Hinge(l2=0.5, start=parts.model.start)
+    assert abs(parts.model.start) == 1.0
     assert (parts.stream.num_nodes, parts.stream.num_rounds) == (6, 30)
     assert parts.graph == ow.TrustGraph.complete(6)
 

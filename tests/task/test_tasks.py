@@ -13,6 +13,7 @@ from plain import PLAIN
 
 from oneway.errors import DataError, TaskError
 from oneway.models import Hinge, LogisticRegression, RidgeRegression, SoftmaxRegression
+from oneway.tables.cells import is_gap
 from oneway.task.differences import differences
 from oneway.task.privacy import NO_PRIVACY, Privacy
 from oneway.task.task import Feature, Task
@@ -37,6 +38,14 @@ OTHER_PRIVACIES = [
     Privacy(band=1),
     Privacy(unit="group", group="patient"),
     Privacy(unit="group", group="patient", records_per_group=2),
+]
+OTHER_FEATURES = [
+    Feature("CO2", gaps=True),
+    Feature("CO2", kind="boolean"),
+    Feature("CO2", kind="time"),
+    Feature("CO2", values=("1",)),
+    Feature("CO2", values=("1", "2")),
+    Feature("CO2", values=("2", "1")),
 ]
 SAMPLE = {"Temperature": 21.62, "Light": 119.5, "CO2": 700}
 
@@ -94,6 +103,23 @@ privacies = (
 )
 
 
+def features(name: str) -> st.SearchStrategy[Feature]:
+    """A feature of any kind."""
+    named = st.just(name)
+    flag = st.booleans()
+    return (
+        st.builds(Feature, named, finite, positive)
+        | st.builds(Feature, named, finite, positive, gaps=flag)
+        | st.builds(Feature, named, kind=st.sampled_from(["boolean", "time"]), gaps=flag)
+        | st.builds(
+            Feature,
+            named,
+            values=classes.filter(lambda values: not any(map(is_gap, values))),
+            gaps=flag,
+        )
+    )
+
+
 @st.composite
 def tasks(draw: st.DrawFn) -> Task:
     names = draw(st.lists(columns, min_size=2, max_size=6, unique=True))
@@ -102,7 +128,7 @@ def tasks(draw: st.DrawFn) -> Task:
     return Task(
         model,
         names[0],
-        tuple(Feature(name, draw(finite), draw(positive)) for name in names[1:]),
+        tuple(draw(features(name)) for name in names[1:]),
         () if model == "ridge" else tuple(labels if model == "softmax" else labels[:2]),
         learning_rate=draw(positive),
         schedule=draw(st.sampled_from(["constant", "inverse-sqrt"])),
@@ -138,11 +164,11 @@ def test_two_tasks_have_the_same_fingerprint_only_if_they_have_no_differences(on
 
 
 def test_every_setting_in_a_written_task_is_explained():
-    settings, _, rest = TASK.to_toml().partition("[features]")
+    settings, _, rest = TASK.to_toml().partition("\n[features]")
     privacy = rest.partition("[privacy]")[2]
-    for text, count in ((settings, 12), (privacy, 5)):
+    for text, count in ((settings, 13), (privacy, 5)):
         lines = text.splitlines()
-        assert len([line for line in lines if "=" in line]) == count
+        assert len([line for line in lines if "=" in line and line[0] != "#"]) == count
         assert all("#" in line for line in lines if line)
     assert 'privacy = "none"' in rest.partition("[privacy]")[0], "how to have none is said"
 
@@ -250,26 +276,56 @@ def test_a_task_file_that_cannot_be_read_gets_a_sentence(tmp_path):
         Task.read(tmp_path / "latin.toml")
 
 
+def test_kinds_of_features_are_said_in_few_words():
+    told = (
+        TEXT
+        + """sex = { values = ["female", "male"] }
+pain = { values = [1, 2] }
+chol = { center = 246.0, scale = 51.0, gaps = true }
+smoker = { kind = "boolean" }
+visit = { kind = "time", gaps = true }
+"""
+    )
+    task = Task.parse(told)
+    assert task.features[3:] == (
+        Feature("sex", kind="category", values=("female", "male")),
+        Feature("pain", kind="category", values=("1", "2")),
+        Feature("chol", 246.0, 51.0, gaps=True),
+        Feature("smoker", kind="boolean"),
+        Feature("visit", kind="time", gaps=True),
+    )
+    assert task.dim == 3 + 3 + 3 + 2 + 1 + 7 + 1
+    assert task.columns == ("Occupancy", *task.encoder.names)
+    written = tomllib.loads(task.to_toml())["features"]
+    assert written == tomllib.loads(told)["features"] | {"pain": {"values": ["1", "2"]}}
+
+
 # --- the fingerprint, and how tasks differ ---
 
 
 def test_the_fingerprint_is_fixed_for_ever():
     """Peers of different versions must agree on it; what is new tells only those who say it.
 
-    Since there is privacy, a task without a word about it is another one: it has noise and batches.
+    Since there is privacy, a task without a word about it is another one: it has noise and batches;
+    and one without a word about its method is learned by Relay.
     What it was before can still be said, and goes on being the same.
     """
     before = replace(TASK, step="capped", **PLAIN)
     assert before.fingerprint.hex() == "7a5f281cc4d1bb9bc932d33a60059a27"
-    assert replace(TASK, step="capped").fingerprint.hex() == "d1f0f8ca9ca3308e775a33328a8caea4"
+    noised = replace(TASK, step="capped", method="ops")
+    assert noised.fingerprint.hex() == "d1f0f8ca9ca3308e775a33328a8caea4"
+    assert replace(TASK, step="capped").fingerprint.hex() == "5336db12033bc9c80c5a4db37a83e39f"
     said = [
         replace(TASK, privacy=NO_PRIVACY),
         replace(TASK, samples_per_push=1),
         replace(TASK, samples_per_push=17),
         *(replace(TASK, privacy=privacy) for privacy in OTHER_PRIVACIES),
         replace(TASK, method="local"),
+        replace(TASK, method="ops"),
+        replace(TASK, mixes=2),
         replace(TASK, transforms=("clip",)),
         replace(TASK, options={"curvature": {"stable": 0.4}}),
+        *(replace(TASK, features=(*TASK.features[:2], feature)) for feature in OTHER_FEATURES),
     ]
     assert len({task.fingerprint for task in [TASK, *said]}) == 1 + len(said)
 
@@ -389,12 +445,20 @@ def test_numbers_come_in_many_forms(raw, value):
     assert TASK.encoder.vector(SAMPLE | {"CO2": raw})[2] == value
 
 
-@pytest.mark.parametrize(
-    "raw", ["", "warm", "1_000", None, [], {}, b"1", math.nan, math.inf, "nan", "-inf", 10**400, 1j]
-)
+@pytest.mark.parametrize("raw", ["warm", "1_000", [], {}, b"1", math.inf, "-inf", 10**400, 1j])
 def test_what_is_not_a_finite_number_is_named(raw):
     with pytest.raises(DataError, match=r"feature 'CO2' is .*; it must be a finite number"):
         TASK.encoder.vector(SAMPLE | {"CO2": raw})
+
+
+@pytest.mark.parametrize("raw", ["", None, math.nan, "nan", " NA ", "?"])
+def test_a_gap_is_the_centre(raw):
+    assert TASK.encoder.vector(SAMPLE | {"Light": raw})[1] == 0.0
+
+
+def test_all_missing_features_are_named_at_once():
+    with pytest.raises(DataError, match=r"no features 'Temperature', 'CO2', which"):
+        TASK.encoder.vector({"Light": 1})
 
 
 def test_a_missing_feature_is_named_with_the_nearest_that_is_there():

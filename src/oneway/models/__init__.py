@@ -10,11 +10,14 @@ array([-0.75,  0.  ])
 
 from oneway.models.base import (
     MODELS,
+    Answers,
+    HasCoefficients,
     HasCurvature,
     HasHessian,
     HasProbabilities,
     LabelKind,
     Model,
+    typical_curvature,
 )
 from oneway.models.linear import Hinge, LinearModel, LogisticRegression, RidgeRegression
 from oneway.models.softmax import SoftmaxRegression
@@ -24,6 +27,8 @@ for _model in (LogisticRegression, Hinge, SoftmaxRegression, RidgeRegression):
 
 __all__ = [
     "MODELS",
+    "Answers",
+    "HasCoefficients",
     "HasCurvature",
     "HasHessian",
     "HasProbabilities",
@@ -34,4 +39,5 @@ __all__ = [
     "Model",
     "RidgeRegression",
     "SoftmaxRegression",
+    "typical_curvature",
 ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from numbers import Real
 from typing import Any, ClassVar, Literal, Protocol, Self, TypeAlias, runtime_checkable
 
@@ -21,6 +21,22 @@ from oneway.registry import Registry
 
 LabelKind: TypeAlias = Literal["binary", "classes", "number"]
 """What is predicted: one of two values, -1 or +1; one of the classes 0, 1, 2, ...; or a number."""
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """What a model says about rows before their labels are known.
+
+    Attributes:
+        predicted: The label of every row.
+        scores: `[row, column]`, the larger the more probable: one column for the second of two
+            classes, or one per class. None where a model ranks nothing.
+        probabilities: `[row, class]`; None where a model does not say.
+    """
+
+    predicted: Vector
+    scores: Matrix | None = None
+    probabilities: Matrix | None = None
 
 
 class Model(ABC):
@@ -47,6 +63,15 @@ class Model(ABC):
     def init(self, num_features: int, rng: np.random.Generator) -> Vector:
         """Return the parameters to start from, the same at all nodes; zeros for convex losses."""
         return np.zeros(self.dim(num_features))
+
+    def start_options(self, expected: Vector, deviation: float) -> dict[str, Any]:
+        """Return options of a model that starts from what is known about labels; none by default.
+
+        Args:
+            expected: The share of each class, none of them 0; of numbers their mean.
+            deviation: Of numbers, above 0.
+        """
+        return {}
 
     @abstractmethod
     def losses(self, params: Vector | Matrix, batch: Batch) -> Vector:
@@ -88,6 +113,36 @@ class Model(ABC):
         guesses = np.array([self.predict(row, features[None])[0] for row, features in rows])
         return np.asarray(guesses == batch.labels)
 
+    def answers(self, params: Vector | Matrix, features: Floats) -> Answers:
+        """Return what is said about every row, under `params[dim]` or a stack `params[row, dim]`.
+
+        By `predict` and, where the model has them, `probabilities`.
+        """
+        stack = np.broadcast_to(params, (len(features), params.shape[-1]))
+        rows = list(zip(stack, features[:, None], strict=True))
+        predicted = np.array([self.predict(*row)[0] for row in rows], np.float64)
+        if not (self.classifies and isinstance(self, HasProbabilities)):
+            return Answers(predicted)
+        chances = np.array([self.probabilities(*row)[0] for row in rows])
+        return Answers(predicted, log_odds(chances), chances)
+
+    def base_losses(self, expected: Matrix, labels: Floats) -> Vector:
+        """Return the loss of answers that know nothing of the features: a baseline.
+
+        Args:
+            expected: What is known about labels, `[row, class]`: the share of each class; of
+                numbers `[row, 1]`: their mean.
+            labels: What comes, `[row]`.
+
+        By default the cross-entropy, or half the squared error; a model with another loss has to
+        say so. A constant answer has no parameters, and so no l2 term.
+        """
+        if not self.classifies:
+            losses: Vector = 0.5 * (expected[:, 0] - labels) ** 2
+            return losses
+        codes = labels > 0 if self.labels == "binary" else labels
+        return -np.log(np.take_along_axis(expected, codes.astype(np.intp)[:, None], axis=1)[:, 0])
+
     def check_labels(self, labels: Floats) -> None:
         """Check that this model can learn from these labels.
 
@@ -110,7 +165,12 @@ class Model(ABC):
 
     def describe(self) -> dict[str, Any]:
         """Return the model's name and parameters in terms JSON can hold."""
-        parameters = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        parameters = {
+            field.name: getattr(self, field.name)
+            for field in fields(self)  # type: ignore[arg-type]
+            # What only some need is said by those.
+            if not (field.kw_only and getattr(self, field.name) == field.default)
+        }
         return {"model": type(self).__name__, **parameters}
 
 
@@ -129,6 +189,17 @@ class HasCurvature(Protocol):
         """
 
 
+def typical_curvature(model: Model, num_features: int) -> float | None:
+    """Curvature of a model's loss at a sample of standardised features; None if it has no bound.
+
+    Each feature has variance 1, so the squared length of a sample is that of one made of ones.
+    """
+    if not isinstance(model, HasCurvature):
+        return None
+    bounds = model.curvature_bounds(np.ones((1, num_features)))
+    return None if bounds is None else float(bounds[0])
+
+
 @runtime_checkable
 class HasHessian(Protocol):
     """Knows second derivatives: finds the best fixed model by Newton's method."""
@@ -143,6 +214,30 @@ class HasProbabilities(Protocol):
 
     def probabilities(self, params: Vector, features: Floats) -> Matrix:
         """Return `[row, class]`; rows sum to 1, classes are in the order of their codes."""
+
+
+@runtime_checkable
+class HasCoefficients(Protocol):
+    """Predicts by scores that are linear in the features: a model that can be written down.
+
+    Of two classes the second has the only score, and is predicted from 0 on; of several, each has
+    one, and the highest wins, the first of equals; a number is the score itself. Probabilities, if
+    the model says them, are the logistic function or the softmax of the scores.
+    """
+
+    def coefficients(self, params: Vector) -> tuple[Matrix, Vector]:
+        """Return `[score, feature]`, and the constant of every score (0 without an intercept)."""
+
+
+def log_odds(chances: Matrix) -> Matrix:
+    """Return log(p / (1 - p)) of probabilities; finite, also where they were rounded to 0 or 1.
+
+    >>> log_odds(np.array([[0.5, 1.0]])).round(1)
+    array([[ 0., 36.]])
+    """
+    inside = np.clip(chances, np.finfo(np.float64).eps, 1.0 - np.finfo(np.float64).eps)
+    odds: Matrix = np.log(inside) - np.log1p(-inside)
+    return odds
 
 
 def row_shares(batch: Batch, counts: Vector | None) -> Vector:
@@ -164,6 +259,18 @@ def check_l2(model: str, l2: float) -> float:
             f"{model} got l2={l2!r}, but l2 must be a finite number >= 0; the paper uses 1e-4"
         )
     return float(l2)
+
+
+def check_number(model: str, name: str, value: float, above: float = -math.inf) -> float:
+    """Return a parameter as a plain float.
+
+    Raises:
+        ConfigError: It is not a finite number above the bound.
+    """
+    if not isinstance(value, Real) or isinstance(value, bool) or not above < value < math.inf:
+        rule = "a finite number" if above == -math.inf else f"a finite number above {above:g}"
+        raise ConfigError(f"{model} got {name}={value!r}, but {name} must be {rule}")
+    return float(value)
 
 
 def check_intercept(model: str, intercept: bool) -> bool:

@@ -6,12 +6,21 @@ score); everything else is the same for all and stands once, in `LinearModel`.
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
-from oneway.models.base import Model, check_intercept, check_l2, row_shares
+from oneway.models.base import (
+    Answers,
+    Model,
+    check_intercept,
+    check_l2,
+    check_number,
+    row_shares,
+)
 from oneway.records import Batch, Bools, Floats, Matrix, Vector
 
 
@@ -26,18 +35,22 @@ class LinearModel(Model):
     Attributes:
         l2: The paper's lambda.
         intercept: Whether the constant feature is added.
+        start: The intercept to start from.
 
     Raises:
-        ConfigError: `l2` is negative or not finite, or `intercept` is not a bool.
+        ConfigError: `l2` is negative or not finite, `intercept` is not a bool, or `start` is not
+            finite.
     """
 
     l2: float = 1e-4
     intercept: bool = True
+    start: float = field(default=0.0, kw_only=True)
 
     def __post_init__(self) -> None:
         name = type(self).__name__
         object.__setattr__(self, "l2", check_l2(name, self.l2))
         object.__setattr__(self, "intercept", check_intercept(name, self.intercept))
+        object.__setattr__(self, "start", check_number(name, "start", self.start))
 
     @abstractmethod
     def sample_losses(self, scores: Vector, labels: Floats) -> Vector:
@@ -60,6 +73,23 @@ class LinearModel(Model):
         """Return the number of features, plus one with an intercept."""
         return num_features + int(self.intercept)
 
+    def init(self, num_features: int, rng: np.random.Generator) -> Vector:
+        """Return zeros, but for the intercept."""
+        params = np.zeros(self.dim(num_features))
+        if self.intercept:
+            params[-1] = self.start
+        return params
+
+    def start_options(self, expected: Vector, deviation: float) -> dict[str, Any]:
+        """Return as the intercept to start from the best score for what is known about labels."""
+        if not self.intercept:
+            return {}
+        return {"start": round(float(self.constant_scores(expected[None, :])[0]), 4)}
+
+    def targets(self, labels: Floats) -> Floats:
+        """Return the scores that labels stand for; by default the labels."""
+        return labels
+
     def scores(self, params: Vector | Matrix, features: Floats) -> Vector:
         """Return a . x for every row, under one parameter vector or under one per row."""
         factors = params[..., :-1] if self.intercept else params
@@ -69,6 +99,12 @@ class LinearModel(Model):
         if self.intercept:
             scores += params[..., -1]
         return scores
+
+    def coefficients(self, params: Vector) -> tuple[Matrix, Vector]:
+        """Return the factors of the only score, `[1, feature]`, and its constant."""
+        if self.intercept:
+            return params[None, :-1], params[-1:]
+        return params[None, :], np.zeros(1)
 
     def losses(self, params: Vector | Matrix, batch: Batch) -> Vector:
         """Return the loss of every row, the l2 term included."""
@@ -111,6 +147,22 @@ class LinearModel(Model):
             hessian[-1, -1] += curvatures.sum()
         return hessian
 
+    def answers(self, params: Vector | Matrix, features: Floats) -> Answers:
+        """Return what is said about every row, under one parameter vector or under one per row."""
+        return self.answers_to(self.scores(params, features))
+
+    def answers_to(self, scores: Vector) -> Answers:
+        """Return what is said about rows with these scores; by default the scores."""
+        return Answers(scores)
+
+    def base_losses(self, expected: Matrix, labels: Floats) -> Vector:
+        """Return the loss of the score that is best for what is known about labels."""
+        return self.sample_losses(self.constant_scores(expected), labels)
+
+    def constant_scores(self, expected: Matrix) -> Vector:
+        """Return the best score for every row if its features say nothing; see `base_losses`."""
+        return expected[:, 0]
+
     def curvature_bounds(self, features: Floats) -> Vector | None:
         """Return largest_curvature * ||a||^2 + l2 for every row."""
         if self.largest_curvature is None:
@@ -130,6 +182,18 @@ class LinearClassifier(LinearModel):
     def predict(self, params: Vector, features: Floats) -> Vector:
         """Return +1 where the score is >= 0 and -1 elsewhere."""
         return np.where(self.scores(params, features) >= 0.0, 1.0, -1.0)
+
+    def answers_to(self, scores: Vector) -> Answers:
+        """Return signs and scores, and whatever the model says about probabilities."""
+        return Answers(np.where(scores >= 0.0, 1.0, -1.0), scores[:, None], self.chances_of(scores))
+
+    def chances_of(self, scores: Vector) -> Matrix | None:
+        """Return how probable each class is, `[row, class]`; None if the model does not say."""
+        return None
+
+    def constant_scores(self, expected: Matrix) -> Vector:
+        """Return the log-odds of the shares, the best for every proper loss of that link."""
+        return np.log(expected[:, 1]) - np.log(expected[:, 0])
 
     def correct(self, params: Vector | Matrix, batch: Batch) -> Bools:
         """Return for every row whether the predicted sign is the label's."""
@@ -169,33 +233,85 @@ class LogisticRegression(LinearClassifier):
 
     def probabilities(self, params: Vector, features: Floats) -> Matrix:
         """Return 1 / (1 + exp(s)) and 1 / (1 + exp(-s)) for every row."""
-        second = 0.5 * (1.0 + np.tanh(0.5 * self.scores(params, features)))
+        return self.chances_of(self.scores(params, features))
+
+    def chances_of(self, scores: Vector) -> Matrix:
+        """Return 1 / (1 + exp(s)) and 1 / (1 + exp(-s)) for every score."""
+        second = 0.5 * (1.0 + np.tanh(0.5 * scores))
         return np.column_stack([1.0 - second, second])
 
 
+@dataclass(frozen=True)
 class RidgeRegression(LinearModel):
-    """Least squares: f(x; a, y) = (a . x - y)^2 / 2 + l2/2 * ||x||^2, for any finite label."""
+    """Least squares: f(x; a, y) = (a . x - y')^2 / 2 + l2/2 * ||x||^2, y' = (y - center) / scale.
+
+    The label y is any finite number, and so is what is predicted: center + scale * a . x. The loss
+    is in units of the squared scale.
+
+    Attributes:
+        center: What a score of 0 predicts.
+        scale: By how much a score of 1 is above that.
+
+    >>> RidgeRegression(center=150.0, scale=80.0).predict(np.array([0.5]), np.empty((1, 0)))
+    array([190.])
+    """
+
+    center: float = field(default=0.0, kw_only=True)
+    scale: float = field(default=1.0, kw_only=True)
 
     name = "ridge"
     labels = "number"
     largest_curvature = 1.0
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        name = type(self).__name__
+        object.__setattr__(self, "center", check_number(name, "center", self.center))
+        object.__setattr__(self, "scale", check_number(name, "scale", self.scale, above=0.0))
+
+    def targets(self, labels: Floats) -> Floats:
+        """Return y' = (y - center) / scale."""
+        if self.center == 0.0 and self.scale == 1.0:
+            return labels
+        targets: Vector = (np.asarray(labels, np.float64) - self.center) / self.scale
+        return targets
+
+    def start_options(self, expected: Vector, deviation: float) -> dict[str, Any]:
+        """Return the mean as the center, the deviation as the scale."""
+        scale = float(f"{deviation:.4g}")
+        # Rounded for people, to a ten-thousandth of what matters.
+        center = round(float(expected[0]), 4 - math.floor(math.log10(scale)))
+        return {"center": center, "scale": scale}
+
+    def constant_scores(self, expected: Matrix) -> Vector:
+        """Return what stands for the expected label."""
+        return np.asarray(self.targets(expected[:, 0]), np.float64)
+
     def sample_losses(self, scores: Vector, labels: Floats) -> Vector:
-        """Return (s - y)^2 / 2."""
-        losses: Vector = 0.5 * (scores - labels) ** 2
+        """Return (s - y')^2 / 2."""
+        losses: Vector = 0.5 * (scores - self.targets(labels)) ** 2
         return losses
 
     def slopes(self, scores: Vector, labels: Floats) -> Vector:
-        """Return s - y."""
-        return scores - labels
+        """Return s - y'."""
+        return scores - self.targets(labels)
 
     def curvatures(self, scores: Vector, labels: Floats) -> Vector:
         """Return 1 for every row."""
         return np.ones_like(scores)
 
     def predict(self, params: Vector, features: Floats) -> Vector:
-        """Return the scores."""
-        return self.scores(params, features)
+        """Return center + scale * score."""
+        return self.center + self.scale * self.scores(params, features)
+
+    def coefficients(self, params: Vector) -> tuple[Matrix, Vector]:
+        """Return those of what is predicted."""
+        factors, constants = super().coefficients(params)
+        return self.scale * factors, self.center + self.scale * constants
+
+    def answers_to(self, scores: Vector) -> Answers:
+        """Return center + scale * score."""
+        return Answers(self.center + self.scale * scores)
 
 
 class Hinge(LinearClassifier):
@@ -219,3 +335,7 @@ class Hinge(LinearClassifier):
     def curvatures(self, scores: Vector, labels: Floats) -> Vector:
         """Return 0 for every row."""
         return np.zeros_like(scores)
+
+    def constant_scores(self, expected: Matrix) -> Vector:
+        """Return +1 or -1 for the more frequent class, 0 if both are equally frequent."""
+        return np.sign(expected[:, 1] - expected[:, 0])

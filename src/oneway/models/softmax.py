@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from oneway.errors import ConfigError
-from oneway.models.base import Model, check_intercept, check_l2, row_shares
+from oneway.models.base import (
+    Answers,
+    Model,
+    check_intercept,
+    check_l2,
+    check_number,
+    log_odds,
+    row_shares,
+)
 from oneway.records import Batch, Bools, Floats, Ints, Matrix, Vector
 
 
@@ -22,7 +30,8 @@ class SoftmaxRegression(Model):
 
     Raises:
         ConfigError: `num_classes` is not a whole number of at least 2, `l2` is negative or not
-            finite, or `intercept` is not a bool.
+            finite, `intercept` is not a bool, or `start`, the intercepts to start from, is not one
+            number for each class.
 
     >>> SoftmaxRegression(num_classes=3).dim(num_features=4)
     15
@@ -33,6 +42,7 @@ class SoftmaxRegression(Model):
     num_classes: int
     l2: float = 1e-4
     intercept: bool = True
+    start: tuple[float, ...] = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
         classes: object = self.num_classes
@@ -45,6 +55,30 @@ class SoftmaxRegression(Model):
         object.__setattr__(self, "l2", check_l2("SoftmaxRegression", self.l2))
         intercept = check_intercept("SoftmaxRegression", self.intercept)
         object.__setattr__(self, "intercept", intercept)
+        object.__setattr__(self, "start", self._checked_start())
+
+    def _checked_start(self) -> tuple[float, ...]:
+        given: object = self.start
+        if not isinstance(given, tuple | list) or len(given) not in (0, self.num_classes):
+            raise ConfigError(
+                f"SoftmaxRegression got start={given!r}, but start must be a list of "
+                f"{self.num_classes} numbers, one for each class"
+            )
+        return tuple(check_number("SoftmaxRegression", "start", value) for value in given)
+
+    def init(self, num_features: int, rng: np.random.Generator) -> Vector:
+        """Return zeros, but for the intercepts."""
+        params = np.zeros(self.dim(num_features))
+        if self.intercept and self.start:
+            self._by_class(params)[:, -1] = self.start
+        return params
+
+    def start_options(self, expected: Vector, deviation: float) -> dict[str, Any]:
+        """Return as the intercepts to start from the logarithms of the shares, of sum 0."""
+        if not self.intercept:
+            return {}
+        logs = np.log(expected)
+        return {"start": (logs - logs.mean()).round(4).tolist()}
 
     @classmethod
     def for_labels(cls, num_classes: int, **options: Any) -> SoftmaxRegression:
@@ -65,6 +99,13 @@ class SoftmaxRegression(Model):
         if self.intercept:
             scores += by_class[..., -1]
         return scores
+
+    def coefficients(self, params: Vector) -> tuple[Matrix, Vector]:
+        """Return the factors of every class, `[class, feature]`, and its constant."""
+        by_class = self._by_class(params)
+        if self.intercept:
+            return by_class[:, :-1], by_class[:, -1]
+        return by_class, np.zeros(self.num_classes)
 
     def _by_class(self, params: Vector | Matrix) -> Matrix:
         """View `params[..., dim]` as `[..., class, feature]`; a stack may have no rows."""
@@ -128,6 +169,12 @@ class SoftmaxRegression(Model):
     def probabilities(self, params: Vector, features: Floats) -> Matrix:
         """Return the softmax of the scores, `[row, class]`."""
         return _softmax(self.scores(params, features))
+
+    def answers(self, params: Vector | Matrix, features: Floats) -> Answers:
+        """Return the likeliest class, all probabilities, and their log-odds as scores."""
+        scores = self.scores(params, features)
+        chances = _softmax(scores)
+        return Answers(scores.argmax(axis=1).astype(np.float64), log_odds(chances), chances)
 
     def correct(self, params: Vector | Matrix, batch: Batch) -> Bools:
         """Return for every row whether the class with the highest score is the label."""

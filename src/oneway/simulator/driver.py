@@ -4,38 +4,41 @@ from __future__ import annotations
 
 import platform
 import signal
-import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from types import FrameType
 from typing import Any, Literal, Protocol
 
 import numpy as np
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from oneway.display.progress import progress_bar
 from oneway.errors import ConfigError
-from oneway.methods import Method
+from oneway.files.memory import require_memory
+from oneway.methods import Isolated, Method
 from oneway.models import Model
 from oneway.records import NetworkState, RunRecord
 from oneway.simulator import fast_engine
+from oneway.simulator.delayed_engine import DelayedEngine
 from oneway.simulator.exchange import Mixing
 from oneway.simulator.measurements import Measurements, Seed
 from oneway.simulator.network import Graphs, Network
 from oneway.simulator.reference_engine import ReferenceEngine
-from oneway.simulator.run import Run
+from oneway.simulator.run import Run, num_classes
+from oneway.simulator.tallying import Tallying
 from oneway.streams import Stream
 
 EngineName = Literal["auto", "reference", "fast"]
 
 _PACE = 0.1
 """Seconds between two looks at the clock, the progress bar and Ctrl-C."""
-_PATIENCE = 1.5
-"""Seconds a run takes before a progress bar appears."""
+
+_COPIES = 6
+"""How often the parameters of all nodes are in memory at the same time, about."""
 
 
 class Engine(Protocol):
@@ -58,8 +61,10 @@ def simulate(
     graph: Graphs | None = None,
     *,
     engine: EngineName = "auto",
+    delays: tuple[int, int] | None = None,
     progress: bool | None = None,
     seed: Seed = 0,
+    measure: bool = False,
 ) -> Run:
     """Run every node of a network through a stream.
 
@@ -74,8 +79,13 @@ def simulate(
             function of the round. `Centralised` and `Isolated` need none.
         engine: "reference" (NumPy, any method and model), "fast" (compiled, where it has a kernel),
             or "auto": fast where it can.
-        progress: Show a progress bar on stderr; by default in a terminal, if the run is long.
+        delays: An asynchronous network: only nodes that have a sample act in a round (see
+            `Stream.at_random_rounds`), and their pushes arrive after at least and at most so many
+            rounds. In the reference engine, over one graph; None if every push arrives at once.
+        progress: Show a progress bar; by default in a terminal or a notebook, if the run is long.
         seed: Of all that is random in the model's start and in the method.
+        measure: Tally predictions on the way, for `run.measures`; without, asking for these runs
+            everything once more.
 
     Raises:
         ConfigError: If an argument is not valid, or `engine="fast"` has no kernel for this.
@@ -84,28 +94,41 @@ def simulate(
         DivergenceError: If the numbers leave the finite range.
     """
     _check_kinds(method, model, stream)
+    dim = model.dim(stream.dim)
+    require_memory(
+        _COPIES * 8.0 * stream.num_nodes * dim,
+        f"{stream.num_nodes:,} nodes with {dim:,} parameters each: a simulation of them",
+        ConfigError,
+        remedy="use fewer nodes, or fewer features",
+    )
     model.check_labels(stream.labels)
     network = Network(method, graph, stream)
-    measurements = Measurements.blank(stream.num_rounds)
-    runner = _choose(engine, method, model)(method, model, stream, measurements, seed)
+    tallying = Tallying(model, stream, num_classes(model, stream)) if measure else None
+    measurements = Measurements.blank(stream.num_rounds, tallying)
+    begin_engine = _choose(engine, method, model)
+    if delays is not None:
+        begin_engine = _delayed(delays, engine, network)
+    runner = begin_engine(method, model, stream, measurements, seed)
     config = {
         **method.describe(),
         "model": model.describe(),
         "stream": stream.description,
         "graph": network.origin,
         "engine": runner.name,
+        **({} if delays is None else {"delays": list(delays)}),
         "num_nodes": stream.num_nodes,
         "num_rounds": stream.num_rounds,
         "seed": seed if isinstance(seed, int) else list(seed),
     }
     started = time.perf_counter()
     done = 0
-    with _politely() as stop, _bar(method.name, stream.num_rounds, progress) as bar:
+    what = f"{method.name}, rounds"
+    with _politely() as stop, progress_bar(what, stream.num_rounds, progress) as bar:
         for last in _paced(stream.num_rounds, stop):
             for begin, end, mixing in network.stretches(done, last):
                 runner.advance(begin, end, mixing)
             done = last
-            bar.show(done)
+            bar.update(done)
     seconds = time.perf_counter() - started
     return Run(
         record=RunRecord(
@@ -125,7 +148,28 @@ def simulate(
         ),
         model=model,
         stream=stream,
+        tally=None if tallying is None else tallying.tally,
+        again=partial(
+            simulate,
+            method,
+            model,
+            graph=graph,
+            engine=engine,
+            delays=delays,
+            progress=progress,
+            seed=seed,
+            measure=True,
+        ),
+        alone=_alone(method, model, progress, seed),
     )
+
+
+def _alone(method: Method, model: Model, progress: bool | None, seed: Seed) -> Any:
+    """How to run the same on a stream with every node alone; None if it is."""
+    if not method.payload and method.exchange == "none":
+        return None
+    isolated = Isolated(method.learning_rate, method.step, method.transforms)
+    return partial(simulate, isolated, model, progress=progress, seed=seed)
 
 
 def _check_kinds(method: object, model: object, stream: object) -> None:
@@ -155,12 +199,29 @@ def _choose(engine: EngineName, method: Method, model: Model) -> Any:
     if engine == "fast":
         if supported:
             return fast_engine.FastEngine
+        known = ", ".join(kind.name for kind in fast_engine.COMPILED)
         raise ConfigError(
             f"engine='fast' has no kernel for {type(method).__name__} with "
-            f"{type(model).__name__}; it knows the built-in methods and step rules without "
+            f"{type(model).__name__}; it knows {known} with the built-in step rules, without "
             "transforms, with the linear models; engine='reference' runs everything"
         )
     raise ConfigError(f"engine={engine!r} is unknown; it is 'auto', 'reference' or 'fast'")
+
+
+def _delayed(delays: tuple[int, int], engine: EngineName, network: Network) -> Any:
+    pair = delays if isinstance(delays, tuple | list) else ()
+    if not ([type(it) for it in pair] == [int, int] and 1 <= pair[0] <= pair[1]):
+        raise ConfigError(
+            f"delays are {delays!r}; they must be two whole numbers of rounds, the shortest from 1 "
+            "on and the longest not below it"
+        )
+    if engine == "fast" or not network.constant:
+        raise ConfigError(
+            f"delays are {delays!r} and engine={engine!r}, with "
+            f"{'one graph' if network.constant else 'graphs that change'}; pushes take time in the "
+            "reference engine only, over one graph: leave engine out, or give one graph"
+        )
+    return partial(DelayedEngine, delays=delays)
 
 
 def _classifies(model: Model, stream: Stream) -> bool:
@@ -209,40 +270,3 @@ def _paced(num_rounds: int, stop: _Stop) -> Iterator[int]:
         yield done
         took = time.perf_counter() - began
         stretch = 2 * stretch if took < _PACE / 2 else max(1, round(stretch * _PACE / took))
-
-
-@dataclass
-class _Bar:
-    """A progress bar that appears once a run turns out to be long."""
-
-    name: str
-    num_rounds: int
-    wanted: bool
-    began: float = field(default_factory=time.perf_counter)
-    bar: Progress | None = None
-
-    def show(self, done: int) -> None:
-        """Say how far the run is."""
-        if self.bar is None and self.wanted and time.perf_counter() - self.began > _PATIENCE:
-            self.bar = Progress(
-                TextColumn("{task.description}"),
-                BarColumn(),
-                MofNCompleteColumn(),
-                TimeRemainingColumn(),
-                console=Console(file=sys.stderr),
-                transient=True,
-            )
-            self.bar.add_task(f"{self.name}, rounds", total=self.num_rounds)
-            self.bar.start()
-        if self.bar is not None:
-            self.bar.update(self.bar.task_ids[0], completed=done)
-
-
-@contextmanager
-def _bar(name: str, num_rounds: int, progress: bool | None) -> Iterator[_Bar]:
-    bar = _Bar(name, num_rounds, sys.stderr.isatty() if progress is None else progress)
-    try:
-        yield bar
-    finally:
-        if bar.bar is not None:
-            bar.bar.stop()

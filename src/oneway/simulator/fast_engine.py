@@ -7,23 +7,34 @@ import os
 import threading
 from collections.abc import Callable
 from contextlib import nullcontext
+from types import NoneType
 from typing import TypeAlias
 
 import numpy as np
 
 from oneway.methods import (
+    Batches,
     Centralised,
     Isolated,
     Method,
     MutualGossip,
     NaiveGossip,
     OnlinePushSum,
+    Pull,
+    Relay,
 )
 from oneway.methods.step_rules import Capped, Curvature, Mass, Paper
-from oneway.models import Hinge, LinearModel, LogisticRegression, Model, RidgeRegression
+from oneway.models import (
+    Hinge,
+    LinearModel,
+    LogisticRegression,
+    Model,
+    RidgeRegression,
+    typical_curvature,
+)
 from oneway.records import NetworkState
 from oneway.simulator import kernels
-from oneway.simulator.exchange import Mixing
+from oneway.simulator.exchange import Exchange, Mixing
 from oneway.simulator.measurements import Measurements, Seed, divergence
 from oneway.simulator.release_plan import ReleasePlan
 from oneway.streams import Stream
@@ -33,7 +44,7 @@ _KINDS: dict[type[Model], int] = {
     RidgeRegression: kernels.RIDGE,
     Hinge: kernels.HINGE,
 }
-_METHODS = (OnlinePushSum, MutualGossip, NaiveGossip, Centralised, Isolated)
+COMPILED = (OnlinePushSum, MutualGossip, NaiveGossip, Centralised, Isolated, Pull, Relay)
 _STEPS = (Paper, Capped, Mass, Curvature)
 _EXCHANGES = {
     "graph": kernels.ALONG_GRAPH,
@@ -42,9 +53,13 @@ _EXCHANGES = {
 }
 Edges: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
 """For each receiver its senders and their shares: (indptr, senders, shares)."""
+_NO_EDGES: Edges = (np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0))
+Routes: TypeAlias = tuple[Edges, Edges]
+"""The edges of models and masses, and those of parcels."""
 Releases: TypeAlias = tuple[np.ndarray, np.ndarray]
 """Where batches are full, and their noise, as in a `release_plan.Piece`."""
 _NO_RELEASES: Releases = (np.zeros((0, 0), np.int32), np.zeros((0, 0)))
+_NOTHING_SAID = np.zeros((0, 0))
 _REMEMBERED = 32
 """Of so many different mixings the edges are kept."""
 _PARALLEL_FROM = 2_000_000
@@ -68,9 +83,11 @@ os.register_at_fork(after_in_child=_remember_fork)
 def supports(method: Method, model: Model) -> bool:
     """Whether there is a kernel: for these classes themselves, never for one derived from them."""
     return (
-        type(method) in _METHODS
+        type(method) in COMPILED
         and type(method.rule) in _STEPS
         and not method.transforms
+        and not (isinstance(method, Relay) and method.deposit_transforms)
+        and type(method.batches) in (Batches, NoneType)
         and type(model) in _KINDS
     )
 
@@ -84,6 +101,7 @@ class FastEngine:
         self, method: Method, model: Model, stream: Stream, measurements: Measurements, seed: Seed
     ) -> None:
         assert isinstance(model, LinearModel)
+        method = method.suited(typical_curvature(model, stream.dim), stream.dim)
         self.method, self.model, self.measurements = method, model, measurements
         self.dim = model.dim(stream.dim)
         self.held = np.zeros((stream.num_nodes, kernels.row_width(self.dim)))
@@ -91,14 +109,22 @@ class FastEngine:
         self.held[:, : self.dim] = model.init(stream.dim, rng)
         self.held[:, self.dim] = 1.0
         self.spare = self.held.copy()
+        # Parcel and count of every node, if the method has them.
+        self._parcels = np.zeros_like(self.held if isinstance(method, Relay) else self.held[:0])
+        self._spare_parcels = self._parcels.copy()
         # Read-only plain arrays, so that one compiled kernel serves memory maps and arrays alike.
         self.features = _read_only(np.ascontiguousarray(stream.features))
-        self.labels = _read_only(np.ascontiguousarray(stream.labels, np.float64))
+        self.labels = _read_only(np.ascontiguousarray(model.targets(stream.labels), np.float64))
         self.rows = _read_only(np.ascontiguousarray(stream.rows))
-        self._edges_of: dict[int, tuple[Mixing | None, Edges]] = {}
+        self.late = stream.late is not None
+        self.known_rows = _read_only(np.ascontiguousarray(stream.known_rows))
+        self._routes_of: dict[int, tuple[Mixing | None, Routes]] = {}
+        # A rate that is chosen goes by batches, also by those of a single sample.
+        self._batches = method.batches or (Batches(1) if method.auto else None)
         self._plan = None
-        if method.batches is not None:
-            self._plan = ReleasePlan(method.batches, self.rows, self.dim, rng)
+        if self._batches is not None:
+            self._plan = ReleasePlan(self._batches, self.known_rows, self.dim, rng)
+        self._squares = np.zeros(stream.num_nodes if method.auto else 0)
         self._sums = np.zeros((stream.num_nodes if self._plan else 0, self.dim))
 
     @property
@@ -114,16 +140,17 @@ class FastEngine:
         Raises:
             DivergenceError: If a loss or an estimate is no longer finite.
         """
-        edges = self._edges(mixing)
+        routes = self._routes(mixing)
         if self._plan is None:
-            self._advance(first, last, edges, _NO_RELEASES)
+            self._advance(first, last, routes, _NO_RELEASES)
             return
         for piece in self._plan.pieces(first, last):
-            self._advance(piece.first, piece.last, edges, (piece.releases, piece.noise))
+            self._advance(piece.first, piece.last, routes, (piece.releases, piece.noise))
 
-    def _advance(self, first: int, last: int, edges: Edges, releases: Releases) -> None:
+    def _advance(self, first: int, last: int, routes: Routes, releases: Releases) -> None:
         method = self.method
-        work = (len(edges[1]) + 2 * len(self.held)) * self.held.shape[1]
+        num_edges = sum(len(senders) for _, senders, _ in routes)
+        work = (num_edges + 2 * len(self.held)) * self.held.shape[1]
         parallel = work >= _PARALLEL_FROM and not _forked
         rounds = kernels.round_kernel(
             self.features.shape[1],
@@ -131,79 +158,112 @@ class FastEngine:
             _KINDS[type(self.model)],
             self.features.itemsize,
             parallel,
-            _step_numbers(method, self.model)[1] > 0.0,
-            method.batches is not None,
+            self._step_numbers[1] > 0.0,
+            self._batches is not None,
+            isinstance(method, Relay),
+            method.auto is not None,
+            self.late,
         )
         with _ONE_AT_A_TIME if parallel else nullcontext():
-            bad_round, bad_node = self._run(rounds, first, last, edges, releases)
+            bad_round, bad_node = self._run(rounds, first, last, routes, releases)
         num_rounds = last - first if bad_round < 0 else bad_round + 1
-        if num_rounds % 2:
+        if num_rounds * method.mixes % 2:
             self.held, self.spare = self.spare, self.held
+            self._parcels, self._spare_parcels = self._spare_parcels, self._parcels
         if bad_round >= 0:
             masses = self.held[:, self.dim]
             raise divergence(method, first + bad_round, bad_node, masses)
 
-    def _edges(self, mixing: Mixing | None) -> Edges:
+    def _routes(self, mixing: Mixing | None) -> Routes:
         """The edges by receiver; those of the last mixings are kept, for graphs that come back."""
-        if id(mixing) not in self._edges_of:
-            if len(self._edges_of) >= _REMEMBERED:
-                self._edges_of.clear()
+        if id(mixing) not in self._routes_of:
+            if len(self._routes_of) >= _REMEMBERED:
+                self._routes_of.clear()
             # The mixing is held too: while it lives, nothing else has its id.
-            self._edges_of[id(mixing)] = (mixing, _edges_by_receiver(mixing))
-        return self._edges_of[id(mixing)][1]
+            self._routes_of[id(mixing)] = (mixing, _routes(self.method, mixing))
+        return self._routes_of[id(mixing)][1]
+
+    @property
+    def _step_numbers(self) -> tuple[float, float, float]:
+        """The step rule as the kernel takes it: cap, stable, bend."""
+        rule, bend = self.method.rule, self.model.largest_curvature
+        if isinstance(rule, Curvature):
+            if bend is None:
+                return 1.0, 0.0, 0.0
+            # With batches a curvature limits the gradients, and the step is as without one.
+            return (0.0 if self._batches is None else 1.0), rule.stable, bend
+        if isinstance(rule, Capped):
+            return rule.cap, 0.0, 0.0
+        return (math.inf if isinstance(rule, Mass) else 0.0), 0.0, 0.0
 
     def _run(
         self,
         rounds: Callable[..., tuple[int, int]],
         first: int,
         last: int,
-        edges: Edges,
+        routes: Routes,
         releases: Releases,
     ) -> tuple[int, int]:
         method, measured = self.method, self.measurements
-        clip = method.batches.clip if method.batches is not None else math.inf
-        return rounds(
+        clip = self._batches.clip if self._batches is not None else math.inf
+        edges, parcel_edges = routes
+        amount, by_count = 0.0, False
+        if isinstance(method, Relay):
+            assert method.amount is not None
+            amount, by_count = float(method.amount), method.deposit == "count"
+        reach, ceiling = 0.0, 0.0
+        if method.auto is not None:
+            reach, ceiling = float(method.auto.reach), float(method.auto.most(self.dim))
+        said = _NOTHING_SAID if measured.tallying is None else np.zeros(self.rows[first:last].shape)
+        found = rounds(
             self.held,
             self.spare,
             self.features,
             self.labels,
             self.rows[first:last],
+            self.known_rows[first:last],
             *edges,
             method.rates(first, last),
             float(self.model.l2),
             _EXCHANGES[method.exchange],
             method.has_mass,
-            *_step_numbers(method, self.model),
+            method.mixes,
+            *self._step_numbers,
             float(clip),
             self._sums,
             *releases,
+            self._parcels,
+            self._spare_parcels,
+            *parcel_edges,
+            amount,
+            by_count,
+            self._squares,
+            reach,
+            ceiling,
             measured.loss_sums[first:last],
             measured.correct_counts[first:last],
             measured.disagreement[first:last],
+            said,
         )
+        if measured.tallying is not None:
+            measured.tallying.take_scores(self.rows[first:last], said)
+        return found
 
 
-def _step_numbers(method: Method, model: LinearModel) -> tuple[float, float, float]:
-    """The step rule as the kernel takes it: cap, stable, bend."""
-    rule, bend = method.rule, model.largest_curvature
-    if isinstance(rule, Curvature):
-        if bend is None:
-            return 1.0, 0.0, 0.0
-        # With batches a curvature limits the gradients, and the step is as without one.
-        return (0.0 if method.batches is None else 1.0), rule.stable, bend
-    if isinstance(rule, Capped):
-        return rule.cap, 0.0, 0.0
-    return (math.inf if isinstance(rule, Mass) else 0.0), 0.0, 0.0
+def _routes(method: Method, mixing: Mixing | None) -> Routes:
+    matrices = Exchange(method, mixing).matrices
+    first = matrices.get(method.payload[0].kind) if method.payload else None
+    return _edges_by_receiver(first), _edges_by_receiver(matrices.get("forwarded"))
 
 
-def _edges_by_receiver(mixing: Mixing | None) -> Edges:
-    if mixing is None:
-        return np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0)
-    by_receiver = mixing.T.tocsr()
+def _edges_by_receiver(matrix: Mixing | None) -> Edges:
+    """The edges of a `matrix[receiver, sender]`."""
+    if matrix is None:
+        return _NO_EDGES
     return (
-        by_receiver.indptr.astype(np.int64),
-        by_receiver.indices.astype(np.int32),
-        by_receiver.data.astype(np.float64),
+        matrix.indptr.astype(np.int64),
+        matrix.indices.astype(np.int32),
+        matrix.data.astype(np.float64),
     )
 
 

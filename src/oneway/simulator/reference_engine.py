@@ -6,7 +6,7 @@ import numpy as np
 
 from oneway.methods import Gradients, Method, State
 from oneway.metrics import disagreement
-from oneway.models import HasCurvature, Model
+from oneway.models import HasCurvature, Model, typical_curvature
 from oneway.records import NetworkState
 from oneway.simulator.exchange import Exchange, Mixing
 from oneway.simulator.measurements import Measurements, Seed, divergence
@@ -14,24 +14,31 @@ from oneway.streams import Stream
 
 
 class ReferenceEngine:
-    """Runs the methods' own functions, one row per node."""
+    """Runs the methods' own functions, one row per node.
+
+    Attributes:
+        held: What all nodes hold; set it, with `rounds_before`, to go on where another run ended.
+        rounds_before: How many rounds came before the stream's first, for the schedule.
+    """
 
     name = "reference"
 
     def __init__(
         self, method: Method, model: Model, stream: Stream, measurements: Measurements, seed: Seed
     ) -> None:
+        method = method.suited(typical_curvature(model, stream.dim), stream.dim)
         self.method, self.model, self.stream = method, model, stream
         self.measurements = measurements
         self.rng = np.random.default_rng(seed)
         start = model.init(stream.dim, self.rng)
-        self._held = method.start(np.tile(start, (stream.num_nodes, 1)))
+        self.held = method.start(np.tile(start, (stream.num_nodes, 1)))
+        self.rounds_before = 0
         self._exchange: tuple[Mixing | None, Exchange] | None = None
 
     @property
     def state(self) -> NetworkState:
         """Numerators and masses of all nodes."""
-        return NetworkState(self.method.numerators(self._held), self.method.masses(self._held))
+        return NetworkState(self.method.numerators(self.held), self.method.masses(self.held))
 
     def advance(self, first: int, last: int, mixing: Mixing | None) -> None:
         """Run rounds `first` to `last` (excluded), all with the same shares.
@@ -47,24 +54,34 @@ class ReferenceEngine:
 
     def _round(self, round_index: int, exchange: Exchange) -> None:
         nodes, batch = self.stream.batch(round_index)
-        estimates = self.method.estimate(self._held)
+        estimates = self.method.estimate(self.held)
         losses = self.model.losses(estimates[nodes], batch)
         correct = self.model.correct(estimates[nodes], batch)
+        if self.measurements.tallying is not None:
+            answers = self.model.answers(estimates[nodes], batch.features)
+            self.measurements.tallying.take(answers, batch.labels)
 
+        # What is learned from: the sample itself, or one whose label was late.
+        learners, known = (nodes, batch)
+        if self.stream.late is not None:
+            learners, known = self.stream.known_batch(round_index)
         gradients = np.zeros_like(estimates)
-        gradients[nodes] = self.model.gradients(estimates[nodes], batch)
+        gradients[learners] = self.model.gradients(estimates[learners], known)
         curvatures = None
         if self.method.rule.needs_curvature and isinstance(self.model, HasCurvature):
-            bounds = self.model.curvature_bounds(batch.features)
+            bounds = self.model.curvature_bounds(known.features)
             if bounds is not None:
                 curvatures = np.ones(len(estimates))
-                curvatures[nodes] = bounds
+                curvatures[learners] = bounds
         active = None
-        if len(nodes) < len(estimates):
+        if len(learners) < len(estimates):
             active = np.zeros(len(estimates), np.bool_)
-            active[nodes] = True
-        learned = Gradients(gradients, round_index, curvatures, active)
-        self._held = self.exchanged(exchange, self.method.learn(self._held, learned, self.rng))
+            active[learners] = True
+        learned = Gradients(gradients, self.rounds_before + round_index, curvatures, active)
+        state = self.method.learn(self.held, learned, self.rng)
+        for _ in range(self.method.mixes):
+            state = self.exchanged(exchange, state, round_index)
+        self.held = state
 
         measured = self.measurements
         measured.loss_sums[round_index] = losses.sum()
@@ -73,13 +90,13 @@ class ReferenceEngine:
         if not np.isfinite(losses.sum() + measured.disagreement[round_index]):
             self._raise_divergence(round_index, nodes[~np.isfinite(losses)])
 
-    def exchanged(self, exchange: Exchange, state: State) -> State:
-        """The state after everybody has sent and received; to be overridden by who listens in."""
-        return exchange.apply(state)
+    def exchanged(self, exchange: Exchange, state: State, round_index: int) -> State:
+        """The state after everybody has sent and received once; to be overridden by who differs."""
+        return exchange.apply(self.method.before_push(state, self.rng))
 
     def _raise_divergence(self, round_index: int, suspects: np.ndarray) -> None:
         if not len(suspects):
-            distances = (self.method.estimate(self._held) ** 2).sum(axis=1)
+            distances = (self.method.estimate(self.held) ** 2).sum(axis=1)
             suspects = np.flatnonzero(~np.isfinite(distances))
         node = int(suspects[0]) if len(suspects) else 0
         raise divergence(self.method, round_index, node, self.state.masses)

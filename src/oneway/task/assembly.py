@@ -6,19 +6,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from oneway.datasets import DATASETS
 from oneway.datasets.data_set import names_of
 from oneway.datasets.loader import load, load_for
-from oneway.errors import ConfigError, DataError, GraphError
+from oneway.errors import ConfigError, GraphError
 from oneway.files.typed_values import nearest_of
 from oneway.methods import Method
-from oneway.models import Model
+from oneway.models import Model, typical_curvature
 from oneway.streams import Stream
 from oneway.tables import Table
-from oneway.tables.encoder import Encoder
-from oneway.task.settings import Settings
+from oneway.task.settings import AS_LABELLED, COLUMN_KEYS, Settings
+from oneway.task.start import start_options
 from oneway.topology import GRAPHS, TrustGraph
 
 DEFAULT_NODES = 20
@@ -27,17 +25,26 @@ DEFAULT_RECEIVERS = 10
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """What settings describe, ready to run."""
+    """What settings describe, ready to run.
+
+    Attributes:
+        settings: With all that was read from the data for them: the model, and where it starts.
+    """
 
     method: Method
     model: Model
     table: Table
     stream: Stream
     graph: TrustGraph
+    settings: Settings
 
 
-def assemble(settings: Settings) -> Parts:
+def assemble(settings: Settings, table: Table | None = None) -> Parts:
     """Load the data, deal it, make the graph, choose method and model.
+
+    Args:
+        settings: What to run.
+        table: The data, if it is in memory already; that of the settings is then not read.
 
     Raises:
         OnewayError: If a setting does not fit the data or another setting.
@@ -50,7 +57,9 @@ def assemble(settings: Settings) -> Parts:
                     f"owner = {settings.owner!r} says whose every row is, so {name} = {value} "
                     "cannot be set as well; leave one of them out"
                 )
-    table = read_table(settings)
+    # First: a graph that is too large is refused at once, not after its data was read.
+    graph = None if settings.owner else chosen_graph(settings, settings.nodes or DEFAULT_NODES)
+    table = read_table(settings) if table is None else table
     if settings.owner is not None:
         stream = table.deal_by(settings.owner)
         graph = chosen_graph(settings, stream.num_nodes)
@@ -60,7 +69,7 @@ def assemble(settings: Settings) -> Parts:
                 f"{stream.num_nodes} owners; use a graph with one node for each owner"
             )
     else:
-        graph = chosen_graph(settings, settings.nodes or DEFAULT_NODES)
+        assert graph is not None
         stream = table.deal(
             graph.num_nodes,
             adversarial=settings.adversarial,
@@ -73,9 +82,23 @@ def assemble(settings: Settings) -> Parts:
     if privacy.unit == "group":
         stream = stream.at_most(privacy.records_per_group, table.owners(privacy.group).codes)
     privacy.check_samples(stream.num_rounds)
+    settings = started(settings, table)
     model = settings.model_for(len(table.label_values))
     method = settings.build_method(model.dim(stream.dim))
-    return Parts(method, model, table, stream, graph)
+    method = method.suited(typical_curvature(model, stream.dim), stream.dim)
+    return Parts(method, model, table, stream, graph, settings)
+
+
+def started(settings: Settings, table: Table) -> Settings:
+    """The settings with the model for the labels of a table, and where it starts from them.
+
+    It does not where they are those of a task, which says all that its peers do.
+    """
+    settings = settings.with_model_for(table.label_kind)
+    if settings.encoder is not None:
+        return settings
+    options = start_options(settings, len(table.label_values), table.labels)
+    return replace(settings, options=options)
 
 
 def read_table(settings: Settings, **offered: Any) -> Table:
@@ -88,42 +111,27 @@ def read_table(settings: Settings, **offered: Any) -> Table:
     Raises:
         OnewayError: If there is no such data, or it does not suit the task or the model.
     """
-    encoder, kind = settings.encoder, settings.label_kind
+    encoder = settings.encoder
+    kind = None if settings.model == AS_LABELLED and not encoder else settings.label_kind
     if settings.data not in names_of("table"):
         if encoder is not None:
             return load(settings.data, encoder=encoder)
-        return load_for(settings.data, kind, label=settings.label, seed=settings.seed)
+        said = settings.choices
+        if settings.privacy.unit == "group":  # it says whose a row is, too
+            said["exclude"] = tuple({*said.get("exclude", ()), settings.privacy.group})
+        return load_for(settings.data, kind, label=settings.label, columns=said)
+    for name in COLUMN_KEYS:
+        if getattr(settings, name):
+            raise ConfigError(
+                f"{name} is for files, and {settings.data} has its own features; leave it out"
+            )
     if settings.label is not None and encoder is None:
         raise ConfigError(
             f"label = {settings.label!r} is for files, and {settings.data} has its own label; "
             "leave it out"
         )
     table = load_for(settings.data, kind, seed=settings.seed, **offered)
-    return table if encoder is None else _recoded(table, encoder)
-
-
-def _recoded(table: Table, encoder: Encoder) -> Table:
-    """A known data set with the scaling and classes of a task instead of its own."""
-    if table.feature_names != encoder.names:
-        raise DataError(
-            f"the task has {len(encoder.names)} features and {table.name} has "
-            f"{len(table.feature_names)} others, or in another order; give the file that the task "
-            "was made for"
-        )
-    raw = table.features * table.scales + table.means
-    labels = table.labels
-    if encoder.classes:
-        known = [encoder.label_value(value) for value in table.label_values]
-        places = ((table.labels + 1) / 2 if len(known) == 2 else table.labels).astype(np.intp)
-        labels = np.array(known, np.float32)[places]
-    return replace(
-        table,
-        features=encoder.matrix(raw).astype(np.float32),
-        labels=labels,
-        label_values=encoder.classes,
-        means=encoder.scaling.means,
-        scales=encoder.scaling.scales,
-    )
+    return table if encoder is None else table.recoded(encoder)
 
 
 def named_graph(name: str) -> TrustGraph:

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from typing import Annotated, Any
+from dataclasses import dataclass, field, fields, replace
+from typing import Annotated, Any, Literal, Self
+
+from msgspec import Meta
 
 from oneway.errors import ConfigError
 from oneway.files.typed_values import check_fields
 from oneway.methods import (
+    AUTO,
+    DEFAULT_METHOD,
     DEFAULT_STEP,
     METHODS,
     SCHEDULES,
@@ -43,8 +47,11 @@ class Learning:
     """
 
     model: Annotated[str, one_of(MODELS, "what is learned")] = "logistic"
-    method: Annotated[str, one_of(METHODS, "how nodes learn together")] = "ops"
-    learning_rate: Annotated[float, key("how far one sample moves the model", "RATE", ge=0)] = 0.1
+    method: Annotated[str, one_of(METHODS, "how nodes learn together")] = DEFAULT_METHOD
+    learning_rate: Annotated[
+        Annotated[float, Meta(ge=0)] | Literal["auto"],
+        key("how far one sample moves the model; auto: chosen while learning", "RATE"),
+    ] = AUTO
     schedule: Annotated[str, one_of(SCHEDULES, "how the learning rate goes on")] = "constant"
     step: Annotated[str, one_of(STEP_RULES, "how far, given a node's mass")] = DEFAULT_STEP
     transforms: Annotated[
@@ -55,6 +62,7 @@ class Learning:
             choices=TRANSFORMS.__iter__,
         ),
     ] = ()
+    mixes: Annotated[int, key("how many pushes follow a step", "N", ge=1)] = 1
     l2: Annotated[float, key("how strongly parameters are pulled towards 0", "X", ge=0)] = 1e-4
     intercept: Annotated[bool, key("whether the model has a constant")] = True
     options: Annotated[
@@ -71,13 +79,19 @@ class Learning:
         check_fields(self)
         for name in self.transforms:
             TRANSFORMS[name]
-        chosen = (self.model, self.method, self.step, *self.transforms)
+        models = (self.model,) if self.model in MODELS else tuple(MODELS)  # one of them, later
+        chosen = (*models, self.method, self.step, *self.transforms)
         for name in self.options:
             if name not in chosen:
                 raise ConfigError(
                     f"options are given for {shown(name)}, which is not used here"
                     f"{nearest(name, chosen) or f'; there are {listed(chosen)}'}"
                 )
+        if self.learning_rate == AUTO and self.schedule != "constant":
+            raise ConfigError(
+                f'learning_rate is "{AUTO}" and schedule is {shown(self.schedule)}; a rate that is '
+                "chosen falls by itself: leave the schedule out, or give a number"
+            )
         self.build_method(dim=1)  # a model of any size: whether there is one is checked later
 
     def batches(self, dim: int) -> Batches | None:
@@ -88,6 +102,16 @@ class Learning:
         if not METHODS[self.method].payload:
             return None
         return self.privacy.batches(self.samples_per_push, dim)
+
+    def with_method(self, method: str, step: str | None = None) -> Self:
+        """The same model, rate and transforms with another method, and perhaps another step rule.
+
+        Options of what is no longer used are left out.
+        """
+        step = self.step if step is None else step
+        used = (method, step, self.model, *self.transforms)
+        options = {name: given for name, given in self.options.items() if name in used}
+        return replace(self, method=method, step=step, options=options)
 
     @property
     def privacy_in_words(self) -> str:
@@ -102,16 +126,18 @@ class Learning:
 
     def build_method(self, dim: int = 1) -> Method:
         """The method for a model with so many parameters, with all that it is told."""
+        given = self.learning_rate
         method: Method = build(
             METHODS,
             self.method,
             self._options(self.method),
-            learning_rate=SCHEDULES[self.schedule](self.learning_rate),
+            learning_rate=given if given == AUTO else SCHEDULES[self.schedule](given),
             step=build(STEP_RULES, self.step, self._options(self.step)),
             transforms=tuple(
                 build(TRANSFORMS, name, self._options(name)) for name in self.transforms
             ),
             batches=self.batches(dim),
+            mixes=self.mixes,
         )
         return method
 

@@ -7,7 +7,7 @@ leave out has the defaults below, and flags of the command line win.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_type_hints
 
@@ -16,11 +16,19 @@ from msgspec import Meta
 from oneway.errors import ConfigError
 from oneway.files.toml import parse_toml, read_text
 from oneway.files.typed_values import checked, nearest_of
+from oneway.models import MODELS, LabelKind
 from oneway.tables.encoder import Encoder, Feature
-from oneway.task.keys import key
+from oneway.tables.inference import parse_categories
+from oneway.tables.label_profile import MODEL_FOR
+from oneway.task.keys import key, one_of
 from oneway.task.learning import Learning, without_former_names
 from oneway.task.privacy import PRIVACY_KEYS, Privacy, parse_privacy, with_changes
 from oneway.task.task import task_keys
+
+AS_LABELLED = "auto"
+"""The model that suits the label: logistic, softmax or ridge."""
+COLUMN_KEYS = ("columns", "exclude", "category", "numeric")
+"""What can be said about the columns of a file."""
 
 Count = Annotated[int, Meta(ge=1)]
 
@@ -54,10 +62,26 @@ class Settings(Learning):
     label: Annotated[str | None, key("what to predict, a column of a file", "COLUMN", "Data")] = (
         None
     )
+    model: Annotated[str, one_of(MODELS, "what is learned", also=(AS_LABELLED,))] = AS_LABELLED
     features: tuple[Feature, ...] = ()
+    columns: Annotated[
+        tuple[str, ...],
+        key("learn from these columns only, as COLUMN,COLUMN", "NAMES", "Data", flag="features"),
+    ] = ()
+    exclude: Annotated[
+        tuple[str, ...], key("learn from all columns but these", "NAMES", "Data")
+    ] = ()
+    category: Annotated[
+        tuple[str, ...],
+        key("this column is a category, as COLUMN or COLUMN=A,B,C", "COLUMN", "Data"),
+    ] = ()
+    numeric: Annotated[
+        tuple[str, ...], key("these columns are numbers, as COLUMN,COLUMN", "NAMES", "Data")
+    ] = ()
     classes: tuple[str, ...] = ()
     radius: float = 1000.0
     mass_cap: float = 16.0
+    rows: int = 0
     owner: Annotated[
         str | None,
         key("every value of this column is a node and owns its rows", "COLUMN", "Data"),
@@ -90,6 +114,29 @@ class Settings(Learning):
     ] = "auto"
 
     @property
+    def label_kind(self) -> LabelKind:
+        """Which labels the model learns from; without a model, as many as there are classes."""
+        if self.model != AS_LABELLED:
+            return super().label_kind
+        return {0: "number", 2: "binary"}.get(len(self.classes), "classes")  # type: ignore[return-value]
+
+    @property
+    def choices(self) -> dict[str, Any]:
+        """What is said about the columns of a file, as `load` takes it."""
+        said = {
+            "features": self.columns,
+            "exclude": self.exclude,
+            "category": parse_categories(self.category),
+            "numeric": self.numeric,
+            "owner": self.owner,
+        }
+        return {name: value for name, value in said.items() if value}
+
+    def with_model_for(self, kind: LabelKind) -> Settings:
+        """The settings with the model for a kind of label, unless they name one."""
+        return replace(self, model=MODEL_FOR[kind]) if self.model == AS_LABELLED else self
+
+    @property
     def encoder(self) -> Encoder | None:
         """How the task encodes a table, if it names features."""
         if not (self.features and self.label):
@@ -100,7 +147,7 @@ class Settings(Learning):
 SETTINGS = tuple(field.name for field in fields(Settings))
 _HINTS = get_type_hints(Settings, include_extras=True)
 PRIVACY_HINTS = get_type_hints(Privacy, include_extras=True)
-_ONLY_IN_FILES = ("features", "classes", "radius", "mass_cap")
+_ONLY_IN_FILES = ("features", "classes", "radius", "mass_cap", "rows")
 
 
 def flag_names(leave_out: tuple[str, ...] = ()) -> list[str]:

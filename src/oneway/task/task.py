@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
@@ -19,22 +19,34 @@ from oneway.errors import ConfigError, TaskError
 from oneway.files.toml import parse_toml, read_text, refuse_unknown, toml_lines
 from oneway.files.typed_values import comments_of
 from oneway.methods import Method
-from oneway.models import MODELS, HasProbabilities, Model
+from oneway.models import MODELS, HasProbabilities, Model, typical_curvature
 from oneway.protocol.fixed_point import LARGEST, ONE
+from oneway.protocol.layout import Layout
 from oneway.sentences import shown
 from oneway.tables.encoder import Encoder, Feature, check_column
+from oneway.tables.table import Table
 from oneway.task.keys import key, one_of
 from oneway.task.learning import Learning, without_former_names
 from oneway.task.privacy import NONE, Privacy, parse_privacy
+from oneway.task.start import start_options
 
 __all__ = ["Feature", "Task"]
 
 _HEADER = """\
 # The task: the same file for all peers of a network. Those with another one are refused.
 """
-_UNSAID = {"method": "ops", "transforms": [], "options": {}, "privacy": NONE, "samples_per_push": 1}
-"""What peers did before a task could say it; with privacy and batches written out of a task, those
-of an older release go on with what they hold."""
+_UNSAID = {
+    "method": "ops",
+    "transforms": [],
+    "options": {},
+    "privacy": NONE,
+    "samples_per_push": 1,
+    "mixes": 1,
+}
+"""What peers did before a task could say it. A task that says just this has the fingerprint it had
+in an older release, so that its peers go on with what they hold."""
+
+_MODEL_FOR = {"binary": "logistic", "classes": "softmax", "number": "ridge"}
 
 MOST_AT_ONCE = 2.0
 """What a peer has under way to another at most: whoever takes something in takes all of it."""
@@ -44,7 +56,9 @@ MOST_MASS = 256.0
 
 _FEATURES = """\
 
-# What is predicted from, each learned as (value - center) / scale; the order matters.
+# What is predicted from; the order matters. A number is learned as (value - center) / scale, a
+# category (values = [...]) as one column per value and one for all others, kind = "boolean" as -1
+# or +1, kind = "time" as hour, weekday and season. An empty cell is 0; gaps = true flags it.
 [features]"""
 
 _PRIVACY = """\
@@ -75,6 +89,9 @@ class Task(Learning):
     mass_cap: Annotated[float, key("the most mass that one push may carry", ge=1)] = field(
         default=16.0, kw_only=True
     )
+    rows: Annotated[
+        int, key("how many rows the scales are of, for --merge; no part of the task", ge=0)
+    ] = field(default=0, kw_only=True, compare=False)
 
     def __post_init__(self) -> None:
         try:
@@ -141,6 +158,24 @@ class Task(Learning):
             raise TaskError(f"{where}: {error}") from None
 
     @classmethod
+    def of(cls, table: Table, **learning: Any) -> Task:
+        """Return the task that a table is for: its columns with their scaling, its label.
+
+        Args:
+            table: Its classes are the task's.
+            learning: Model, method, privacy and all else that a task has; without a model, that
+                for the kind of label.
+
+        Raises:
+            TaskError: If one of them breaks its rule.
+        """
+        encoder = table.encoder
+        model = learning.pop("model", None) or _MODEL_FOR[encoder.kind]
+        classes = encoder.classes if MODELS[model].labels != "number" else ()
+        task = cls(model, encoder.label, encoder.features, classes, **learning)
+        return replace(task, options=start_options(task, len(classes), table.labels))
+
+    @classmethod
     def read(cls, path: Path) -> Task:
         """Return the task in a file.
 
@@ -152,7 +187,7 @@ class Task(Learning):
 
     def to_toml(self) -> str:
         """Return the text of a task.toml that reads back as this task."""
-        values = self.fields()
+        values = self.fields() | ({"rows": self.rows} if self.rows else {})
         features, options = values.pop("features"), values.pop("options")
         privacy = values["privacy"]
         if isinstance(privacy, dict):
@@ -161,7 +196,7 @@ class Task(Learning):
         plain = {name: values[name] for name in dict.fromkeys((*order, *values))}
         given = {name: value for name, value in plain.items() if value not in ([], {})}
         lines = [_HEADER, *toml_lines(given, _COMMENTS), _FEATURES]
-        lines += toml_lines({feature.pop("name"): _scaling(feature) for feature in features}, {})
+        lines += toml_lines({feature.pop("name"): _written(feature) for feature in features}, {})
         if isinstance(privacy, dict):
             lines += [_PRIVACY, *toml_lines(privacy, comments_of(Privacy))]
         for name, parameters in options.items():
@@ -171,7 +206,9 @@ class Task(Learning):
     def fields(self) -> dict[str, Any]:
         """Return all that matters about the task in terms JSON can hold."""
         values = asdict(self) | {"privacy": self.privacy.said()}
-        return values | {name: list(values[name]) for name in ("features", "classes", "transforms")}
+        del values["rows"]
+        values["features"] = [_said(feature) for feature in values["features"]]
+        return values | {name: list(values[name]) for name in ("classes", "transforms")}
 
     @cached_property
     def fingerprint(self) -> bytes:
@@ -200,7 +237,12 @@ class Task(Learning):
     @property
     def dim(self) -> int:
         """The number of parameters."""
-        return self.build_model().dim(len(self.features))
+        return self.build_model().dim(self.encoder.width)
+
+    @cached_property
+    def layout(self) -> Layout:
+        """Where the segments of the method lie in what peers hold and hand over."""
+        return Layout.of(self.build_method().payload, self.dim)
 
     @property
     def classifies(self) -> bool:
@@ -221,7 +263,7 @@ class Task(Learning):
         if self.build_method().exchange == "average":
             raise TaskError(
                 f"method {self.method} averages over everybody, which needs a server; peers "
-                "exchange along one-way trust: choose another method in the task, for example ops"
+                "exchange along one-way trust: choose another method in the task, for example relay"
             )
 
     def build_model(self) -> Model:
@@ -230,7 +272,9 @@ class Task(Learning):
 
     def build_method(self, dim: int | None = None) -> Method:
         """Return the method, for the model of the task unless the size of another is given."""
-        return super().build_method(self.dim if dim is None else dim)
+        method = super().build_method(self.dim if dim is None else dim)
+        num_features = self.encoder.width
+        return method.suited(typical_curvature(self.build_model(), num_features), num_features)
 
 
 _COMMENTS = comments_of(Task)
@@ -280,7 +324,7 @@ def _features(value: object, where: str) -> tuple[Feature, ...]:
                 f"{{ center = 119.5, scale = 194.8 }} or {{}}{above}"
             )
         place = f"{where}: feature {shown(name)}"
-        refuse_unknown(scaling, ("center", "scale"), place, TaskError)
+        refuse_unknown(scaling, ("center", "scale", "kind", "values", "gaps"), place, TaskError)
         features.append(_feature(name, scaling, where))
     return tuple(features)
 
@@ -292,10 +336,23 @@ def _feature(name: str, scaling: Mapping[str, Any], where: str) -> Feature:
         raise TaskError(f"{where}: {error}") from None
 
 
-def _scaling(feature: Mapping[str, Any]) -> dict[str, float]:
-    """Return what is not as if there were no scaling."""
-    plain = {"center": 0.0, "scale": 1.0}
-    return {name: feature[name] for name in plain if feature[name] != plain[name]}
+def _said(feature: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a feature in terms JSON can hold; what only kinds have, only if it is said.
+
+    So a task of numbers has the fingerprint that it had before there were kinds.
+    """
+    said = {name: feature[name] for name in ("name", "center", "scale")}
+    if feature["kind"] != "number":
+        said |= {"kind": feature["kind"]}
+    if feature["values"]:
+        said |= {"values": list(feature["values"])}
+    return said | ({"gaps": True} if feature["gaps"] else {})
+
+
+def _written(feature: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a task.toml has to say about a feature; values say that it is a category."""
+    unsaid = {"center": 0.0, "scale": 1.0, "kind": "category"}
+    return {key: value for key, value in feature.items() if unsaid.get(key) != value}
 
 
 def _label_text(name: object) -> object:

@@ -1,0 +1,60 @@
+"""`oneway tune`: what is best, as a table, as JSON, as a chart and as a task."""
+
+from __future__ import annotations
+
+import pytest
+
+from oneway.errors import ConfigError
+from oneway.task.task import Task
+
+FEW = ("tune", "--data", "synthetic", "--nodes", 4, "--rounds", 60, "--privacy", "none")
+
+
+def test_the_best_is_a_task_that_other_commands_take(oneway, here):
+    result = oneway(
+        *FEW, "--rates", "auto,0.01,0.3", "--methods", "relay,local", "--seeds", 2,
+        "--out", "best.toml", "--chart", "loss.png", "--json",
+    )  # fmt: skip
+    assert result.code == 0, result.err
+    answer = result.json
+    assert len(answer["trials"]) == 3 * 2 * 2
+    best = answer["best"]
+    means = {}
+    for trial in answer["trials"]:
+        key = (trial["method"], trial["learning_rate"])
+        means[key] = means.get(key, 0.0) + trial["average_loss"] / 2
+    assert (best["method"], best["learning_rate"]) == min(means, key=means.get)
+    assert best["average_loss"] == pytest.approx(min(means.values()))
+    assert (here / "loss.png").read_bytes().startswith(b"\x89PNG")
+    task = Task.read(here / "best.toml")
+    assert (task.method, task.learning_rate) == (best["method"], best["learning_rate"])
+    assert "start" in task.options["logistic"]
+    again = oneway(
+        "simulate", "--data", "synthetic", "--task", "best.toml", "--nodes", 4, "--rounds", 60,
+        "--json",
+    )  # fmt: skip
+    [first] = [
+        trial["average_loss"]
+        for trial in answer["trials"]
+        if (trial["method"], trial["learning_rate"], trial["seed"])
+        == (best["method"], best["learning_rate"], 0)
+    ]
+    assert again.json["average_loss"] == pytest.approx(first, rel=1e-6)
+    init = oneway("peer", "init", "carol", "--task", "best.toml", "--home", "carol")
+    assert init.code == 0, init.err
+
+
+def test_people_get_a_table_with_the_best_first(oneway):
+    shown = oneway(*FEW, "--rates", "0.0001,0.3", "--seeds", 1)
+    lines = [line for line in shown.out.splitlines() if "Relay" in line]
+    assert "0.3" in lines[0]
+    assert "0.0001" in lines[1]
+    assert "better one may lie beyond" in shown.out
+
+
+@pytest.mark.parametrize(
+    ("flags", "culprit"),
+    [(("--rates", "fast"), "'fast'"), (("--methods", "sned"), "'sned'"), (("--rates", ","), "','")],
+)
+def test_bad_lists_get_one_sentence(oneway, flags, culprit):
+    oneway(*FEW, *flags).check_refused(ConfigError, culprit)
