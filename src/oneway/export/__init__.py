@@ -1,0 +1,5 @@
+"""A model to take home: predicts raw rows, says its coefficients, is written in several formats."""
+
+from oneway.export.fitted import INTERCEPT, FittedModel
+
+__all__ = ["INTERCEPT", "FittedModel"]

@@ -1,0 +1,246 @@
+"""ONNX graph of a fitted model: raw columns in, label and probabilities out, in float64.
+
+The graph does what encoder and model do, step by step and in the same order, so that a runtime
+predicts what the peer does. It is written with the package `onnx` alone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from oneway.errors import ConfigError, needs_extra
+from oneway.export.fitted import FittedModel
+from oneway.export.json_format import facts
+from oneway.sentences import listed, shown
+from oneway.tables.cells import EMPTY, label_key
+from oneway.tables.features import Feature
+
+with needs_extra("an ONNX file", "export"):
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+
+LABEL, PROBABILITIES = "label", "probabilities"
+"""The outputs: `[row]` and, where the model says them, `[row, class]`."""
+_OPSETS = (("", 17), ("ai.onnx.ml", 3))
+_IR_VERSION = 8
+_PROBES = 64
+_NEVER_SEEN = "\N{REPLACEMENT CHARACTER}"
+_GAPS = {
+    *EMPTY,
+    *(word.upper() for word in EMPTY),
+    *(word.capitalize() for word in EMPTY),
+    "NaN",
+    "NaT",
+}
+"""Texts that say that a cell holds nothing."""
+
+
+def to_onnx(fitted: FittedModel) -> bytes:
+    """Return the graph, checked; every raw column is an input `[row, 1]`.
+
+    Numbers are float64, booleans 1 and 0 likewise, and nan is a gap; categories are text as in the
+    data, without spaces around it. Of a time the graph wants the columns that the model sees.
+
+    Raises:
+        ConfigError: The model is not linear, or columns are called as the outputs are.
+        MissingExtraError: The package `onnx` is not installed.
+    """
+    _check_names(fitted)
+    _check_linear(fitted)
+    graph = _Graph()
+    columns = [_ENCODERS[feature.kind](graph, feature) for feature in fitted.encoder.features]
+    encoded = graph.add("Concat", columns, axis=1) if len(columns) > 1 else columns[0]
+    factors, constants = fitted.in_model_units()
+    products = graph.add("MatMul", [encoded, graph.constant(factors.T)])
+    scores = graph.add("Add", [products, graph.constant(constants)])
+    _HEADS[fitted.model.labels](graph, fitted, scores)
+    model = helper.make_model(
+        helper.make_graph(
+            graph.nodes,
+            f"{fitted.encoder.label}, {fitted.model.name}",
+            graph.inputs,
+            graph.outputs,
+            graph.constants,
+        ),
+        producer_name="oneway",
+        ir_version=_IR_VERSION,
+        opset_imports=[helper.make_opsetid(*opset) for opset in _OPSETS],
+        doc_string=_about(fitted),
+    )
+    helper.set_model_props(model, {"oneway": json.dumps(facts(fitted))})
+    onnx.checker.check_model(model)
+    content: bytes = model.SerializeToString()
+    return content
+
+
+def _about(fitted: FittedModel) -> str:
+    """What to feed the graph with."""
+    times = [feature.name for feature in fitted.encoder.features if feature.kind == "time"]
+    asked = "One input [row, 1] per column, in the units of the data; nan, or empty text, is a gap."
+    if not times:
+        return asked
+    return (
+        f"{asked} No operator reads dates: of {listed(times)} give the sines and cosines that the "
+        "model sees, as FittedModel.encoder.vector makes them."
+    )
+
+
+class _Graph:
+    """Nodes and constants of a graph as they are added; values are known by name."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+        self.inputs: list[Any] = []
+        self.outputs: list[Any] = []
+
+    def input(self, name: str, kind: int) -> str:
+        """A raw column."""
+        self.inputs.append(helper.make_tensor_value_info(name, kind, ["rows", 1]))
+        return name
+
+    def constant(self, values: ArrayLike) -> str:
+        """An array that is part of the graph."""
+        name = f"oneway/{len(self.constants)}"
+        self.constants.append(numpy_helper.from_array(np.asarray(values), name))
+        return name
+
+    def add(self, operator: str, inputs: Sequence[str], name: str = "", **attributes: Any) -> str:
+        """The result of an operator."""
+        result = name or f"oneway/{operator} {len(self.nodes)}"
+        self.nodes.append(helper.make_node(operator, list(inputs), [result], **attributes))
+        return result
+
+    def output(self, name: str, kind: int, shape: Sequence[str | int]) -> None:
+        """What is to be given back."""
+        self.outputs.append(helper.make_tensor_value_info(name, kind, list(shape)))
+
+
+def _scalar(graph: _Graph, feature: Feature) -> str:
+    """A number, or 1 and 0 for a boolean; nan is a gap, which is 0 after scaling."""
+    raw = graph.input(feature.name, TensorProto.DOUBLE)
+    center, scale = feature.scaling
+    centred = graph.add("Sub", [raw, graph.constant(center)])
+    scaled = graph.add("Div", [centred, graph.constant(scale)])
+    is_gap = graph.add("IsNaN", [raw])
+    filled = graph.add("Where", [is_gap, graph.constant(0.0), scaled])
+    if not feature.gaps:
+        return filled
+    flag = graph.add("Cast", [is_gap], to=TensorProto.DOUBLE)
+    return graph.add("Concat", [filled, flag], axis=1)
+
+
+def _category(graph: _Graph, feature: Feature) -> str:
+    """Text: one row of 0 and 1 for each value, one for values that are not listed, one for gaps."""
+    raw = graph.input(feature.name, TensorProto.STRING)
+    codes: dict[str, int] = {}
+    for code, value in enumerate(feature.values):
+        codes |= dict.fromkeys(_spellings(value), code)
+    other, gap = len(feature.values), len(feature.values) + 1
+    codes |= dict.fromkeys(_GAPS, gap)
+    place = graph.add(
+        "LabelEncoder",
+        [raw],
+        domain="ai.onnx.ml",
+        keys_strings=list(codes),
+        values_int64s=list(codes.values()),
+        default_int64=other,
+    )
+    flat = graph.add("Squeeze", [place, graph.constant([1])])
+    known = [feature.encode(value) for value in feature.values]
+    book = [*known, feature.encode(_NEVER_SEEN), feature.encode(None)]
+    return graph.add("Gather", [graph.constant(np.array(book)), flat])
+
+
+def _time(graph: _Graph, feature: Feature) -> str:
+    """Its sines and cosines: no operator can read a date."""
+    parts = [graph.input(name, TensorProto.DOUBLE) for name in feature.outputs]
+    return graph.add("Concat", parts, axis=1)
+
+
+_ENCODERS = {"number": _scalar, "boolean": _scalar, "category": _category, "time": _time}
+
+
+def _spellings(value: str) -> set[str]:
+    """How a value may be written: a number as the text it was, whole or with a point."""
+    number = label_key(value)
+    if isinstance(number, str):
+        return {value}
+    truths = {1.0: {"true", "True"}, 0.0: {"false", "False"}}
+    return {value, repr(number), f"{number:.17g}", *truths.get(number, set())}
+
+
+def _number(graph: _Graph, _: FittedModel, scores: str) -> None:
+    """The score itself."""
+    graph.add("Squeeze", [scores, graph.constant([1])], LABEL)
+    graph.output(LABEL, TensorProto.DOUBLE, ["rows"])
+
+
+def _two_classes(graph: _Graph, fitted: FittedModel, scores: str) -> None:
+    """The second class from a score of 0 on; (1 + tanh(s / 2)) / 2 is its probability."""
+    is_second = graph.add("GreaterOrEqual", [scores, graph.constant(0.0)])
+    code = graph.add("Cast", [is_second], to=TensorProto.INT64)
+    _label(graph, fitted, graph.add("Squeeze", [code, graph.constant([1])]))
+    if fitted.says_probabilities:
+        half, one = graph.constant(0.5), graph.constant(1.0)
+        bent = graph.add("Tanh", [graph.add("Mul", [half, scores])])
+        second = graph.add("Mul", [half, graph.add("Add", [one, bent])])
+        first = graph.add("Sub", [one, second])
+        graph.add("Concat", [first, second], PROBABILITIES, axis=1)
+        graph.output(PROBABILITIES, TensorProto.DOUBLE, ["rows", 2])
+
+
+def _classes(graph: _Graph, fitted: FittedModel, scores: str) -> None:
+    """The class with the highest score, the first of equals; softmax of the scores."""
+    _label(graph, fitted, graph.add("ArgMax", [scores], axis=1, keepdims=0))
+    if fitted.says_probabilities:
+        graph.add("Softmax", [scores], PROBABILITIES, axis=1)
+        graph.output(PROBABILITIES, TensorProto.DOUBLE, ["rows", len(fitted.classes)])
+
+
+_HEADS = {"number": _number, "binary": _two_classes, "classes": _classes}
+
+
+def _label(graph: _Graph, fitted: FittedModel, code: str) -> None:
+    """What a class is called, by its place: text, or true and false."""
+    names = np.array(fitted.classes)
+    is_text = names.dtype.kind == "U"
+    graph.add("Gather", [graph.constant(names.astype(object) if is_text else names), code], LABEL)
+    graph.output(LABEL, TensorProto.STRING if is_text else TensorProto.BOOL, ["rows"])
+
+
+def _check_names(fitted: FittedModel) -> None:
+    features = fitted.encoder.features
+    inputs = [it.outputs if it.kind == "time" else (it.name,) for it in features]
+    counts = Counter([name for names in inputs for name in names] + [LABEL, PROBABILITIES])
+    name, count = counts.most_common(1)[0]
+    if count > 1:
+        raise ConfigError(
+            f"the ONNX graph has two values called {shown(name)}, a column and an output or two "
+            "columns; export the model as json, npz or sklearn"
+        )
+
+
+def _check_linear(fitted: FittedModel) -> None:
+    """Check that scores and predictions are what a graph can do, by trying it."""
+    factors, constants = fitted.in_model_units()
+    rows = np.random.default_rng(0).normal(size=(_PROBES, factors.shape[1]))
+    scores = rows @ factors.T + constants
+    said = fitted.model.predict(fitted.params, rows)
+    if fitted.model.labels == "number":
+        agrees = np.allclose(said, scores[:, 0])
+    elif fitted.model.labels == "binary":
+        agrees = bool(np.all((scores[:, 0] >= 0) == (said > 0)))
+    else:
+        agrees = bool(np.all(scores.argmax(axis=1) == said))
+    if not agrees:
+        raise ConfigError(
+            f"a {fitted.model.name} model does not predict by its scores alone, which is all that "
+            "an ONNX graph can do here; export it as json, npz or sklearn"
+        )

@@ -1,0 +1,80 @@
+"""The model of a node of a run, to take home."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import oneway as ow
+from oneway.errors import ConfigError, StoreError
+
+FEATURES = np.random.default_rng(1).normal([50.0, -2.0], [10.0, 0.5], (600, 2))
+SCORES = (FEATURES - [50.0, -2.0]) @ [0.1, -2.0]
+METHOD = ow.Isolated(0.5)
+
+
+def simulate(model, stream):
+    return ow.simulate(METHOD, model, stream, engine="reference")
+
+
+def table_of(labels, **more):
+    return ow.Table.from_arrays(FEATURES, labels, feature_names=["age", "dose"], **more)
+
+
+def test_it_predicts_raw_rows_and_tells_its_coefficients():
+    table = table_of(SCORES > 0.0)
+    run = simulate(ow.models.LogisticRegression(), table.deal(num_nodes=3))
+    for node in range(3):
+        taken = run.model_of(node)
+        assert np.array_equal(taken.params, run.estimates[node])
+        rows = [dict(zip(("age", "dose"), row, strict=True)) for row in FEATURES.tolist()]
+        right = np.equal(taken.predict_many(rows), SCORES > 0.0)
+        assert right.mean() > 0.95
+        assert isinstance(taken.predict_one(rows[0]), bool)
+        found = taken.coefficients
+        assert found["age"] > 0 > found["dose"]
+        assert taken.origin["samples"] == 200
+        assert taken.origin["node"] == node
+
+
+def test_numbers_and_several_classes_work_alike(tmp_path):
+    numbers = table_of(SCORES, task="number").deal(num_nodes=2)
+    taken = simulate(ow.models.RidgeRegression(), numbers).model_of(1)
+    assert taken.coefficients["age"] == pytest.approx(0.1, rel=0.1)
+    assert taken.coefficients["dose"] == pytest.approx(-2.0, rel=0.1)
+    kinds = np.digitize(SCORES, [-0.5, 0.5])
+    classes = table_of(np.array(["low", "mid", "high"])[kinds], task="classes").deal(num_nodes=2)
+    taken = simulate(ow.models.SoftmaxRegression(3), classes).model_of(0)
+    assert sorted(taken.coefficients) == ["high", "low", "mid"]
+    assert taken.predict_one({"age": 90, "dose": -4}) == "high"
+    assert taken.save(tmp_path / "classes.json").exists()
+
+
+def test_nodes_have_names_if_the_stream_gives_them_some():
+    owners = np.where(np.arange(600) % 3, "clinic", "surgery")
+    stream = table_of(SCORES > 0.0, columns={"owner": owners}).deal_by("owner")
+    run = simulate(ow.models.LogisticRegression(), stream)
+    assert np.array_equal(run.model_of("surgery").params, run.estimates[1])
+    assert run.model_of("surgery").origin["node"] == "surgery"
+    with pytest.raises(ConfigError, match=r"'surgry'.*did you mean 'surgery'"):
+        run.model_of("surgry")
+    for wrong in (2, -1, True, 0.5):
+        with pytest.raises(ConfigError, match="from 0 to 1"):
+            run.model_of(wrong)
+
+
+def test_a_stream_of_arrays_has_plain_names_and_codes():
+    stream = ow.Stream.from_arrays(FEATURES.reshape(300, 2, 2), np.sign(SCORES).reshape(300, 2))
+    taken = simulate(ow.models.LogisticRegression(), stream).model_of(0)
+    assert list(taken.coefficients) == ["(intercept)", "feature 1", "feature 2"]
+    assert taken.classes == ("-1", "1")
+
+
+def test_a_run_without_its_data_says_what_it_needs(tmp_path):
+    stream = table_of(SCORES > 0.0).deal(num_nodes=2)
+    run = simulate(ow.models.LogisticRegression(), stream)
+    run.save(tmp_path / "run")
+    with pytest.raises(StoreError, match=r"Run\.load\(path, model="):
+        ow.simulator.Run.load(tmp_path / "run").model_of(0)
+    again = ow.simulator.Run.load(tmp_path / "run", model=run.model, stream=stream)
+    assert np.array_equal(again.model_of(1).params, run.estimates[1])
