@@ -6,12 +6,12 @@ import stat
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
-from io import BytesIO
 from pathlib import Path
 
 from oneway.errors import ConfigError, DataError
 from oneway.peer.samples import STANDARD_INPUT, has_place, pace, problems_of, rows, source_name
 from oneway.peer.store.snapshot import Journal
+from oneway.tables.encodings import encoding_of, line_end, split_lines
 from oneway.tables.format import MAX_RECORD_BYTES, Csv, Values, check_columns, read_head
 from oneway.tables.rows import START, BadRow, Position, Row
 from oneway.task.task import Task
@@ -25,6 +25,8 @@ class SampleStream:
         source: A file of CSV or JSON lines, a pipe, or "-" for standard input.
         follow: Whether to wait at the end of a file for more.
         rate: Samples per second at most; None for no limit.
+        late_labels: The column by which a row without a label, a prediction that waits, and a later
+            one that tells its label belong together; empty if every row has its label.
 
     Raises:
         ConfigError: If the rate is not above 0.
@@ -33,6 +35,7 @@ class SampleStream:
     source: str
     follow: bool = False
     rate: float | None = None
+    late_labels: str = ""
 
     def __post_init__(self) -> None:
         if self.rate is not None and not self.rate > 0:
@@ -60,13 +63,17 @@ class SampleStream:
             if self.source == STANDARD_INPUT or not stat.S_ISREG(path.stat().st_mode):
                 return
             with path.open("rb") as file:
-                lines = BytesIO(file.read(MAX_RECORD_BYTES)).readlines()
+                top = file.read(MAX_RECORD_BYTES)
+        encoding, _ = encoding_of(top)
         # Of a file that is followed, the header may be half written.
-        head = read_head(
-            [line for line in lines if line[-1:] == b"\n" or not self.follow], str(path)
-        )
+        end = line_end(encoding)
+        lines = [it for it in split_lines(top, encoding) if it.endswith(end) or not self.follow]
+        head = read_head(lines, str(path))
         if head is not None and isinstance(head.format, Csv):
-            check_columns(head.format.columns, task.columns, str(path))
+            check_columns(head.format.columns, self._columns(task), str(path))
+
+    def _columns(self, task: Task) -> tuple[str, ...]:
+        return (*task.columns, self.late_labels) if self.late_labels else task.columns
 
     async def samples(
         self,
@@ -92,7 +99,7 @@ class SampleStream:
             start = self._start(journal(), once)
             if passed_over is not None:
                 await self._pass_over(journal(), task, passed_over)
-            async with aclosing(self._samples_after(start, task.columns, say)) as items:
+            async with aclosing(self._samples_after(start, self._columns(task), say)) as items:
                 async for item in items:
                     if journal().position != last:
                         break

@@ -17,12 +17,13 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable, Iterator
 from contextlib import aclosing, closing, contextmanager, suppress
 from dataclasses import dataclass
-from io import BytesIO, FileIO
+from io import FileIO
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 from zlib import crc32
 
 from oneway.errors import DataError, MissingDataError
+from oneway.tables.encodings import encoding_of, line_end, split_lines
 from oneway.tables.format import MAX_RECORD_BYTES, Head, read_head
 from oneway.tables.rows import START, BadRow, Position, Row, RowReader
 from oneway.transport.descriptors import is_shortage
@@ -297,11 +298,13 @@ def _find_place(file: FileIO, path: str, skip: Position) -> Begin:
     afresh = "reading it from its start"
     if os.fstat(file.fileno()).st_size < skip.offset:
         return Begin(notice=f"{path} was cut, or is not the file that was read before; {afresh}")
-    head = read_head(BytesIO(os.pread(file.fileno(), MAX_RECORD_BYTES, 0)).readlines(), path)
+    top = os.pread(file.fileno(), MAX_RECORD_BYTES, 0)
+    head = read_head(split_lines(top, encoding_of(top)[0]), path)
     last_row = os.pread(file.fileno(), skip.checked_bytes, skip.last_offset)
     if head is None or crc32(last_row, head.checksum) != skip.checksum:
         return Begin(notice=f"{path} is not the file that was read before; {afresh}")
-    mid_line = os.pread(file.fileno(), 1, skip.offset - 1) != b"\n"
+    end = line_end(head.encoding)
+    mid_line = os.pread(file.fileno(), len(end), skip.offset - len(end)) != end
     return Begin(skip, head, mid_line)
 
 

@@ -13,6 +13,7 @@ from oneway.errors import DataError
 from oneway.files.typed_values import whole_number
 from oneway.records import Batch, Floats, Ints, Origin, checksum
 from oneway.streams.arguments import as_floats, check_finite, refuse_masked
+from oneway.streams.late_labels import as_delays, learned_rows, rounds_until
 
 _SAMPLED = 4096
 """About how many samples a stream's checksum looks at."""
@@ -32,6 +33,9 @@ class Stream:
         origin: How the stream was made.
         adversarial_share: The share of the samples that a node got because they are in its
             cluster: the adversarial component as it turned out, not as it was asked for.
+        encoder: What made its numbers of raw rows, the `Encoder` of a table; None if not known.
+        late: `late[round_index, node]`, the row whose label a node gets to know, and learns from,
+            in a round; None if that is the row it sees, at once. See `delayed`.
 
     Raises:
         DataError: If the arrays do not fit together, are not numbers, or a number is not finite.
@@ -43,32 +47,26 @@ class Stream:
     node_names: tuple[str, ...] | None = None
     origin: Origin = field(default_factory=dict)
     adversarial_share: float = 0.0
+    encoder: Any = None
+    late: Ints | None = None
     # For features and labels that were looked through before, such as those of a table.
     _known_finite: InitVar[bool] = False
 
     def __post_init__(self, _known_finite: bool) -> None:
         object.__setattr__(self, "features", _in_c_order(self.features, "features"))
         object.__setattr__(self, "labels", _in_c_order(self.labels, "labels"))
-        object.__setattr__(self, "rows", _as_rows(self.rows))
         if self.features.ndim != 2 or self.labels.shape != self.features.shape[:1]:
             raise DataError(
                 f"features have the shape {self.features.shape} and labels {self.labels.shape}; "
                 "a stream needs features[row, feature] and labels[row]"
             )
-        if self.rows.ndim != 2 or 0 in self.rows.shape or self.rows.dtype.kind not in "iu":
+        for name in ("rows", "late") if self.late is not None else ("rows",):
+            object.__setattr__(self, name, _checked_rows(name, getattr(self, name), self.labels))
+        if self.late is not None and self.late.shape != self.rows.shape:
             raise DataError(
-                f"rows have the shape {self.rows.shape} and the type {self.rows.dtype}; a stream "
-                "needs integers rows[round, node] with at least one round and one node"
+                f"late has the shape {self.late.shape} and rows {self.rows.shape}; both are "
+                "[round, node]"
             )
-        if self.rows.min() < -1 or self.rows.max() >= len(self.labels):
-            raise DataError(
-                f"rows reach from {self.rows.min()} to {self.rows.max()}; they must be -1 (no "
-                f"sample) or one of the {len(self.labels):,} rows, counted from 0"
-            )
-        known = self.rows.dtype in (np.int32, np.int64)
-        rows = self.rows.view() if known else self.rows.astype(index_type(len(self.labels)))
-        rows.flags.writeable = False
-        object.__setattr__(self, "rows", rows)
         if not _known_finite:
             check_finite(self.features, "feature")
             check_finite(self.labels, "label")
@@ -82,6 +80,11 @@ class Stream:
             f"<Stream: {self.num_nodes:,} nodes, {self.num_rounds:,} rounds, "
             f"{self.num_samples:,} samples of {self.dim} features>"
         )
+
+    def _repr_html_(self) -> str:
+        from oneway.streams.views import stream_html
+
+        return stream_html(self)
 
     @classmethod
     def from_arrays(cls, features: ArrayLike, labels: ArrayLike) -> Stream:
@@ -142,7 +145,8 @@ class Stream:
     def description(self) -> dict[str, Any]:
         """How the stream was made, and a checksum of rows, labels and some thousand samples."""
         some = self.features[:: max(1, len(self.features) // _SAMPLED)]
-        return {**self.origin, "checksum": checksum(self.rows, self.labels, some)}
+        dealt = [self.rows] if self.late is None else [self.rows, self.late]
+        return {**self.origin, "checksum": checksum(*dealt, self.labels, some)}
 
     def batch(self, round_index: int) -> tuple[Ints, Batch]:
         """Gather one round: the nodes that have a sample, and their samples in that order.
@@ -155,10 +159,26 @@ class Stream:
                 f"round {round_index} does not exist; the stream has the rounds 0 to "
                 f"{self.num_rounds - 1}"
             )
-        rows = self.rows[round_index]
+        return self._gathered(self.rows[round_index])
+
+    def known_batch(self, round_index: int) -> tuple[Ints, Batch]:
+        """Gather what becomes known in a round, as `batch`: what nodes learn from.
+
+        Without late labels it is the batch itself.
+        """
+        if self.late is None:
+            return self.batch(round_index)
+        return self._gathered(self.late[round_index])
+
+    def _gathered(self, rows: Ints) -> tuple[Ints, Batch]:
         nodes = np.flatnonzero(rows >= 0)
         picked = rows[nodes]
         return nodes, Batch(features=self.features[picked], labels=self.labels[picked])
+
+    @property
+    def known_rows(self) -> Ints:
+        """`known_rows[round_index, node]`, the row a node learns from; -1 where it does not."""
+        return self.rows if self.late is None else self.late
 
     def head(self, num_rounds: int) -> Stream:
         """Return the first rounds only (all of them if there are fewer).
@@ -168,7 +188,84 @@ class Stream:
         """
         kept = min(whole_number("num_rounds", num_rounds, 1, DataError), self.num_rounds)
         origin = {**self.origin, "head": kept}
-        return replace(self, rows=self.rows[:kept], origin=origin, _known_finite=True)
+        late = None if self.late is None else self.late[:kept]
+        return replace(self, rows=self.rows[:kept], late=late, origin=origin, _known_finite=True)
+
+    def delayed(self, rounds: ArrayLike) -> Stream:
+        """Return the stream in which the label of a sample becomes known some rounds later.
+
+        A node predicts in the round in which it sees a sample, and that prediction's loss counts
+        there. It learns from it when the label is known, with the gradient at the model it has
+        then, as a peer does that is told a label later. It learns from one label a round, that of
+        the oldest sample first; what becomes known after the last round is not learned from.
+
+        Args:
+            rounds: The delay of all samples, or of each, `[round_index, node]`; see `rounds_until`.
+
+        Raises:
+            DataError: If the delays are not whole numbers from 0 on, or there are late labels
+                already.
+        """
+        self._refuse_late("delayed")
+        delays = as_delays(rounds, self.rows.shape)
+        late = learned_rows(self.rows, delays)
+        seen = delays[self.rows >= 0]
+        origin = {
+            **self.origin,
+            "delayed": {
+                "mean_rounds": float(seen.sum() / max(1, len(seen))),
+                "most_rounds": int(seen.max(initial=0)),
+                "never_known": self.num_samples - int(np.count_nonzero(late >= 0)),
+            },
+        }
+        return replace(self, late=late, origin=origin, _known_finite=True)
+
+    def rounds_until(self, made: ArrayLike, known: ArrayLike) -> Ints:
+        """Return how many rounds pass until the label of each sample is known, for `delayed`.
+
+        Args:
+            made: `made[row]`, when the prediction is made: a number or a datetime64.
+            known: `known[row]`, when the label is. It is known in the first round whose last sample
+                was made then or later.
+
+        Raises:
+            DataError: If there is not one time for each row.
+        """
+        return rounds_until(self.rows, made, known)
+
+    def _refuse_late(self, step: str) -> None:
+        if self.late is not None:
+            raise DataError(
+                f"the labels of the stream are late already, so that it cannot be {step}; call "
+                "delayed last, on the stream as it was dealt"
+            )
+
+    def at_random_rounds(self, share: float, seed: int = 0) -> Stream:
+        """Return the stream in which a node has a sample only in a share of the rounds, at random.
+
+        Every node sees its samples in the same order, spread over as many more rounds; the last
+        ones of a node that had fewer such rounds than samples are not seen.
+
+        Args:
+            share: The probability that a node has a sample in a round.
+            seed: Of which rounds those are.
+
+        Raises:
+            DataError: If `share` is not above 0 and at most 1.
+        """
+        if not (isinstance(share, int | float) and 0 < share <= 1):
+            raise DataError(f"share is {share!r}; it must be above 0 and at most 1")
+        self._refuse_late("spread over random rounds")
+        rng = np.random.default_rng(seed)
+        num_rounds = max(1, round(self.num_rounds / share))
+        chosen = rng.random((num_rounds, self.num_nodes)) < share
+        places = np.cumsum(chosen, axis=0) - 1
+        chosen &= places < self.num_rounds
+        rows = np.full(chosen.shape, -1, self.rows.dtype)
+        rounds, nodes = np.nonzero(chosen)
+        rows[rounds, nodes] = self.rows[places[rounds, nodes], nodes]
+        origin = {**self.origin, "at_random_rounds": share, "rounds_seed": seed}
+        return replace(self, rows=rows, origin=origin, _known_finite=True)
 
     def at_most(self, count: int, groups: Ints) -> Stream:
         """Return the stream in which every node sees only so many samples of each group.
@@ -177,6 +274,7 @@ class Stream:
             count: The first so many of each group, node by node, stay.
             groups: `groups[row]`, whose a row is, counted from 0; -1 rows belong to nobody and go.
         """
+        self._refuse_late("cut by groups")
         rounds, nodes = np.nonzero(self.rows >= 0)
         of = np.asarray(groups)[self.rows[rounds, nodes]]
         order = np.lexsort((rounds, of, nodes))
@@ -200,10 +298,24 @@ def _in_c_order(values: ArrayLike, what: str) -> Floats:
     return np.ascontiguousarray(as_floats(values, what))
 
 
-def _as_rows(rows: ArrayLike) -> Ints:
-    refuse_masked(rows, "rows")
+def _checked_rows(name: str, given: ArrayLike, labels: Floats) -> Ints:
+    refuse_masked(given, name)
     try:
-        array = np.asarray(rows)
+        array = np.asarray(given)
     except ValueError as error:
-        raise DataError(f"rows are not an array of integers ({error})") from None
-    return np.asarray(array, dtype=array.dtype.newbyteorder("="))
+        raise DataError(f"{name} are not an array of integers ({error})") from None
+    rows = np.asarray(array, dtype=array.dtype.newbyteorder("="))
+    if rows.ndim != 2 or 0 in rows.shape or rows.dtype.kind not in "iu":
+        raise DataError(
+            f"{name} have the shape {rows.shape} and the type {rows.dtype}; a stream "
+            f"needs integers {name}[round, node] with at least one round and one node"
+        )
+    if rows.min() < -1 or rows.max() >= len(labels):
+        raise DataError(
+            f"{name} reach from {rows.min()} to {rows.max()}; they must be -1 (no "
+            f"sample) or one of the {len(labels):,} rows, counted from 0"
+        )
+    known = rows.dtype in (np.int32, np.int64)
+    rows = rows.view() if known else rows.astype(index_type(len(labels)))
+    rows.flags.writeable = False
+    return rows

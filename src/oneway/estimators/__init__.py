@@ -1,0 +1,38 @@
+"""Estimators for scikit-learn and river: a running peer, or a whole simulated network, as one.
+
+`OnewayClassifier` and `OnewayRegressor` are scikit-learn's, `RiverClassifier` and `RiverRegressor`
+river's; each is imported when it is first used, so that neither library is needed for the other.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from oneway.errors import needs_extra
+
+if TYPE_CHECKING:
+    from oneway.estimators.river_learners import RiverClassifier, RiverRegressor
+    from oneway.estimators.scikit import OnewayClassifier, OnewayRegressor
+
+_HOME = {
+    "OnewayClassifier": ("scikit", "lab"),
+    "OnewayRegressor": ("scikit", "lab"),
+    "RiverClassifier": ("river_learners", "river"),
+    "RiverRegressor": ("river_learners", "river"),
+}
+
+__all__ = ["OnewayClassifier", "OnewayRegressor", "RiverClassifier", "RiverRegressor"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import what is asked for.
+
+    Raises:
+        MissingExtraError: If its library is not installed.
+    """
+    if name not in _HOME:
+        raise AttributeError(f"module 'oneway.estimators' has no attribute {name!r}")
+    module, extra = _HOME[name]
+    with needs_extra(f"oneway.{name}", extra):
+        return getattr(import_module(f"oneway.estimators.{module}"), name)

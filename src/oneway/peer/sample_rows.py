@@ -1,0 +1,105 @@
+"""Samples in memory as a peer learns them: frames, tables and lists, one row after the other."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from oneway.errors import DataError
+from oneway.records import Vector
+from oneway.sentences import nearest, shown
+from oneway.tables.table import Table
+
+Cells: TypeAlias = Mapping[str, object]
+"""A row by its columns' names; it may have more columns than a task needs."""
+
+Samples: TypeAlias = Any
+"""A frame of polars or pandas, a `Table`, or an iterable of rows with their label among the cells,
+or of pairs of a row and its label."""
+
+
+def learn_rows(learn: Callable[[Cells, object], float], samples: Samples, label: str) -> Vector:
+    """Learn from samples one after the other; return what `learn` returns for each.
+
+    Raises:
+        DataError: A sample cannot be used; says which, and that those before it were learned.
+    """
+    losses: list[float] = []
+    try:
+        for x, y in labelled_rows(samples, label):
+            losses.append(learn(x, y))
+    except DataError as error:
+        raise DataError(
+            f"sample {len(losses)}, counted from 0, cannot be used: {error}; those before it were "
+            "learned"
+        ) from error
+    return np.array(losses)
+
+
+def labelled_rows(samples: Samples, label: str) -> Iterator[tuple[Cells, object]]:
+    """The rows of samples, each with its label.
+
+    Args:
+        samples: What a caller has.
+        label: The column of the label.
+
+    Raises:
+        DataError: If it is nothing that has rows, or a row has no label.
+    """
+    for row in _rows(samples):
+        match row:
+            case Mapping():
+                if label not in row:
+                    raise _no_label(row, label)
+                yield row, row[label]
+            case (Mapping() as cells, answer):
+                yield cells, answer
+            case _:
+                raise DataError(
+                    f"it is {shown(row)} and must be a mapping of columns to values "
+                    f"with {shown(label)} among them, or a pair of a mapping and its label"
+                )
+
+
+def _rows(samples: Samples) -> Iterator[Any]:
+    if isinstance(samples, Table):
+        return _of_table(samples)
+    if hasattr(samples, "iter_rows"):  # polars
+        return iter(samples.iter_rows(named=True))
+    if hasattr(samples, "itertuples"):  # pandas
+        return _of_pandas(samples)
+    if isinstance(samples, Iterable) and not isinstance(samples, str | bytes | Mapping):
+        return iter(samples)
+    raise DataError(
+        f"the samples are {shown(samples)}; give a frame, a Table, or a list of rows"
+        + ("; one row is learned by learn_one" if isinstance(samples, Mapping) else "")
+    )
+
+
+def _of_table(table: Table) -> Iterator[Cells]:
+    """The rows as they were before they were encoded; written out, as only that is exact."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.csv"
+        table.write_csv(path, np.arange(len(table)))
+        with path.open(encoding="utf-8", newline="") as file:
+            yield from csv.DictReader(file)
+
+
+def _of_pandas(frame: Any) -> Iterator[Cells]:
+    names = list(map(str, frame.columns))
+    for values in frame.itertuples(index=False, name=None):
+        # pandas has nan for an empty cell, whatever the column holds.
+        yield {
+            name: None if value is None or value != value else value
+            for name, value in zip(names, values, strict=True)
+        }
+
+
+def _no_label(row: Cells, label: str) -> DataError:
+    near = nearest(label, map(str, row)) or "; add it, or give pairs of a row and its label"
+    return DataError(f"it has no {shown(label)}, the label of the task{near}")

@@ -1,0 +1,241 @@
+"""Labels that come later: against a transcription, in both engines; none late is as it was."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from literal_network import (
+    LiteralNetwork,
+    PullNode,
+    PushSumNode,
+    RelayNode,
+    Shifted,
+    TrackingNode,
+    some_graph,
+    some_stream,
+)
+
+import oneway as ow
+from oneway.errors import DataError
+from oneway.methods import METHODS, Batches
+from oneway.records import Batch
+
+EXAMPLES = settings(deadline=None, max_examples=20)
+MODEL = Shifted(l2=1e-2)
+PLAIN = ow.models.LogisticRegression(l2=1e-2)
+NODES = {
+    ow.OnlinePushSum: PushSumNode,
+    ow.Relay: RelayNode,
+    ow.Pull: PullNode,
+    ow.Tracking: TrackingNode,
+}
+
+
+class LateNetwork(LiteralNetwork):
+    """Every node has a list of samples that wait: (when the label is known, when it was seen)."""
+
+    def __init__(self, *args, waits, **options):
+        super().__init__(*args, **options)
+        self.waits = waits
+        self.open = [[] for _ in self.nodes]
+
+    def round(self, round_index):
+        rows = self.stream.rows[round_index]
+        self.losses.append(0.0)
+        acting = [False] * len(self.nodes)
+        for i, node in enumerate(self.nodes):
+            if rows[i] >= 0:
+                params = np.array(node.estimate())
+                self.losses[-1] += self.model.loss(params, self.sample(rows[i]))
+                due = round_index + int(self.waits[round_index, i])
+                self.open[i].append((due, round_index, int(rows[i])))
+            known = sorted(it for it in self.open[i] if it[0] <= round_index)
+            if known:
+                self.open[i].remove(known[0])
+                acting[i] = True
+                self.learn_from(i, node, known[0][2], round_index)
+        for _ in range(self.mixes):
+            self.exchange(round_index, [True] * len(self.nodes))
+            for node in self.nodes:
+                node.settle()
+
+    def sample(self, row):
+        return Batch(self.stream.features[row : row + 1], self.stream.labels[row : row + 1])
+
+    def learn_from(self, i, node, row, round_index):
+        """As `learn`, of another sample and without its loss."""
+        params = np.array(node.estimate())
+        gradient = [float(value) for value in self.model.gradient(params, self.sample(row))]
+        if self.batches[i]:
+            gradient = self.batches[i].add(gradient, self.rng)
+            if gradient is None:
+                return
+        node.descend([self.rate(round_index) * value for value in gradient])
+
+
+def some_waits(stream, seed, most):
+    return np.random.default_rng(seed).integers(0, most, stream.rows.shape, endpoint=True)
+
+
+@pytest.mark.parametrize("method", NODES, ids=lambda it: it.name)
+@EXAMPLES
+@given(
+    num_nodes=st.integers(2, 6),
+    seed=st.integers(0, 10**6),
+    holes=st.sampled_from([0.0, 0.5]),
+    most=st.sampled_from([0, 1, 4, 30]),
+    mixes=st.sampled_from([1, 2]),
+    batches=st.sampled_from([None, Batches(2)]),
+)
+def test_late_labels_are_learned_as_a_list_of_open_samples_says(
+    method, num_nodes, seed, holes, most, mixes, batches
+):
+    graph, stream = some_graph(num_nodes, seed), some_stream(num_nodes, 16, seed, holes)
+    waits, options = some_waits(stream, seed, most), {"batches": batches, "mixes": mixes}
+    literal = LateNetwork(
+        NODES[method], MODEL, stream, graph, seed=seed, waits=waits, **options
+    ).run()
+    late = stream.delayed(waits)
+    run = ow.simulate(method(0.1, **options), MODEL, late, graph, seed=seed)
+    np.testing.assert_allclose(run.estimates, literal.estimates, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(run.record.loss_sums, literal.losses, rtol=1e-12, atol=1e-12)
+    assert run.record.config["engine"] == "reference"
+    never = sum(map(len, literal.open))
+    assert late.origin["delayed"]["never_known"] == never
+
+
+BATCHES = Batches(2, 0.5, 0.3)
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "batches"),
+    [
+        *((name, PLAIN, None) for name in ("ops", "pull", "dol-asymm", "dol-symm", "col", "local")),
+        ("relay", PLAIN, BATCHES),
+        ("relay", ow.models.RidgeRegression(), None),
+        ("ops", ow.models.Hinge(), BATCHES),
+    ],
+)
+def test_the_fast_engine_does_with_late_labels_what_the_reference_does(name, model, batches):
+    """A few of the kernels: each takes seconds to compile."""
+    graph, stream = some_graph(6, 5), some_stream(6, 40, 5, holes=0.3)
+    late = stream.delayed(some_waits(stream, 1, 5))
+    method = METHODS[name](0.2, "curvature", batches=batches)
+    fast = ow.simulate(method, model, late, graph, seed=3)
+    reference = ow.simulate(method, model, late, graph, engine="reference", seed=3)
+    assert fast.record.config["engine"] == "fast"
+    np.testing.assert_allclose(fast.estimates, reference.estimates, rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(fast.record.loss_sums, reference.record.loss_sums, rtol=1e-9)
+    np.testing.assert_allclose(fast.accuracy or 0.0, reference.accuracy or 0.0)
+    at_once = ow.simulate(method, model, stream, graph, engine="reference", seed=3)
+    assert np.abs(fast.estimates - at_once.estimates).max() > 1e-4
+
+
+@pytest.mark.parametrize("engine", ["fast", "reference"])
+@pytest.mark.parametrize(("name", "batches"), [("ops", None), ("pull", None), ("relay", BATCHES)])
+def test_a_delay_of_zero_changes_no_bit(engine, name, batches):
+    """Although late labels go another way through the engines."""
+    graph, stream = some_graph(7, 5), some_stream(7, 50, 5, holes=0.2)
+    method = METHODS[name](0.3, "curvature", batches=batches)
+    plain = ow.simulate(method, PLAIN, stream, graph, engine=engine)
+    late = ow.simulate(method, PLAIN, stream.delayed(0), graph, engine=engine)
+    assert late.stream.late is not None
+    for one, other in (
+        (plain.record.loss_sums, late.record.loss_sums),
+        (plain.record.correct_counts, late.record.correct_counts),
+        (plain.numerators, late.numerators),
+        (plain.masses, late.masses),
+        (plain.disagreement, late.disagreement),
+    ):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_with_pushes_that_take_time_who_learns_acts():
+    graph, stream = some_graph(4, 2), some_stream(4, 20, 2)
+    late = stream.delayed(3)
+    run = ow.simulate(ow.OnlinePushSum(0.1), MODEL, late, graph, delays=(1, 1))
+    lockstep = ow.simulate(ow.OnlinePushSum(0.1), MODEL, late, graph, engine="reference")
+    # In the first three rounds nobody pushes; all models are equal, so that this changes nothing.
+    np.testing.assert_allclose(run.record.loss_sums[:4], lockstep.record.loss_sums[:4], rtol=1e-12)
+    assert run.record.config["engine"] == "delayed"
+    np.testing.assert_allclose(run.record.loss_sums[3], sum_of_losses(stream, 3), rtol=1e-12)
+
+
+def sum_of_losses(stream, round_index):
+    nodes, batch = stream.batch(round_index)
+    start = np.tile(MODEL.init(stream.dim, None), (len(nodes), 1))
+    return MODEL.losses(start, batch).sum()
+
+
+@EXAMPLES
+@given(
+    num_nodes=st.integers(1, 5),
+    num_rounds=st.integers(1, 30),
+    seed=st.integers(0, 10**6),
+    most=st.integers(0, 40),
+)
+def test_every_sample_is_learned_once_when_it_is_due_or_later_and_never_before(
+    num_nodes, num_rounds, seed, most
+):
+    stream = some_stream(num_nodes, num_rounds, seed, 0.3)
+    waits = some_waits(stream, seed, most)
+    late = stream.delayed(waits)
+    for node in range(num_nodes):
+        due = {
+            int(row): t + int(waits[t, node])
+            for t, row in enumerate(stream.rows[:, node])
+            if row >= 0
+        }
+        learned = [(t, int(row)) for t, row in enumerate(late.late[:, node]) if row >= 0]
+        assert len({row for _, row in learned}) == len(learned)
+        assert all(t >= due[row] for t, row in learned)
+        free = set(range(num_rounds)) - {t for t, _ in learned}
+        for t, row in learned:  # it waited only because others were learned from meanwhile
+            assert not free & set(range(due[row], t))
+        missing = due.keys() - {row for _, row in learned}
+        assert all(not free & set(range(due[row], num_rounds)) for row in missing)
+
+
+def test_rounds_until_a_moment_are_counted_by_the_times_of_the_samples():
+    """Round by round samples are made at 0 and 1, 2 and 3, and so on."""
+    stream = ow.Stream(np.zeros((8, 1)), np.ones(8), np.arange(8).reshape(4, 2))
+    made, known = np.arange(8.0), np.array([0.0, 2.5, 3.0, 3.1, 99.0, 6.9, 7.0, 7.5])
+    waits = stream.rounds_until(made, known)
+    # A label of time 3 is known when the sample of time 3 is dealt, one of 3.1 a round later.
+    np.testing.assert_array_equal(waits, [[0, 1], [0, 1], [2, 1], [0, 1]])
+    hours = np.datetime64("2013-01-01T00") + made.astype("timedelta64[h]")
+    later = hours + np.timedelta64(150, "m")
+    np.testing.assert_array_equal(
+        stream.rounds_until(hours, later), [[1, 2], [1, 2], [1, 2], [1, 1]]
+    )
+
+
+def test_what_cannot_be_a_delay_is_told_in_a_sentence():
+    stream = some_stream(3, 5, 0)
+    for wrong in (-1, 1.5, "two", [1, 2], np.ones((5, 3)), np.full((5, 3), -1)):
+        with pytest.raises(DataError, match="the delay of the labels is"):
+            stream.delayed(wrong)
+    for change in (lambda it: it.delayed(1), lambda it: it.at_random_rounds(0.5)):
+        with pytest.raises(DataError, match="late already"):
+            change(stream.delayed(1))
+    with pytest.raises(DataError, match="known has the shape"):
+        stream.rounds_until(np.zeros(15), np.zeros(3))
+    with pytest.raises(DataError, match="late has the shape"):
+        ow.Stream(stream.features, stream.labels, stream.rows, late=stream.rows[:2])
+    assert stream.delayed(2).head(3).late.shape == (3, 3)
+    assert stream.delayed(2).description != stream.description
+
+
+def test_a_delay_costs_what_is_learned_later():
+    table = ow.streams.synthetic(num_samples=6_000, num_features=3, seed=0).table
+    stream, graph = table.deal(20, seed=0), ow.TrustGraph.random(20, max_receivers=5, seed=0)
+    losses = [
+        ow.simulate(
+            ow.Relay(0.3), PLAIN, stream.delayed(wait), graph, engine="reference"
+        ).average_loss
+        for wait in (0, 30, 150)
+    ]
+    assert losses == sorted(losses)
+    assert losses[2] > losses[0] + 0.01
