@@ -6,7 +6,7 @@ LAB := $(VENV)/.lab
 DEV := $(VENV)/.dev
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable
 
-.PHONY: demo lab test check lint fuzz soak bench browser screenshots clean help
+.PHONY: demo lab test check lint fuzz soak bench browser screenshots notebooks clean help
 
 help: ## Say what there is to make
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 13
@@ -50,6 +50,9 @@ browser: ## Debian's chromium, for the tests of the pages, if it is missing
 
 screenshots: $(DEV) browser ## The pictures of docs/images, anew
 	$(BIN)/python docs/screenshots.py
+
+notebooks: $(DEV) ## The notebooks of docs/notebooks, run anew, with what they show
+	$(BIN)/python docs/run_notebooks.py
 
 fuzz: $(DEV) ## Ten thousand schedules of faults against the protocol, a quarter of an hour
 	ONEWAY_FUZZ_SCHEDULES=10000 $(BIN)/python -m pytest -n 2 --dist load \

@@ -30,6 +30,12 @@ if TYPE_CHECKING:
         theory,
         topology,
     )
+    from oneway.estimators import (
+        OnewayClassifier,
+        OnewayRegressor,
+        RiverClassifier,
+        RiverRegressor,
+    )
     from oneway.methods import (
         Batches,
         Centralised,
@@ -38,12 +44,18 @@ if TYPE_CHECKING:
         MutualGossip,
         NaiveGossip,
         OnlinePushSum,
+        Pull,
+        Relay,
+        Tracking,
     )
     from oneway.peer.peer import Peer
+    from oneway.report.run_comparison import compare
+    from oneway.report.sweep_result import sweep
     from oneway.simulator import Run, simulate
     from oneway.streams import Stream
     from oneway.tables import Table
     from oneway.task.privacy import Privacy
+    from oneway.task.task import Task
     from oneway.topology import TrustGraph
 
 __version__ = "0.1.0"
@@ -55,21 +67,31 @@ __all__ = [
     "Isolated",
     "MutualGossip",
     "NaiveGossip",
+    "OnewayClassifier",
     "OnewayError",
+    "OnewayRegressor",
     "OnlinePushSum",
     "Peer",
     "Privacy",
+    "Pull",
+    "Relay",
+    "RiverClassifier",
+    "RiverRegressor",
     "Run",
     "Stream",
     "Table",
+    "Task",
+    "Tracking",
     "TrustGraph",
     "algorithms",
+    "compare",
     "datasets",
     "methods",
     "metrics",
     "models",
     "simulate",
     "streams",
+    "sweep",
     "tables",
     "testing",
     "theory",
@@ -84,13 +106,23 @@ _HOME = {
     "MutualGossip": "methods",
     "NaiveGossip": "methods",
     "OnlinePushSum": "methods",
+    "Pull": "methods",
+    "Relay": "methods",
+    "Tracking": "methods",
+    "OnewayClassifier": "estimators",
+    "OnewayRegressor": "estimators",
+    "RiverClassifier": "estimators",
+    "RiverRegressor": "estimators",
     "Peer": "peer.peer",
     "Privacy": "task.privacy",
     "Run": "simulator",
     "Stream": "streams",
     "Table": "tables",
+    "Task": "task.task",
     "TrustGraph": "topology",
+    "compare": "report.run_comparison",
     "simulate": "simulator",
+    "sweep": "report.sweep_result",
 }
 _FORMER_NAMES = {"algorithms": "methods"}
 

@@ -68,7 +68,7 @@ def test_there_is_an_example_of_everything_that_can_be_added():
         "TRANSPORTS",
     }  # fmt: skip
     shown = {match["name"] for match in PLUGIN.finditer(ARCHITECTURE)}
-    assert shown >= {"adagrad", "pull", "huber", "root", "moons", "star", "deflated"}
+    assert shown >= {"rmsprop", "coarse", "huber", "root", "moons", "star", "deflated"}
     assert len(COMMANDS) >= 4
     assert README_COMMANDS
 

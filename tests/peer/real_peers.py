@@ -19,7 +19,6 @@ import oneway as ow
 from oneway.lab.peer_folders import make_peer, write_task
 from oneway.lab.peer_process import PeerProcess, peer_command
 from oneway.lab.ports import Ports
-from oneway.lab.problem import task_for
 from oneway.peer.home.home import Home
 from oneway.protocol.audit import books_of, discrepancy
 from oneway.protocol.fixed_point import Fixed
@@ -49,7 +48,7 @@ class Town(ExitStack):
         super().__init__()
         self.folder = folder
         self.table = ow.streams.synthetic(num_samples=40_000, num_features=4, seed=3).table
-        self.task: Task = task_for(self.table, learning_rate=0.2, **PLAIN | learning)
+        self.task: Task = Task.of(self.table, learning_rate=0.2, **PLAIN | learning)
         self._ports = self.enter_context(Ports())
         write_task(folder, self.task)
 

@@ -8,14 +8,17 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 
+import numpy as np
 import pytest
 from plain import PLAIN
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp
 
 from oneway.errors import DataError, TransportError
+from oneway.export import FittedModel
 from oneway.peer.api.app import build_app
 from oneway.peer.api.client import PeerClient
+from oneway.peer.learner import Learner
 from oneway.records.curve import Curve
 from oneway.records.status import Status
 from oneway.task.task import Feature, Task
@@ -43,12 +46,8 @@ class FakePeer:
     def __init__(self, task: Task) -> None:
         self.task = task
 
-    def predict_one(self, x: Mapping[str, object]) -> str | float:
-        light = float(self.task.encoder.vector(x)[0])
-        return light if self.task.model == "ridge" else self.task.classes[light > 0]
-
-    def predict_proba_one(self, x: Mapping[str, object]) -> dict[str, float]:
-        return {"no": 0.25, "yes": 0.75}
+    def model(self, *, momentary: bool = False, durable: bool = False) -> FittedModel:
+        return Learner(self.task).fitted(np.array([-1.0 if momentary else 1.0, 0.0]), peer="fake")
 
     def learn_one(self, x: Mapping[str, object], y: object) -> float:
         raise NotImplementedError
@@ -102,11 +101,20 @@ def test_status_and_curve_arrive_as_they_were_said():
 def test_a_prediction_comes_with_probabilities_if_the_model_says_them():
     with asking(FakePeer(LOGISTIC)) as client:
         found = client.predict({"light": "3"})
-        assert (found.label, dict(found.probabilities)) == ("yes", {"no": 0.25, "yes": 0.75})
+        assert (found.label, list(found.probabilities)) == ("yes", ["no", "yes"])
         assert found.is_live
     with asking(FakePeer(RIDGE)) as client:
         found = client.predict({"light": "3.25"})
         assert (found.label, dict(found.probabilities)) == ("3.25", {})
+
+
+def test_the_model_arrives_as_it_is():
+    with asking(FakePeer(LOGISTIC)) as client:
+        for momentary in (False, True):
+            there, here = FakePeer(LOGISTIC).model(momentary=momentary), client.model(momentary)
+            assert (here.params == there.params).all()
+            assert here.encoder == there.encoder
+            assert (here.model, here.origin) == (there.model, there.origin)
 
 
 def test_a_sample_that_is_none_is_a_data_error_in_the_peers_words():

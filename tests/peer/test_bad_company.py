@@ -18,6 +18,7 @@ from oneway.peer.conduct import ANSWER_SECONDS, LOG_SECONDS, QUARANTINE_SECONDS,
 from oneway.peer.home.config import PeerConfig, Receiver
 from oneway.peer.home.limits import Limits
 from oneway.peer.identity.card import Card
+from oneway.peer.learner import Learner
 from oneway.peer.node import Node
 from oneway.peer.store.snapshot import Snapshot
 from oneway.peer.telemetry import Activity, status_of
@@ -78,7 +79,9 @@ class Town:
                     anyone=True,
                     limits=limits,
                 ),
-                snapshot=Snapshot(PeerState.new(task.dim, ledger=index + 1, boot=1 << 20)),
+                snapshot=Snapshot(
+                    PeerState.new(Learner(task).layout.width, ledger=index + 1, boot=1 << 20)
+                ),
                 key=key_of(name),
                 clock=lambda: self.time,
                 wall_clock=lambda: 1.7e9 + self.time,
@@ -175,8 +178,8 @@ def test_a_peer_with_another_task_is_refused_and_both_sides_learn_which_field_di
         town.deliver()
         town.deliver()
     assert (town.state("alice"), town.state("bob")) == before
-    assert "learning_rate is 0.1 here and 0.7 there" in conduct(town, "alice", "bob").mismatch
-    assert "learning_rate is 0.7 here and 0.1 there" in conduct(town, "bob", "alice").mismatch
+    assert "learning_rate is 'auto' here and 0.7 there" in conduct(town, "alice", "bob").mismatch
+    assert "learning_rate is 0.7 here and 'auto' there" in conduct(town, "bob", "alice").mismatch
     for name, other in (("alice", "bob"), ("bob", "alice")):
         assert conduct(town, name, other).rejected["another task"] > 0
         assert conduct(town, name, other).strikes == 0
@@ -401,7 +404,7 @@ def test_thousands_of_random_and_mutated_frames_crash_nothing_and_break_no_books
     for name, node in town.nodes.items():
         state = town.state(name)
         assert np.array_equal(state.holding, expected_holding(state))
-        assert node.learner.predict(node.estimate, SAMPLE) in ("no", "yes")
+        assert node.learner.fitted(node.estimate).predict_one(SAMPLE) in ("no", "yes")
     undecodable = conduct(town, "bob", "mallory").rejected["undecodable"]
     assert undecodable > 300
 

@@ -57,7 +57,11 @@ def test_a_sender_that_never_heard_what_arrived_learns_it_from_a_witness(town: T
 
     def loses_power_in_time() -> bool:
         assert sam.pid is not None
+        assert rita.pid is not None
+        kill(rita.pid, signal.SIGSTOP)
+        until_learned(sam, 20)  # what it pushes meanwhile is not answered
         kill(sam.pid, signal.SIGSTOP)
+        kill(rita.pid, signal.SIGCONT)
         until_learned(rita, 20)  # by then, all that was under way has arrived
         sam.kill()
         if unconfirmed(sam, rita) > 0:

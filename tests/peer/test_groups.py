@@ -24,6 +24,7 @@ from oneway.errors import DataError, GroupLimitError
 from oneway.lab.ports import Ports
 from oneway.peer.groups import GroupCounter
 from oneway.peer.home.home import Home
+from oneway.peer.learner import Learner
 from oneway.peer.node import Node
 from oneway.peer.sample_stream import SampleStream
 from oneway.peer.store import schema
@@ -59,8 +60,10 @@ class Life:
 
     def __init__(self, path: Path, task: Task) -> None:
         self.task, self.boots = task, count(2)
-        first = Snapshot(PeerState.new(task.dim, ledger=1, boot=1 << 20))
-        self.store = PeerStore.create(path, Owner(KEY, task.fingerprint, task.dim), first)
+        first = Snapshot(PeerState.new(Learner(task).layout.width, ledger=1, boot=1 << 20))
+        self.store = PeerStore.create(
+            path, Owner(KEY, task.fingerprint, Learner(task).layout.width), first
+        )
         self.path = path
         self.inside: list[str] = []
         self.durable: list[str] = []
@@ -82,7 +85,9 @@ class Life:
     def end(self) -> None:
         """End a life at once: what was not committed is forgotten."""
         self.store.close()
-        self.store = PeerStore.open(self.path, Owner(KEY, self.task.fingerprint, self.task.dim))
+        self.store = PeerStore.open(
+            self.path, Owner(KEY, self.task.fingerprint, Learner(self.task).layout.width)
+        )
         self.inside = list(self.durable)
         self.start()
 
@@ -226,7 +231,7 @@ def test_what_was_learned_in_a_forgotten_life_counts_whatever_the_limit_is():
 
 def test_a_peer_notes_whose_rows_a_forgotten_life_had_learned():
     task = task_of(2)
-    snapshot = Snapshot(PeerState.new(task.dim, ledger=1, boot=1 << 20))
+    snapshot = Snapshot(PeerState.new(Learner(task).layout.width, ledger=1, boot=1 << 20))
     times = {"clock": lambda: 1.0, "wall_clock": lambda: 1.0, "new_epoch": lambda: 1}
     node = Node(task, SECRET, config("alice"), snapshot, key=KEY, **times)
     node.note_forgotten([sample("Ada"), sample("Ada"), sample("Bob")])

@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 from town import LIMITS, SAMPLE, Town, config, key_of, quiet
 
+from oneway.peer.departure import give_up
 from oneway.peer.inbox import REOPEN_SECONDS
 from oneway.peer.send_schedule import HEARTBEAT
 from oneway.protocol.fixed_point import ONE, mass_of
@@ -274,7 +275,7 @@ def test_a_leave_that_nobody_takes_over_can_be_given_up():
     town.learn("alice")
     disk = town.power_off("bob")
     assert not leave(town, "alice", edges)
-    assert town.nodes["alice"].give_up() == pytest.approx(0.5)
+    assert give_up(town.nodes["alice"]) == pytest.approx(0.5)
     town.exchange()
     assert town.nodes["alice"].is_drained
     assert town.state("alice").mass == 0.0

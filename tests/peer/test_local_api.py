@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import math
 import signal
 import socket
 import sys
@@ -10,11 +11,15 @@ from collections.abc import Mapping
 
 import httpx
 import msgspec
+import numpy as np
 import pytest
 from plain import PLAIN
 
 from oneway.errors import ConfigError, MissingExtraError, StoreError, TransportError
+from oneway.export import FittedModel
+from oneway.export.json_format import from_json
 from oneway.peer.api.app import build_app
+from oneway.peer.learner import Learner
 from oneway.peer.service import serve
 from oneway.records.curve import Curve
 from oneway.records.status import Status
@@ -34,23 +39,19 @@ CURVE = Curve(width=2, samples=3, loss_sums=(1.5, 0.25), correct=(1, 1), times=(
 
 
 class FakePeer:
-    """Expects the sum of the scaled features, and remembers what it was taught."""
+    """Expects the sum of the scaled features, at this moment its opposite; remembers lessons."""
 
     def __init__(self, task: Task, failure: Exception | None = None) -> None:
         self.task = task
         self.taught: list[tuple[dict[str, object], object]] = []
         self._failure = failure
 
-    def predict_one(self, x: Mapping[str, object]) -> str | float:
+    def model(self, *, momentary: bool = False, durable: bool = False) -> FittedModel:
         if self._failure:
             raise self._failure
-        total = float(self.task.encoder.vector(x).sum())
-        return total if self.task.model == "ridge" else self.task.classes[total > 0]
-
-    def predict_proba_one(self, x: Mapping[str, object]) -> dict[str, float]:
-        if self.task.model == "ridge":
-            raise ConfigError("a ridge model does not say how probable a class is")
-        return {"no": 0.25, "yes": 0.75}
+        params = np.ones(self.task.dim)
+        params[-1] = 0.0
+        return Learner(self.task).fitted(-params if momentary else params, samples=3)
 
     def learn_one(self, x: Mapping[str, object], y: object) -> float:
         if self._failure:
@@ -110,13 +111,42 @@ GOOD = {"light": 3, "co2": "1.5"}
 def test_a_classifier_predicts_a_class_and_how_probable_each_is(peer):
     answer = ask(peer, "POST", "/predict", {"x": GOOD})
     assert answer.status_code == 200
-    assert answer.json() == {"prediction": "yes", "probabilities": {"no": 0.25, "yes": 0.75}}
+    said = answer.json()
+    assert said["prediction"] == "yes"
+    assert said["probabilities"]["no"] == pytest.approx(1 / (1 + math.exp(4.5)), rel=1e-12)
+    assert sum(said["probabilities"].values()) == 1.0
 
 
 def test_a_regression_predicts_a_number_and_no_probabilities():
     assert ask(FakePeer(RIDGE), "POST", "/predict", {"x": {"size": 2.5}}).json() == {
         "prediction": 2.5
     }
+
+
+def test_the_momentary_model_answers_if_it_is_asked_for(peer):
+    body = {"x": GOOD}
+    assert ask(peer, "POST", "/predict?momentary=true", body).json()["prediction"] == "no"
+    assert ask(peer, "POST", "/predict?momentary=false", body).json()["prediction"] == "yes"
+    refused = ask(peer, "POST", "/predict?momentary=perhaps", body)
+    assert refused.status_code == 422
+    assert "momentary is 'perhaps'" in error_of(refused)
+
+
+def test_booleans_are_booleans():
+    peer = FakePeer(Task("logistic", "late", (Feature("rain"),), ("false", "true"), **PLAIN))
+    answer = ask(peer, "POST", "/predict", {"x": {"rain": 1}}).json()
+    assert answer["prediction"] is True
+    assert list(answer["probabilities"]) == ["false", "true"]
+
+
+def test_the_model_is_given_out_to_whoever_may_ask(peer):
+    for momentary, sign in (("", 1.0), ("?momentary=true", -1.0)):
+        answer = ask(peer, "GET", f"/model{momentary}")
+        assert answer.status_code == 200
+        assert answer.json()["coefficients"] == {"(intercept)": 0.0, "light": sign, "co2": sign}
+        assert from_json(answer.content).params.tolist() == [sign, sign, 0.0]
+    assert ask(peer, "GET", "/model", token=TOKEN).status_code == 401
+    assert ask(peer, "GET", "/model?momentary=7").status_code == 422
 
 
 def test_learning_gives_the_loss_suffered_before(peer):

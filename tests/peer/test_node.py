@@ -13,7 +13,8 @@ from oneway.errors import DataError
 from oneway.peer.identity.keys import key_text
 from oneway.peer.inbox import REOPEN_SECONDS
 from oneway.peer.learner import Learner
-from oneway.peer.node import IDLE_SECONDS
+from oneway.peer.lesson import Sample
+from oneway.peer.push_pace import IDLE_SECONDS
 from oneway.peer.send_schedule import (
     FIRST_RETRY,
     HEARTBEAT,
@@ -124,10 +125,10 @@ def test_with_a_full_disk_nothing_is_pushed_or_answered_and_predictions_go_on():
         alice.learn(SAMPLE, "yes")
         alice.tick()
         assert mass_of(town.state("alice").holding) == before  # learned, but not pushed
-        assert alice.learner.predict(alice.estimate, SAMPLE) == "yes"
-        assert sum(alice.learner.probabilities(alice.estimate, SAMPLE).values()) == pytest.approx(
-            1.0
-        )
+        assert alice.learner.fitted(alice.estimate).predict_one(SAMPLE) == "yes"
+        assert sum(
+            alice.learner.fitted(alice.estimate).predict_proba_one(SAMPLE).values()
+        ) == pytest.approx(1.0)
     assert alice.disk_problem == "the disk is full"
 
     # It recovers by itself: what waited is answered, what was learned is pushed.
@@ -314,7 +315,7 @@ def test_a_peer_without_senders_mints_at_zero_with_its_first_sample():
     [
         ({"u": 1.0}, "yes"),
         ({"u": 1.0, "v": "many"}, "yes"),
-        ({"u": math.nan, "v": 0.0}, "yes"),
+        ({"u": math.inf, "v": 0.0}, "yes"),
         (SAMPLE, "perhaps"),
         (SAMPLE, None),
     ],
@@ -489,7 +490,11 @@ def test_a_sample_of_any_size_is_learned_from_or_refused_with_a_sentence(model, 
     label = 3.0 if model == "ridge" else classes[-1]
     try:
         lesson = Learner(task).learn(
-            state, {}, state.estimate, {"u": size, "v": -size}, label, 0, Rules(secret=b"")
+            state,
+            Snapshot(state),
+            state.estimate,
+            Sample({"u": size, "v": -size}, label, {}),
+            Rules(secret=b""),
         )
     except DataError as error:
         refusal = str(error)
@@ -507,7 +512,7 @@ def test_an_estimate_that_is_not_sound_is_not_used_for_predictions():
     broken = replace(town.state("alice"), holding=np.array([2**60, 0, 5]))
     alice._set(broken)  # as while a restored peer has heard back from some of its edges only
     assert alice.estimate.tolist() == before.tolist()
-    assert alice.learner.predict(alice.estimate, SAMPLE) == "yes"
+    assert alice.learner.fitted(alice.estimate).predict_one(SAMPLE) == "yes"
 
 
 # What it says about itself.
@@ -667,3 +672,21 @@ def test_a_peer_of_another_task_is_told_without_delay():
     assert bob.is_restless
     assert len(bob.words()) == 1
     assert not bob.has_words
+
+
+def test_who_keeps_a_receipt_confirms_it_in_its_own_life():
+    """Told of its own, newer life, the teller would take the keeper's next words for old ones."""
+    town = quiet(sam=["rita"], rita=["tom"], tom=["sam"])
+    settings = config("rita", ["tom"])
+    town.power_on("rita", town.power_off("rita"), settings)  # a later boot than tom's
+    town.exchange()
+    town.learn("sam")
+    town.learn("rita")
+    town.power_off("sam")
+    rita = town.nodes["rita"]
+    rita.follow(replace(settings, leaving=True))
+    for _ in range(20):
+        town.pass_time(1.0)
+    assert not rita.snapshot.state.lives[key_of("tom")].leaving
+    assert rita.snapshot.state.lives[key_of("tom")].boot == town.state("tom").boot
+    assert rita.is_drained

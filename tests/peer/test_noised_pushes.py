@@ -7,7 +7,7 @@ are in a batch that is not full: also while it passes on what others sent, idles
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from pathlib import Path
 
@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from town import BOOT, TASK, Town, config, key_of
 
+from oneway.methods import Batches
 from oneway.methods.base import PAST_NOISE, UNFINISHED
 from oneway.peer.learner import Learner
 from oneway.peer.node import Frame
@@ -31,17 +32,44 @@ from oneway.testing.records import replace
 from oneway.transport.wire import decode
 
 SAMPLES = 16
-PRIVATE = Task("logistic", "y", (Feature("u"), Feature("v")), ("no", "yes"), intercept=False)
+PRIVATE = Task(
+    "logistic",
+    "y",
+    (Feature("u"), Feature("v")),
+    ("no", "yes"),
+    method="ops",
+    intercept=False,
+)
+TASKS = {
+    name: dataclasses.replace(PRIVATE, **changes)
+    for name, changes in {
+        "ops": {"method": "ops"},
+        "pull": {"method": "pull"},
+        "relay": {"method": "relay"},
+        "relay with adagrad deposits": {
+            "method": "relay",
+            "options": {"relay": {"deposit_transforms": ["adagrad"]}},
+        },
+        "relay with momentum": {"method": "relay", "transforms": ("momentum",)},
+        "tracking": {"method": "tracking"},
+    }.items()
+}
+"""Whatever the method: what it makes of samples, it makes of noised sums."""
 EDGES = {"carol": ("alice",), "alice": ("bob",), "bob": ()}
 
 
 class Overheard(Town):
     """A town in which everything that is said is written down; its noise can be repeated."""
 
-    def __init__(self, task: Task = PRIVATE, noise: int | None = 5) -> None:
+    def __init__(
+        self,
+        task: Task = PRIVATE,
+        noise: int | None = 5,
+        edges: Mapping[str, tuple[str, ...]] = EDGES,
+    ) -> None:
         self.said: list[tuple[str, bytes, str, bytes]] = []
         self.noise = noise
-        super().__init__(EDGES, task)
+        super().__init__(edges, task)
         self.exchange()
 
     def start(self, name: str, *arguments: object) -> None:
@@ -95,9 +123,10 @@ def test_the_defaults_are_noise_and_sixteen_samples():
     assert (PRIVATE.privacy, PRIVATE.samples_per_push) == (Privacy(), SAMPLES)
 
 
-def test_nothing_that_is_said_depends_on_a_batch_that_is_not_full():
+@pytest.mark.parametrize("task", TASKS)
+def test_nothing_that_is_said_depends_on_a_batch_that_is_not_full(task):
     """Not what is passed on of others, not what is said after a while, not what is left behind."""
-    one, other = story(1), story(100)
+    one, other = story(1, TASKS[task]), story(100, TASKS[task])
     assert one.said == other.said
     assert len(one.totals_of("alice")) >= 2, "alice passed on what carol sent"
     assert np.any(one.totals_of("alice")[-1][:-1])
@@ -106,15 +135,17 @@ def test_nothing_that_is_said_depends_on_a_batch_that_is_not_full():
 
 
 @pytest.mark.parametrize("samples", [1, 5, 8])
-def test_and_it_would_if_the_batch_were_full(samples):
-    task = dataclasses.replace(PRIVATE, samples_per_push=samples)
+@pytest.mark.parametrize("task", TASKS)
+def test_and_it_would_if_the_batch_were_full(samples, task):
+    task = dataclasses.replace(TASKS[task], samples_per_push=samples)
     assert story(1, task).said != story(100, task).said
 
 
-def test_what_follows_a_full_batch_does_not_depend_on_the_samples_after_it():
+@pytest.mark.parametrize("task", TASKS)
+def test_what_follows_a_full_batch_does_not_depend_on_the_samples_after_it(task):
     said = []
     for seed in (1, 100):
-        town = Overheard()
+        town = Overheard(TASKS[task])
         town.learns("alice", SAMPLES, seed=0)
         town.learns("alice", SAMPLES - 1, seed)
         town.idles()
@@ -122,6 +153,52 @@ def test_what_follows_a_full_batch_does_not_depend_on_the_samples_after_it():
         said.append(town.said)
         assert len(town.totals_of("alice")) >= 2
     assert said[0] == said[1]
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_all_that_is_said_is_made_of_noised_sums(task, monkeypatch):
+    """Where the mechanism releases the same, the same is said to the last bit, forever after.
+
+    Not by way of a parcel, a deposit, a tracker, the memory of a transform, or noise drawn again.
+    """
+    said = []
+    for seed in (1, 100):
+        release = np.random.default_rng(7).standard_normal
+        monkeypatch.setattr(
+            Batches,
+            "_noised",
+            lambda _, sums, _full, past, _rng, release=release: (release(sums.shape), past),
+        )
+        town = Overheard(TASKS[task], noise=None)
+        town.learns("alice", SAMPLES + 3, seed)
+        town.learns("carol", SAMPLES, seed=0)
+        town.idles()
+        town.learns("alice", 3 * SAMPLES, seed + 1)
+        town.idles()
+        town.leaves("alice")
+        said.append([it for it in town.said if it[0] == "alice"])
+        assert len(town.totals_of("alice")) >= 5
+    assert said[0] == said[1]
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_two_receivers_together_are_told_no_more_than_one(task):
+    """The noise is drawn for the batch, not for a receiver or a push: alike shares are equal."""
+    town = Overheard(
+        TASKS[task], noise=None, edges={"alice": ("bob", "carol"), "bob": (), "carol": ()}
+    )
+    town.learns("alice", 3 * SAMPLES, seed=1)
+    town.idles()
+    told = {
+        name: [
+            decode(content)[1].total.tolist()
+            for _, peer, _, content in town.said
+            if peer == key_of(name) and isinstance(decode(content)[1], Data)
+        ]
+        for name in ("bob", "carol")
+    }
+    assert len(told["bob"]) >= 3
+    assert told["bob"] == told["carol"]
 
 
 def test_a_peer_that_leaves_forgets_the_batch_that_will_never_be_full():
@@ -160,10 +237,13 @@ def test_two_starts_say_different_things_about_the_same_samples():
     np.testing.assert_array_equal(first_push(noise=7), first_push(noise=7))
 
 
+FIXED_RATE = dataclasses.replace(PRIVATE, learning_rate=0.1)
+
+
 def release_of(count: int, memory: dict[str, np.ndarray], **more: object) -> tuple[Vector, dict]:
     """What so many samples move a lone peer by, and its memory afterwards."""
-    learner = Learner(PRIVATE, **more)  # type: ignore[arg-type]
-    town = Town({"alice": ()}, PRIVATE)
+    learner = Learner(FIXED_RATE, **more)  # type: ignore[arg-type]
+    town = Town({"alice": ()}, FIXED_RATE)
     alice = town.nodes["alice"]
     alice.learner, alice.snapshot = learner, replace(alice.snapshot, memory=memory)
     for number in range(count):
@@ -181,9 +261,9 @@ class Zeros:
 
 def test_the_noise_of_a_peer_is_as_large_as_the_task_promises():
     """The standard deviation over 500 starts, to within seven of its own standard errors."""
-    batches = PRIVATE.build_method().batches
+    batches = FIXED_RATE.build_method().batches
     assert batches is not None
-    expected = PRIVATE.learning_rate * batches.clip * batches.noise
+    expected = FIXED_RATE.learning_rate * batches.clip * batches.noise
     exact, _ = release_of(SAMPLES, {}, normals=Zeros())
     noise = np.array([release_of(SAMPLES, {})[0] - exact for _ in range(500)])
     error = expected / np.sqrt(noise.size)

@@ -12,7 +12,7 @@ from oneway.errors import DataError, OnewayError
 from oneway.methods import METHODS
 from oneway.peer.home.free_address import free_address
 from oneway.peer.home.home import Home
-from oneway.peer.offline import predict_on_disk
+from oneway.peer.offline import stored_model
 from oneway.peer.store.store import read_snapshot
 
 TASK = f"""
@@ -79,10 +79,11 @@ def test_a_peer_that_does_not_run_says_so(folder):
 )
 def test_the_model_on_the_disk_predicts_like_the_peer_whatever_its_method_sends(folder, method):
     home = Home.open(folder)
-    home.task_path.write_text(f'method = "{method}"\n{TASK}')
+    home.task_path.write_text(TASK.replace('method = "ops"', f'method = "{method}"'))
     peer = ow.Peer(folder)
     for _ in range(5):
         peer.learn_one({"rain": 1.0}, "yes")
-    said = peer.predict_one({"rain": 2.0}), peer.predict_proba_one({"rain": 2.0})
+    said = {flag: peer.predict_proba_one({"rain": 2.0}, momentary=flag) for flag in (True, False)}
     peer.close()
-    assert predict_on_disk(home, {"rain": "2.0"}) == said
+    for flag, shares in said.items():
+        assert stored_model(home, momentary=flag).predict_proba_one({"rain": "2.0"}) == shares

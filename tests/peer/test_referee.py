@@ -19,6 +19,8 @@ from oneway.peer.home.home import Home
 from oneway.peer.home.own_privacy import OwnPrivacy
 from oneway.peer.identity.card import Card
 from oneway.peer.learner import Learner
+from oneway.peer.lesson import Sample
+from oneway.peer.store.snapshot import Snapshot
 from oneway.peer.trust import admit_one, send_to
 from oneway.protocol.incoming import mint
 from oneway.protocol.rules import Rules
@@ -166,14 +168,18 @@ class Fixed:
 
 def test_a_batch_whose_noised_step_does_not_fit_is_spent_and_not_noised_again():
     normals = Fixed(1e12)
-    learner = Learner(PRIVATE, normals=normals)
+    # A rate that is chosen would bound the step, however large the noise.
+    learner = Learner(dataclasses.replace(PRIVATE, learning_rate=0.1), normals=normals)
     state = mint(PeerState.new(PRIVATE.dim, 1, BOOT, learner.layout), learner.start)
-    memory = learner.resumed({})
+    known = Snapshot(state, memory=learner.resumed({}))
     for seen in range(8):
-        lesson = learner.learn(state, memory, learner.start, SAMPLE, "yes", seen, Rules(secret=b""))
+        lesson = learner.learn(
+            state, known, learner.start, Sample(SAMPLE, "yes", {}), Rules(secret=b"")
+        )
         assert not lesson.released
         assert lesson.state is state
-        memory = lesson.memory
+        known = known.with_sample(lesson, time=0.0)
+        memory = known.memory
         assert memory["batch.count"] == (seen + 1) % 4
     assert normals.draws == 2
     assert not memory["batch.sum"].any()

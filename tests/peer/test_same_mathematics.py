@@ -11,7 +11,7 @@ from plain import PLAIN
 
 import oneway as ow
 from oneway.errors import TaskError
-from oneway.methods import METHODS, STEP_RULES, Gradients, Method, State
+from oneway.methods import METHODS, STEP_RULES, AutoRate, Gradients, Method, State
 from oneway.methods.base import PAST_NOISE
 from oneway.models import MODELS
 from oneway.peer.home.config import PeerConfig, Receiver, Sender
@@ -21,6 +21,7 @@ from oneway.peer.learner import Learner
 from oneway.peer.node import Node
 from oneway.peer.store.snapshot import Snapshot
 from oneway.peer.store.store import Owner, PeerStore
+from oneway.peer.telemetry import Activity, status_of
 from oneway.protocol.audit import discrepancy, expected_holding
 from oneway.protocol.fixed_point import ONE
 from oneway.protocol.state import PeerState
@@ -181,8 +182,7 @@ def task_with(**learning: object) -> Task:
         label="y",
         classes=("-1", "1") if MODELS[model].labels != "number" else (),
         features=tuple(Feature(name) for name in NAMES),
-        learning_rate=0.1,
-        **PLAIN | learning,
+        **{"learning_rate": 0.1} | PLAIN | learning,
     )
 
 
@@ -253,8 +253,8 @@ def passing_on(monkeypatch) -> None:
 
     A peer waits for a full batch or for something that moves it, for bandwidth's sake.
     """
-    monkeypatch.setattr("oneway.peer.node.MOVED", -1.0)
-    monkeypatch.setattr("oneway.peer.node.IDLE_SECONDS", 0.0)
+    monkeypatch.setattr("oneway.peer.push_pace.MOVED", -1.0)
+    monkeypatch.setattr("oneway.peer.push_pace.IDLE_SECONDS", 0.0)
 
 
 PRIVATE = {
@@ -268,7 +268,10 @@ PRIVATE = {
 
 @pytest.mark.usefixtures("passing_on")
 @pytest.mark.parametrize("private", PRIVATE.values(), ids=PRIVATE)
-@pytest.mark.parametrize("name", ["ops", "dol-symm", "dol-asymm", "local", "parcels", "averages"])
+@pytest.mark.parametrize(
+    "name",
+    ["ops", "relay", "tracking", "pull", "dol-symm", "dol-asymm", "local", "parcels", "averages"],
+)
 def test_peers_in_lockstep_reproduce_the_simulator_with_batches_and_noise(name, private):
     check_same(task_with(method=name, **private), seed=6)
 
@@ -284,6 +287,47 @@ def test_peers_in_lockstep_reproduce_noised_batches_whatever_the_step_rule(step)
 def test_peers_in_lockstep_keep_the_memory_of_transforms_and_of_batches():
     learning = {"transforms": ("clip", "momentum"), "options": {"momentum": {"beta": 0.7}}}
     check_same(task_with(samples_per_push=6, privacy=Privacy(), **learning), seed=8)
+
+
+@pytest.mark.usefixtures("passing_on")
+@pytest.mark.parametrize("private", [{}, PRIVATE["the defaults"]], ids=["plain", "the defaults"])
+@pytest.mark.parametrize("name", ["ops", "relay", "tracking", "pull", "dol-symm", "local"])
+def test_peers_in_lockstep_choose_the_rates_that_the_simulator_chooses(name, private):
+    check_same(task_with(method=name, learning_rate="auto", **private), seed=9)
+
+
+@pytest.mark.parametrize("model", ["hinge", "ridge"])
+def test_peers_in_lockstep_choose_their_rates_whatever_the_model(model):
+    check_same(task_with(model=model, learning_rate="auto", step="curvature"), seed=9)
+
+
+@pytest.mark.usefixtures("passing_on")
+def test_peers_in_lockstep_forget_and_restart_when_the_simulator_does():
+    learning = {"transforms": ("forget", "restart"), "options": {"restart": {"sure": 0.5}}}
+    check_same(task_with(method="relay", learning_rate="auto", **learning), seed=9)
+
+
+def test_a_peer_says_where_its_learning_rate_restarted():
+    """Every sample asks for the same, so that updates keep pointing one way."""
+    task = task_with(
+        learning_rate="auto", samples_per_push=2, transforms=("restart",), intercept=False
+    )
+    lockstep = Lockstep(ow.TrustGraph.complete(2), task)
+    lockstep.exchange()
+    for _ in range(40):
+        lockstep.round(np.full((2, NUM_FEATURES), 0.01), np.ones(2))
+    told = status_of(lockstep.nodes[0], lockstep.ends[0], Activity()).restarts
+    assert told
+    assert all(mark % 2 == 0 for mark in told)
+    assert told[-1] <= 40
+
+
+@pytest.mark.usefixtures("passing_on")
+def test_the_comparison_fails_for_another_rate():
+    chosen = task_with(learning_rate="auto")
+    another = ow.OnlinePushSum(AutoRate(2.0, 0.39), "curvature")
+    with pytest.raises(AssertionError, match="Not equal to tolerance"):
+        check_same(chosen, seed=9, simulated=another)
 
 
 @pytest.mark.usefixtures("passing_on")
@@ -316,13 +360,16 @@ def test_the_comparison_fails_for_another_method(name, another):
 
 
 @pytest.mark.parametrize("private", [PLAIN, {"privacy": Privacy(), "samples_per_push": 3}])
-@pytest.mark.parametrize("name", ["ops", "parcels", "averages", "local"])
+@pytest.mark.parametrize("name", ["ops", "relay", "tracking", "parcels", "averages", "local"])
 def test_what_a_peer_holds_survives_a_restart_whatever_the_method(name, private, tmp_path):
     """Segments that are in no books, and what a method keeps to itself, are read back.
 
     But not the noise of the past: every start begins a new sequence.
     """
-    task = task_with(method=name, transforms=("momentum",), **private)
+    rate = 0.1 if name in ("ops", "parcels") else "auto"
+    task = task_with(
+        **private | {"method": name, "transforms": ("momentum",), "learning_rate": rate}
+    )
     graph = ow.TrustGraph.random(num_nodes=4, max_receivers=2, seed=1)
     features, labels = samples(1)
     lockstep = Lockstep(graph, task)

@@ -69,7 +69,9 @@ def test_with_one_of_eight_closed_the_others_keep_nearly_all_they_have(graph, se
     assert measure(town, others) == pytest.approx(before, abs=1e-9)
     for name in others:
         town.learn(name, 3)
-        assert town.nodes[name].learner.predict(town.nodes[name].estimate, SAMPLE) == "yes"
+        assert (
+            town.nodes[name].learner.fitted(town.nodes[name].estimate).predict_one(SAMPLE) == "yes"
+        )
 
     # It comes back, and all is as before.
     town.power_on(closed, disk, config(closed, GRAPHS[graph][closed]))

@@ -16,6 +16,7 @@ from oneway.peer.node import Frame, Node
 from oneway.peer.store.snapshot import Snapshot
 from oneway.protocol.audit import discrepancy, expected_holding
 from oneway.protocol.fixed_point import mass_of
+from oneway.protocol.layout import Layout
 from oneway.protocol.messages import Life
 from oneway.protocol.state import PeerState
 from oneway.protocol.tags import NO_TAG
@@ -75,8 +76,9 @@ class Town:
         self.ends: dict[str, MemoryEndpoint] = {}
         self.durable: dict[str, Snapshot] = {}
         self.epochs = count(1)
+        layout = Layout.of(task.build_method().payload, task.dim)
         for index, (name, receivers) in enumerate(edges.items()):
-            state = PeerState.new(task.dim, ledger=index + 1, boot=BOOT)
+            state = PeerState.new(layout.width, ledger=index + 1, boot=BOOT, layout=layout)
             self.start(name, Snapshot(state), config(name, receivers, limits=limits))
             self.connect(name)
 

@@ -58,8 +58,9 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path, comparison):
 def test_a_failed_write_leaves_an_older_demo_and_strangers_alone(tmp_path, comparison):
     """Something that is not a run stands where the run would go."""
     write(tmp_path, comparison)
-    before = everything_in(tmp_path)
     (tmp_path / "runs" / "col").mkdir()
+    (tmp_path / "runs" / "col" / "notes.txt").write_text("mine")
+    before = everything_in(tmp_path)
     both = dict.fromkeys(("col", "ops"), comparison.results["ops"])
     changed = dataclasses.replace(comparison, title="second", results=both)
     with pytest.raises(StoreError, match="runs/col"):

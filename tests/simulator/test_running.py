@@ -237,5 +237,7 @@ def test_a_damaged_or_missing_run_is_named(tmp_path, stream, graph):
     with pytest.raises(StoreError, match="format 99"):
         ow.Run.load(folder)
     (tmp_path / "mine").mkdir()
+    run.save(tmp_path / "mine")  # it was empty
+    (tmp_path / "mine" / "run.json").unlink()
     with pytest.raises(StoreError, match="is not a stored run"):
         run.save(tmp_path / "mine")

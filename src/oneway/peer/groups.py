@@ -48,9 +48,20 @@ class GroupCounter:
             DataError: The sample does not say whose it is.
             GroupLimitError: Its group has had all its samples.
         """
-        if not self._column:
+        return self.counted_name(groups, self.name_of(cells))
+
+    def name_of(self, cells: Mapping[str, object]) -> bytes:
+        """Whose a sample is, hashed; empty if nothing is counted.
+
+        Raises:
+            DataError: The sample does not say whose it is.
+        """
+        return self._hash(cells) if self._column else b""
+
+    def counted_name(self, groups: Groups, name: bytes) -> Groups:
+        """As `counted`, for a sample whose group is known by its hash."""
+        if not name:
             return groups
-        name = self._hash(cells)
         count = groups.get(name[0], {}).get(name, 0)
         if count >= self._most:
             raise GroupLimitError(

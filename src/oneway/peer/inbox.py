@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field
 
+from msgspec.structs import replace
+
 from oneway.errors import WireError
 from oneway.peer.conduct import ConductLog, Mismatches
 from oneway.peer.copies import Copies
@@ -13,7 +15,7 @@ from oneway.peer.inflow import AskLimit, Inflow
 from oneway.peer.stream_progress import ToldProgress
 from oneway.protocol.fixed_point import mass_of
 from oneway.protocol.incoming import TOO_FAST, Absorbed
-from oneway.protocol.lives import meet
+from oneway.protocol.lives import life_of, meet
 from oneway.protocol.messages import Closed, Data, Gone, Hello, News, Push, Receipt, Reply
 from oneway.protocol.outgoing import supersede
 from oneway.protocol.replies import receive_receipt, receive_reply
@@ -224,7 +226,9 @@ class Inbox:
             if peer == message.receiver and self._key != message.sender:
                 # To keep one is a promise to who leaves: given once it is durable, and to nobody
                 # else, or two who keep it would assure each other for ever.
-                self._owe_receipt(peer, _back(via), message)
+                # In one's own life: the teller would take its own for a newer one of this peer.
+                kept = replace(message, life=life_of(state, rules))
+                self._owe_receipt(peer, _back(via), kept)
             return receive_receipt(state, self._key, peer, message, rules)
         return self.copies.meet(state, peer, message, rules)
 

@@ -1,4 +1,4 @@
-"""Online learner: predicts, suffers the loss and takes the step of the task's method, one row.
+"""Online learner: suffers the loss and takes the step of the task's method, one row.
 
 A peer is a simulated network with one row: what it holds becomes a `State` of the method, the
 method's own functions work on it, and what they changed goes back into the books in whole units.
@@ -8,22 +8,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from msgspec.structs import replace
 
-from oneway.errors import ConfigError, DataError
-from oneway.methods import Gradients, State
+from oneway.errors import DataError
+from oneway.export import FittedModel
+from oneway.methods import Gradients, Method, State
 from oneway.methods.base import BATCH_MEMORY, UNFINISHED
 from oneway.methods.batches import Normals
-from oneway.models import HasCurvature, HasProbabilities
+from oneway.models import HasCurvature
 from oneway.peer.home.own_privacy import OwnPrivacy
+from oneway.peer.lesson import Lesson, Sample
+from oneway.peer.measuring import Measuring
 from oneway.peer.noise import SecretNormals
 from oneway.peer.store.snapshot import Snapshot
-from oneway.protocol.fixed_point import LARGEST, ONE, Fixed, zeros
-from oneway.protocol.incoming import averaged
-from oneway.protocol.layout import Layout
+from oneway.protocol.fixed_point import LARGEST, ONE, Fixed, mass_of, zeros
+from oneway.protocol.incoming import averaged, reach
 from oneway.protocol.rules import Rules
 from oneway.protocol.state import PeerState
 from oneway.protocol.transitions import descend
@@ -33,25 +35,13 @@ from oneway.task.task import Task
 _AS_THE_TASK = OwnPrivacy()
 _TERMS = "batch.terms"
 """Name of the memory of how the samples of a batch were clipped, and are to be noised."""
+INSIDE = 1.0 - 2.0**-20
+"""How much of the radius a deposit may use: the rest is for roundings."""
 _NOTHING: tuple[Fixed, State] = (zeros(0), State({}, {}))
 
 
-@dataclass(frozen=True, eq=False)
-class Lesson:
-    """What came of a sample: state and memory after it, its loss before it, whether it was right.
-
-    `correct` is None where being right has no meaning; `released` whether its batch is full now.
-    """
-
-    state: PeerState
-    memory: Mapping[str, Matrix]
-    loss: float
-    correct: bool | None
-    released: bool
-
-
 class Learner:
-    """Predicts and learns by a task; holds no parameters.
+    """Learns by a task; holds no parameters.
 
     Args:
         task: What all peers learn.
@@ -63,6 +53,8 @@ class Learner:
         layout: Where the method's segments lie in what peers hold and hand over.
         start: The model to begin with: all peers of a task have the same.
         exchanges: Whether the method sends anything.
+        mixes: How many pushes follow a step.
+        prepares: Whether the method does something right before a push.
         own: What this peer asks for beyond the task's privacy.
         as_learned: The task with the privacy that this peer has.
 
@@ -84,13 +76,17 @@ class Learner:
         self._rng = np.random.default_rng() if rng is None else rng
         self._model = task.build_model()
         self.as_learned = own.applied(task)
+        num_features = task.encoder.width
         self._method = self.as_learned.build_method()
         task.require_without_server()
-        self.layout = Layout.of(self._method.payload, task.dim)
+        self.layout = task.layout
         self.start: Vector = self._model.init(
-            len(task.features), np.random.default_rng(list(task.fingerprint))
+            num_features, np.random.default_rng(list(task.fingerprint))
         )
+        self._measuring = Measuring(task, self._model, num_features, self.start)
         self.exchanges = bool(self._method.payload)
+        self.mixes = self._method.mixes
+        self.prepares = type(self._method).before_push is not Method.before_push
         self._has_noise = bool(self._method.batches and self._method.batches.noise)
         self._last: tuple[tuple[object, ...], tuple[Fixed, State]] = ((None,) * 3, _NOTHING)
         # Looked up once: asking a model for a capability takes longer than using it.
@@ -100,7 +96,7 @@ class Learner:
 
     def first_memory(self) -> Mapping[str, Matrix]:
         """The method's memory before the first sample."""
-        return self._method.start(self.start[None, :]).memory
+        return self._stored(self._method.start(self.start[None, :]).memory)
 
     def resumed(self, memory: Mapping[str, Matrix]) -> Mapping[str, Matrix]:
         """The method's memory in a new life.
@@ -137,60 +133,140 @@ class Learner:
     def learn(
         self,
         state: PeerState,
-        memory: Mapping[str, Matrix],
+        before: Snapshot,
         params: Vector,
-        x: Mapping[str, object],
-        y: object,
-        samples_seen: int,
+        sample: Sample,
         rules: Rules,
     ) -> Lesson:
-        """Learn from one sample, given everything as it was before; `params` is the estimate.
+        """Learn from one sample, given the state, and all else as it was before.
+
+        `params` is the estimate. The loss and what is measured are those of the prediction, also
+        where that was made some time ago, with another model.
 
         Raises:
             DataError: The sample lacks a feature, has one that is no number, a label that the task
                 does not know, or is so large that its step cannot be represented.
         """
-        features, label = self._task.encoder.vector(x), self._task.encoder.label_value(y)
+        x, label = sample.x, self._task.encoder.label_value(sample.y)
+        features = x if isinstance(x, np.ndarray) else self.encoded(x)
         batch = Batch(features[None, :], np.array([label]))
+        before_it = params if sample.predicted_by is None else sample.predicted_by
+        memory, samples_seen = before.memory, before.journal.samples
         held, row = self._row(state, memory, rules)
         with np.errstate(over="ignore", invalid="ignore"):  # told below, as an error
-            loss = float(self._model.losses(params, batch)[0])
-            right = self._model.correct(params, batch)
+            loss = float(self._model.losses(before_it, batch)[0])
+            right = self._model.correct(before_it, batch)
             curvatures = None
             if self._bounds is not None:
                 curvatures = self._bounds(batch.features)
             gradients = self._model.gradients(params[None, :], batch)
             learned = Gradients(gradients, samples_seen, curvatures)
             after = self._method.learn(row, learned, self._rng, self._normals)
+            if self.layout.carried and after.segments is not row.segments:
+                after = self._limited(row, after, rules)
+            if self.prepares and after.segments is not row.segments:
+                after = self._prepared(after, rules)
         if not math.isfinite(loss):
             raise DataError(f"the loss of the sample is {loss}; its features are far too large")
+        measured = self._measuring.measured(before.measures, before_it, batch, loss, samples_seen)
         # A batch that is not full changes nothing but the memory.
         released = after.segments is not row.segments or not self.exchanges
+        has_left = state.leaving and mass_of(state.holding) <= 0
         try:
-            if released:
+            if released and not has_left:  # otherwise this step would have to be handed over, too
                 state = self._booked(state, held, row, after)
-            elif not self._has_noise and not self._fits(after.memory, samples_seen):
+            elif not (released or self._has_noise or self._fits(after.memory, samples_seen)):
                 raise OverflowError  # now, with this sample, and not with all that come later
         except OverflowError:
             if self._has_noise:
                 # Its noise is drawn, once: drawn again until the step fits, it would tell more.
                 spent = {name: it for name, it in after.memory.items() if name in BATCH_MEMORY}
-                return Lesson(state, {**memory, **spent}, loss, _truth(right), released=False)
+                memory = {**memory, **spent}
+                return Lesson(state, memory, loss, _truth(right), False, measured)
             raise DataError(
                 "the step for the sample is too large to be represented; its features are far too "
                 "large"
             ) from None
-        return Lesson(state, after.memory, loss, _truth(right), released)
+        released = released and not has_left
+        return Lesson(state, self._stored(after.memory), loss, _truth(right), released, measured)
 
     def _fits(self, memory: Mapping[str, Matrix], samples_seen: int) -> bool:
         """Whether the step of an unfinished batch can be represented."""
         longest = np.abs(memory[UNFINISHED[0]]).max(initial=0.0)
         return bool(longest * self._method.rate(samples_seen) < LARGEST / ONE)
 
-    def adopt_average(self, state: PeerState, rules: Rules) -> PeerState:
-        """Take the average over the senders for one's own value, to pass it on without a sample."""
-        held, row = self._row(state, {}, rules)
-        return self._booked(state, held, row, row)
+    def before_push(
+        self, state: PeerState, memory: Mapping[str, Matrix], rules: Rules
+    ) -> tuple[PeerState, Mapping[str, Matrix]]:
+        """State and memory to push with when no step came since the last push.
+
+        What arrived is passed on: copied segments averaged over the senders, and whatever else the
+        method does right before a push.
+        """
+        if not (self.prepares or self.layout.copied):
+            return state, memory
+        held, row = self._row(state, memory, rules)
+        try:
+            after = self._prepared(row, rules)
+            ready = self._booked(state, held, row, after)
+        except OverflowError:
+            return state, memory
+        if np.array_equal(ready.holding, state.holding):
+            return state, memory  # nothing to be made durable
+        return ready, self._stored(after.memory)
+
+    def _prepared(self, row: State, rules: Rules) -> State:
+        """What the method makes of a row right before a push.
+
+        It moves the estimate no further than others may at once: what it does not deposit now is in
+        a parcel that anybody may have filled. Nor out of the radius, where nobody could be told of
+        it: that part of a step is not taken. Without mass there is no estimate to move.
+        """
+        if self._method.has_mass and not row.segments["mass"][0, 0] > 0.0:
+            return row
+        after = self._inside(row, self._method.before_push(row, self._rng), rules)
+        if after is row or (part := self._part(row, after, rules)) == 1.0:
+            return after
+        segments = {
+            name: array + part * (after.segments[name] - array)
+            for name, array in row.segments.items()
+        }
+        return State(segments, after.memory)
+
+    def _inside(self, row: State, after: State, rules: Rules) -> State:
+        """A row after a step, projected onto the radius, or to where it was if that is outside."""
+        if after is row:
+            return after
+        first = self._method.payload[0].name
+        most = rules.radius * INSIDE * self._method.masses(row)[:, None]
+        limits = np.maximum(most, np.abs(row.segments[first]))
+        inside = after.segments[first].clip(-limits, limits)
+        return State({**after.segments, first: inside}, after.memory)
+
+    def _limited(self, row: State, after: State, rules: Rules) -> State:
+        """A row after a step that others may have had a part in: its model moves only so far."""
+        after = self._inside(row, after, rules)
+        part, first = self._part(row, after, rules), self._method.payload[0].name
+        if part == 1.0:
+            return after
+        before = row.segments[first]
+        moved = before + part * (after.segments[first] - before)
+        return State({**after.segments, first: moved}, after.memory)
+
+    def _part(self, row: State, after: State, rules: Rules) -> float:
+        """How much of a step moves the estimate as far as others may at once."""
+        if math.isinf(rules.clip):
+            return 1.0
+        own = self._method.estimate(row)[0]
+        moved = float(np.linalg.norm(self._method.estimate(after)[0] - own))
+        limit = reach(own, rules)
+        return limit / moved if moved > limit else 1.0
+
+    def _stored(self, memory: Mapping[str, Matrix]) -> Mapping[str, Matrix]:
+        """The memory without what is read from the books."""
+        if not self.layout.momenta:
+            return memory
+        return {name: it for name, it in memory.items() if name not in self.layout.momenta}
 
     def _row(
         self, state: PeerState, memory: Mapping[str, Matrix], rules: Rules
@@ -205,7 +281,13 @@ class Learner:
         }
         if self._method.has_mass:
             segments["mass"] = np.array([[held[-1] / ONE]])
-        self._last = (asked, (held, State(segments, memory)))
+        # A momentum is the sum of its changes, and each was booked in what tracks it: read from
+        # there, in whole units, both are equal for ever, in every life.
+        momenta = {
+            name: (-state.gradient_steps[place] / ONE)[None, :]
+            for name, place in self.layout.momenta.items()
+        }
+        self._last = (asked, (held, State(segments, {**memory, **momenta} if momenta else memory)))
         return self._last[1]
 
     def _booked(self, state: PeerState, held: Fixed, before: State, after: State) -> PeerState:
@@ -218,30 +300,25 @@ class Learner:
             step = step + (state.holding[:-1] - held[:-1]) / ONE
         return descend(state, step)
 
-    def predict(self, params: Vector, x: Mapping[str, object]) -> str | float:
-        """The label expected for a sample: one of the task's classes, or a number.
+    def encoded(self, x: Mapping[str, object]) -> Vector:
+        """A sample as the model sees it.
 
         Raises:
             DataError: The sample lacks a feature or has one that is no number.
         """
-        value = float(self._model.predict(params, self._task.encoder.vector(x)[None, :])[0])
-        return self._task.encoder.label_name(value) if self._task.classifies else value
+        return self._task.encoder.vector(x)
 
-    def probabilities(self, params: Vector, x: Mapping[str, object]) -> dict[str, float]:
-        """How probable each class is.
+    def fitted(self, params: Vector, **origin: object) -> FittedModel:
+        """Parameters as a model that predicts raw rows, with where it comes from."""
+        return FittedModel(self._task.encoder, self._model, params, {**origin, **self._said})
 
-        Raises:
-            DataError: As `predict`.
-            ConfigError: The task's model does not say how probable a class is.
-        """
-        features = self._task.encoder.vector(x)[None, :]
-        if not isinstance(self._model, HasProbabilities):
-            raise ConfigError(
-                f"a {self._task.model} model does not say how probable a class is; ask it for the "
-                "label, or use a logistic or softmax model"
-            )
-        shares = self._model.probabilities(params, features)[0].tolist()
-        return dict(zip(self._task.classes, shares, strict=True))
+    @cached_property
+    def _said(self) -> dict[str, str]:
+        """What a model that is taken out should say about its task."""
+        promise = self.as_learned.privacy_sentence
+        if not self.exchanges:
+            promise = "none: this model was learned without noise, as nothing is sent meanwhile"
+        return {"task": self._task.fingerprint.hex(), "privacy": promise}
 
 
 def _truth(right: Bools | None) -> bool | None:

@@ -6,7 +6,6 @@ The runtime brings in frames and samples, makes snapshots durable and sends what
 
 from __future__ import annotations
 
-import math
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
@@ -15,19 +14,24 @@ from functools import reduce
 import numpy as np
 from msgspec.structs import replace
 
+from oneway.peer import leaving
 from oneway.peer.conduct import ConductLog
+from oneway.peer.estimates import Estimates
 from oneway.peer.groups import GroupCounter
 from oneway.peer.home.config import PeerConfig
 from oneway.peer.inbox import Inbox
+from oneway.peer.late_labels import LateLabels
 from oneway.peer.learner import Learner
+from oneway.peer.lesson import Sample
 from oneway.peer.outbox import Commit, Frame
+from oneway.peer.push_pace import PushPace
 from oneway.peer.send_schedule import SendSchedule, Word
 from oneway.peer.store.snapshot import Contact, Snapshot
 from oneway.peer.stream_progress import ProgressSeal, ToldProgress, unanswered
 from oneway.protocol import transitions
 from oneway.protocol.fixed_point import mass_of
 from oneway.protocol.incoming import mint
-from oneway.protocol.state import LIVE, InEdge, Key, OutPhase, PeerState, Told
+from oneway.protocol.state import LIVE, Key, PeerState
 from oneway.records import Vector
 from oneway.tables.rows import Position
 from oneway.task.task import Task
@@ -36,12 +40,6 @@ from oneway.transport.wire import encode
 
 RECENT = 200
 """Samples that the recent loss is a mean of."""
-
-IDLE_SECONDS = 0.05
-"""A peer without samples passes on what it received this often, as long as that moves it."""
-
-MOVED = 1e-6
-"""A change of the estimate, relative to its size, that is worth passing on."""
 
 
 class Node:
@@ -100,23 +98,20 @@ class Node:
         self.recent_losses: deque[float] = deque(maxlen=RECENT)
         self.started = clock()
         self._secret = secret
-        self.clock = clock
-        self._wall_clock = wall_clock
-        self._new_epoch = new_epoch
+        self.clock, self.wall_clock = clock, wall_clock
+        self.new_stamp = new_epoch
         self.learner = Learner(task, rng, config.privacy)
         self.each_sample_once = bool(self.learner.as_learned.privacy)
         progress = self._seal.seal(snapshot.journal)
         self.groups = GroupCounter(self.learner.as_learned.privacy, secret)
+        self.late = LateLabels(self)
         self.snapshot = self._durable = replace(
             snapshot,
             state=replace(snapshot.state, layout=self.learner.layout, progress=progress),
             memory=self.learner.resumed(snapshot.memory),
         )
-        self._estimate: Vector = self.learner.start
-        self._estimated: Snapshot | None = None
-        self._pushed_estimate = self._estimate
-        self._last_push = -math.inf
-        self._has_news = False
+        self._estimates = Estimates(self.learner)
+        self._pace = PushPace(self.learner.start)
         self.rules = config.limits.rules(task, secret)
         self.schedule = SendSchedule(key, self.rules, snapshot.state.dim, self.started)
         self.follow(config)
@@ -125,22 +120,30 @@ class Node:
 
     @property
     def estimate(self) -> Vector:
-        """The model to predict with: the last sound one."""
+        """The model to learn with, which jumps: the last sound one."""
         with self.lock:
-            known = self.snapshot
-            if known is not self._estimated and known.state.is_sound(self.rules.radius, 0.0):
-                self._estimate = self.learner.estimate(known.state, known.memory, self.rules)
-                self._estimated = known
-            return self._estimate
+            return self._estimates.momentary(self.snapshot, self.rules)
+
+    @property
+    def settled(self) -> Vector:
+        """The model to predict with: the average of the last estimates."""
+        with self.lock:
+            return self._estimates.settled(self.snapshot, self.rules)
+
+    def durable_model(self, *, momentary: bool) -> tuple[Vector, int]:
+        """The model to hand out, settled or momentary, and how many samples it was learned from.
+
+        Only what is durable: after a crash the noise of a later batch would be drawn anew, and who
+        has seen both would know more than was promised.
+        """
+        with self.lock:
+            known = self._durable
+            return self._estimates.stored(known, self.rules, momentary), known.journal.learned
 
     @property
     def is_drained(self) -> bool:
         """Whether a leaving peer has handed over everything, and knows that it arrived."""
-        state = self._durable.state
-        if not state.leaving or state.layout.booked(state.holding).any():
-            return False
-        waits = any(edge.waits and edge.seq for edge in state.out.values())
-        return not waits and all(edge.told is not Told.NOBODY for edge in self._heard_edges)
+        return leaving.is_drained(self._durable.state)
 
     @property
     def stopped(self) -> str:
@@ -158,14 +161,7 @@ class Node:
     @property
     def unheard(self) -> list[Key]:
         """The senders that have not confirmed yet that they know that this peer leaves."""
-        if not self.snapshot.state.leaving:
-            return []
-        edges = [edge for edge in self._heard_edges if edge.told is not Told.SENDER]
-        return list(dict.fromkeys(edge.sender for edge in edges))
-
-    @property
-    def _heard_edges(self) -> list[InEdge]:
-        return [edge for edge in self._durable.state.in_.values() if edge.seq]
+        return leaving.unheard(self._durable.state) if self.snapshot.state.leaving else []
 
     @property
     def is_restless(self) -> bool:
@@ -177,7 +173,7 @@ class Node:
                 return True
             # Who has nobody to push to, or no mass to push, has nothing to wait for.
             could = bool(self._shares) and state.is_sound(self.rules.radius, self.rules.mass_floor)
-            return could and self._may_push and (self._has_news or self._has_moved())
+            return could and self._may_push and self._pace.has_news(self.estimate, state)
 
     def name_of(self, key: Key) -> str:
         """What to call a peer."""
@@ -217,21 +213,26 @@ class Node:
             DataError: The sample cannot be used; nothing has changed.
         """
         with self.lock:
-            before, params = self.snapshot, self.estimate
-            if self.last_sample is None and self.unanswered:  # perhaps it was pushed already
-                before = before.without_unfinished()
+            before = self.before_sample()
             groups = self.groups.counted(before.groups, x)
-            seen, rules = before.journal.samples, self.rules
-            lesson = self.learner.learn(self._minted(), before.memory, params, x, y, seen, rules)
-            right, now = bool(lesson.correct), self._wall_clock()
-            self.snapshot = before.with_sample(
-                lesson.state, lesson.memory, lesson.loss, right, now, position, groups
-            )
-            self.recent_losses.append(lesson.loss)
-            self.last_sample = self.clock()
-            self._has_news |= lesson.released  # an unfinished batch is nobody else's business
-            self.push_if_due()
-            return lesson.loss
+            return self.take_lesson(before, Sample(x, y, groups, position))
+
+    def before_sample(self) -> Snapshot:
+        """What is known right before a sample, without a batch that was perhaps pushed already."""
+        unsure = self.last_sample is None and self.unanswered
+        return self.snapshot.without_unfinished() if unsure else self.snapshot
+
+    def take_lesson(self, before: Snapshot, sample: Sample) -> float:
+        """Learn from a sample, given what was known before it; the lock is held."""
+        lesson = self.learner.learn(self._minted(), before, self.estimate, sample, self.rules)
+        learned = before.with_sample(lesson, self.wall_clock(), sample.position, sample.groups)
+        self.snapshot = self._estimates.averaged(learned, self.rules)
+        self.recent_losses.append(lesson.loss)
+        self.last_sample = self.clock()
+        if lesson.released:  # an unfinished batch is nobody else's business
+            self._pace.stepped(self.learner.mixes)
+        self.push_if_due()
+        return lesson.loss
 
     def skip(self, reason: str, position: Position | None = None) -> None:
         """Count a sample that could not be used."""
@@ -242,23 +243,13 @@ class Node:
     def note_forgotten(self, rows: Iterable[Mapping[str, object]]) -> None:
         """Count whose the rows are that were learned in a forgotten life; once."""
         with self.lock:
-            known = self.snapshot
-            self.snapshot = known.with_noted(reduce(self.groups.noted, rows, known.groups))
+            groups = reduce(self.groups.noted, rows, self.snapshot.groups)
+            self.snapshot = self.snapshot.with_noted(groups)
 
     def ensure_minted(self) -> None:
         """Bring the unit of mass now, at the model to begin with, unless it was brought before."""
         with self.lock:
             self._set(self._minted())
-
-    def give_up(self) -> float:
-        """Give up all that is held, and what was never acknowledged; return the mass it costs."""
-        with self.lock:
-            state = self.snapshot.state
-            for edge_id, edge in state.out.items():
-                if edge.phase is not OutPhase.DEAD:
-                    state = transitions.presume_dead(state, edge_id)
-            self._set(transitions.write_off(state))
-            return state.mass
 
     # What time brings.
 
@@ -268,19 +259,29 @@ class Node:
             if not self._may_push:
                 return
             now, state = self.clock(), self.snapshot.state
-            since = now - self._last_push
-            news = self._has_news or state.leaving or (since >= IDLE_SECONDS and self._has_moved())
-            if not news or since < 1.0 / self.config.limits.pushes_per_second:
+            shortest = 1.0 / self.config.limits.pushes_per_second
+            if not self._pace.is_due(self.estimate, state, now, shortest):
                 return
-            if state.layout.copied and not (self._has_news or state.leaving):
-                state = self.learner.adopt_average(state, self.rules)
+            ready, memory = state, self.snapshot.memory
+            if not (self._pace.has_stepped or state.leaving):
+                ready, memory = self.learner.before_push(state, memory, self.rules)
             shares = {key: it for key, it in self._shares.items() if not self.held_back(key)}
-            after = transitions.push(state, shares, self.rules)
-            if after is not state:
-                self.inbox.inflow.handed_out(mass_of(state.holding) - mass_of(after.holding))
+            after = transitions.push(ready, shares, self.rules)
+            if not self._shares:
+                self._pace.has_stepped = False  # what arrives after it is deposited here, too
+            if after is ready and (ready is state or not self._may_deposit(state)):
+                return
+            self._pace.last = now
+            self.snapshot = replace(self.snapshot, state=after, memory=memory)
+            if after is not ready:
+                self.inbox.inflow.handed_out(mass_of(ready.holding) - mass_of(after.holding))
                 self._set(replace(after, progress=self._seal.seal(self.snapshot.journal)))
-                self._last_push, self._has_news = now, False
-                self._pushed_estimate = self.estimate
+                self._pace.pushed(self.estimate)
+
+    def _may_deposit(self, state: PeerState) -> bool:
+        """Whether a parcel is worth a commit without a push; at the floor it waits for mass."""
+        is_sound = state.is_sound(self.rules.radius, self.rules.mass_floor)
+        return is_sound and self._pace.has_parcel(self.estimate, state)
 
     def held_back(self, receiver: Key) -> str:
         """Why nothing is handed to a receiver at the moment; empty if it is."""
@@ -298,6 +299,7 @@ class Node:
             for edge_id in self.schedule.given_up(state, answered, self.started, now, patience):
                 state = transitions.presume_dead(state, edge_id)
             self._set(state)
+            self.late.drop_expired()
             self._open_edges()
             self.push_if_due()
 
@@ -310,7 +312,8 @@ class Node:
         """Take in a frame from the network."""
         with self.lock:
             self._set(self.inbox.take(self.snapshot.state, arrival, self.rules))
-            self._go_on_after_forgotten()
+            if self.inbox.told.is_ahead_of(self.snapshot):  # this is a backup that was restored
+                self.snapshot = self.inbox.told.caught_up(self.snapshot).without_unfinished()
             self.reached(arrival.peer)
 
     # What is to be made durable, and then said.
@@ -323,13 +326,20 @@ class Node:
     @property
     def has_work(self) -> bool:
         """Whether there is something to commit or to answer."""
-        return self.snapshot is not self._durable or self.inbox.has_answers
+        return not self.is_on_disk or self.inbox.has_answers
+
+    @property
+    def is_on_disk(self) -> bool:
+        """Whether everything that is known is durable."""
+        return self.snapshot is self._durable
 
     def begin(self) -> Commit | None:
         """What to commit now; None if there is nothing to commit and nothing to answer."""
         with self.lock:
             if not self.has_work:
                 return None
+            # What came in, however much it was, counts once: a flood costs no more than a commit.
+            self.snapshot = self._estimates.averaged(self.snapshot, self.rules, self._durable)
             return Commit(self.snapshot, self.inbox.take_answers())
 
     def is_durable(self, commit: Commit) -> bool:
@@ -364,11 +374,6 @@ class Node:
         with self.lock:
             return self._frames(self.schedule.overdue(self._durable.state, self.clock()))
 
-    def _go_on_after_forgotten(self) -> None:
-        """Go on after what was learned in a life that this backup, restored, does not remember."""
-        if self.inbox.told.is_ahead_of(self.snapshot):
-            self.snapshot = self.inbox.told.caught_up(self.snapshot).without_unfinished()
-
     def _set(self, state: PeerState) -> None:
         if state is not self.snapshot.state:
             self.snapshot = replace(self.snapshot, state=state)
@@ -384,17 +389,12 @@ class Node:
         now, state = self.clock(), self.snapshot.state
         for receiver in self._shares:
             if now >= self.inbox.reopen_at.get(receiver, now):
-                state = transitions.trust(state, receiver, self._new_epoch())
+                state = transitions.trust(state, receiver, self.new_stamp())
         self._set(state)
 
     @property
     def _may_push(self) -> bool:
         return not (self.config.paused or self.disk_problem)
-
-    def _has_moved(self) -> bool:
-        estimate = self.estimate
-        moved = float(np.linalg.norm(estimate - self._pushed_estimate))
-        return moved > MOVED * (1.0 + float(np.linalg.norm(estimate)))
 
     def _frames(self, words: Iterable[Word]) -> list[Frame]:
         return [Frame(peer, via, encode(word, self.task.fingerprint)) for peer, via, word in words]

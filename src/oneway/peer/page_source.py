@@ -15,7 +15,7 @@ from oneway.peer.api.client import PeerClient
 from oneway.peer.home.home import Home
 from oneway.peer.identity.card import Card, parse_card_or_key
 from oneway.peer.identity.keys import key_text
-from oneway.peer.offline import predict_on_disk
+from oneway.peer.offline import stored_model
 from oneway.peer.store.store import read_curve
 from oneway.records.curve import Curve
 from oneway.records.status import Status
@@ -68,8 +68,9 @@ class FolderSource:
                 closing(PeerClient(self._api_url, self._token)) as client,
             ):
                 return client.predict(sample)
-        label, probabilities = predict_on_disk(self._home, sample)
-        return Prediction.of(label, probabilities, is_live=False)
+        model = stored_model(self._home)
+        shares = model.predict_proba_one(sample) if model.says_probabilities else {}
+        return Prediction.of(model.predict_one(sample), shares, is_live=False)
 
     def trust(self, card: str, weight: float) -> str:
         """Let the peer send to the one with this card."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
 import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
@@ -12,22 +11,26 @@ from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 
-from msgspec.structs import replace
-
-from oneway.errors import OnewayError
+from oneway.errors import ConfigError, OnewayError, TaskError
+from oneway.files.paths import as_path
 from oneway.methods.base import UNFINISHED
 from oneway.peer.home.home import Home
 from oneway.peer.identity.keys import signing_secret
+from oneway.peer.late_labels import Ticket
 from oneway.peer.learner import Learner
+from oneway.peer.measuring import measures_in
+from oneway.peer.membership import Membership
 from oneway.peer.node import Node
+from oneway.peer.predictions import Predictions
 from oneway.peer.runtime import TICK_SECONDS, Runtime, save
-from oneway.peer.store.snapshot import Snapshot
-from oneway.peer.store.store import Owner, PeerStore
+from oneway.peer.sample_rows import Samples, learn_rows
+from oneway.peer.store.new_life import begin_life, new_stamp
+from oneway.peer.store.store import Owner
 from oneway.peer.stream_progress import UNUSED_SECONDS
-from oneway.protocol.stamps import RANDOM_BITS, first_stamp
-from oneway.protocol.state import PeerState
-from oneway.protocol.transitions import restart
+from oneway.peer.views import peer_html
+from oneway.records import Vector
 from oneway.records.curve import Curve
+from oneway.records.measures import Measures
 from oneway.records.status import Status
 from oneway.sentences import listed
 from oneway.tables.rows import BadRow, Position, Row
@@ -39,7 +42,7 @@ START_SECONDS = 30.0
 _log = logging.getLogger("oneway.peer")
 
 
-class Peer:
+class Peer(Membership, Predictions):
     """One participant, one process.
 
     With `with`, the peer exchanges models in a thread of its own until the block ends; `learn_one`
@@ -55,7 +58,7 @@ class Peer:
     """
 
     def __init__(self, folder: str | Path, *, transport: Listen | None = None) -> None:
-        """Open a peer that `oneway peer init` made.
+        """Open a peer that `Peer.create`, or `oneway peer init`, made.
 
         Args:
             folder: Where it lives.
@@ -67,7 +70,8 @@ class Peer:
             KeyFileError: The key file is missing, malformed or open to others.
             StoreError: The store is damaged or belongs to another peer or task.
         """
-        self.home = Home.open(Path(folder))
+        remedy = "name the folder that Peer.create, or oneway peer init, made"
+        self.home = Home.open(as_path(folder, "the peer's folder", ConfigError, remedy))
         self._listen = transport
         self._open = ExitStack()
         try:
@@ -80,7 +84,8 @@ class Peer:
             config.limits.check_dim(self._layout.width)
             for doubt in config.doubtful_names(self._keys.public):
                 _log.warning("%s", doubt)
-            self._store = self._open_store()
+            owner = Owner(self._keys.public, self.task.fingerprint, self._layout.width)
+            self._store = begin_life(self.home.store_path, owner, self._layout)
             self._open.callback(self._store.close)
             self.node = Node(
                 self.task,
@@ -90,7 +95,7 @@ class Peer:
                 key=self._keys.public,
                 clock=time.monotonic,
                 wall_clock=time.time,
-                new_epoch=_new_stamp,
+                new_epoch=new_stamp,
             )
             self._open.callback(save, self.node, self._store)
         except BaseException:
@@ -100,27 +105,52 @@ class Peer:
         self._thread: threading.Thread | None = None
         self._failure: BaseException | None = None
 
+    def __deepcopy__(self, memo: object) -> Peer:
+        """The same peer: there is one, whoever copies what holds it (a cloned estimator, say)."""
+        return self
+
+    @classmethod
+    def create(
+        cls,
+        folder: str | Path,
+        task: Task | str | Path,
+        *,
+        name: str | None = None,
+        listen: str | None = None,
+        advertise: str = "",
+        transport: str = "zeromq",
+    ) -> Peer:
+        """Make a peer in a folder, as `oneway peer init` does, and open it.
+
+        Args:
+            folder: Where it shall live, with its keys and all it learns.
+            task: What all peers learn, or the path of their task.toml.
+            name: What others shall call it; that of the folder if it is not given.
+            listen: `host:port`; by default a free port that only this machine can reach.
+            advertise: Where others reach it, if not there.
+            transport: How messages travel, by name; all peers alike.
+
+        Raises:
+            ConfigError: There is a peer already, or the name, the task or an address breaks a rule.
+        """
+        place = as_path(folder, "the peer's folder", ConfigError, "name a new folder")
+        if not isinstance(task, Task):
+            remedy = "name a task.toml, or make a task with Task.of(table)"
+            task = as_path(task, "the task", TaskError, remedy)
+        called = place.absolute().name if name is None else name
+        Home.create(place, called, task, listen, advertise=advertise, transport=transport)
+        return cls(place)
+
+    def _repr_html_(self) -> str:
+        runtime = self._runtime
+        status = None if runtime is None else runtime.status()
+        samples = self.node.snapshot.journal.samples
+        return peer_html(self.node.config, self.task, status, samples)
+
     @property
     def position(self) -> Position:
         """Where to go on in the stream."""
         return self.node.snapshot.journal.position
-
-    def predict_one(self, x: Mapping[str, object]) -> str | float:
-        """The label expected for a sample.
-
-        Raises:
-            DataError: The sample lacks a feature or has one that is no number.
-        """
-        return self.node.learner.predict(self.node.estimate, x)
-
-    def predict_proba_one(self, x: Mapping[str, object]) -> dict[str, float]:
-        """How probable each class is.
-
-        Raises:
-            DataError: As `predict_one`.
-            ConfigError: The task's model does not say how probable a class is.
-        """
-        return self.node.learner.probabilities(self.node.estimate, x)
 
     def learn_one(self, x: Mapping[str, object], y: object) -> float:
         """Learn from a sample at once, and push soon; return the loss suffered before.
@@ -130,18 +160,84 @@ class Peer:
             OnewayError: The peer has failed meanwhile, say because its store cannot be written; or
                 it does not know yet where its stream goes on.
         """
-        self._raise_failure()
-        runtime = self._runtime  # once: its own thread may end it between two looks
-        if runtime is not None and runtime.awaited:
-            # A sample more would hide that a restored backup counts fewer than its receivers heard.
-            raise OnewayError(
-                f"the peer waits for {listed(runtime.awaited, 3)} to tell how far its stream had "
-                "come; try again in a moment"
-            )
+        self.require_progress()
         loss = self.node.learn(x, y)
-        if runtime is not None:
+        if (runtime := self._runtime) is not None:
             runtime.wake()
         return loss
+
+    def predict_later(self, x: Mapping[str, object]) -> Ticket:
+        """Predict a sample whose label comes later: `tell` it; the ticket is durable on return.
+
+        The sample stays in the peer's own store, as long as [limits] in peer.toml says.
+
+        Raises:
+            DataError: As `predict_one`.
+            TicketError: Too many predictions wait already.
+            StoreError: It cannot be made durable.
+        """
+        self._raise_failure()
+        ticket = self.node.late.predict(x)
+        self._until_durable()
+        return ticket
+
+    def tell(self, ticket: Ticket | str, y: object) -> float:
+        """Learn from the label of a prediction, once; return the loss of that prediction.
+
+        The gradient is that of the model of this moment. All is on the disk on return.
+
+        Raises:
+            TicketError: The label was told before, or the ticket is unknown or too old.
+            DataError: The label cannot be used; it may be told again.
+            StoreError: It is learned, but cannot be made durable yet.
+            OnewayError: As `learn_one`.
+        """
+        self.require_progress()
+        loss = self.node.late.tell(ticket.id if isinstance(ticket, Ticket) else ticket, y)
+        self._until_durable()
+        return loss
+
+    async def durable(self) -> None:
+        """Wait until all is on the disk, within the loop of `run`; StoreError if it cannot be."""
+        if self._runtime is not None:
+            await self._runtime.durable()
+
+    @property
+    def measures(self) -> Measures | None:
+        """How good its predictions were, beside two baselines; None before the first sample."""
+        with self.node.lock:
+            known = self.node.snapshot
+        return measures_in(known.measures, self.task, known.history.curve())
+
+    def learn_many(self, samples: Samples) -> Vector:
+        """Learn from samples one after the other; return the loss suffered before each.
+
+        Args:
+            samples: A frame (polars or pandas) or a `Table` with the columns of the task, or an
+                iterable of rows with their label among the cells, or of pairs of a row and its
+                label.
+
+        Raises:
+            DataError: A sample cannot be used; those before it were learned, and it says how many.
+            OnewayError: As `learn_one`.
+        """
+        return learn_rows(self.learn_one, samples, self.task.label)
+
+    def wait_until_quiet(self, seconds: float = 10.0) -> bool:
+        """Wait until all is pushed and acknowledged; False if it is not, after so many seconds.
+
+        Raises:
+            OnewayError: The peer is not running, or has failed meanwhile.
+        """
+        deadline = time.monotonic() + seconds
+        while True:
+            self._raise_failure()
+            waits = any(edge.seq > edge.acked for edge in self.status().receivers)
+            if not waits and not self.node.is_restless:
+                return True
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(TICK_SECONDS)
 
     def status(self) -> Status:
         """One moment of this peer.
@@ -163,6 +259,7 @@ class Peer:
         samples: AsyncGenerator[Row | BadRow, None] | None = None,
         *,
         strict: bool = False,
+        late_labels: str = "",
         api: str = "",
         ready: Callable[[], None] = lambda: None,
     ) -> None:
@@ -174,6 +271,7 @@ class Peer:
         Args:
             samples: What to learn from, if it does not come through `learn_one`.
             strict: Whether a sample that cannot be used stops the peer.
+            late_labels: As in `SampleStream`.
             api: Where the local API is, for the status.
             ready: Called once the peer listens.
 
@@ -187,7 +285,14 @@ class Peer:
         listen = self._listen or TRANSPORTS[config.transport]
         transport = listen(self._keys.secret, config.listen, limits=limits, clock=time.monotonic)
         self._runtime = Runtime(
-            self.home, self.node, self._store, transport, samples=samples, strict=strict, api=api
+            self.home,
+            self.node,
+            self._store,
+            transport,
+            samples=samples,
+            strict=strict,
+            late_labels=late_labels,
+            api=api,
         )
         try:
             await self._runtime.run(ready)
@@ -201,15 +306,24 @@ class Peer:
             runtime.stop()
 
     def close(self) -> None:
-        """Make everything durable, close the store and let another process run this peer.
+        """Stop, make everything durable, and let another process run this peer.
 
         Raises:
             StoreError: What is known cannot be made durable.
         """
+        self.stop()
+        if self._thread is not None:
+            self._thread.join()
         self._open.close()
 
-    def __enter__(self) -> Peer:
-        """Start exchanging models in a thread of its own."""
+    def start(self) -> Peer:
+        """Exchange models in a thread of its own, until `close`; what `with` does.
+
+        Raises:
+            OnewayError: It cannot be started, say because its address is taken.
+        """
+        if self._thread is not None and self._thread.is_alive():
+            return self
         listening = threading.Event()
 
         def live() -> None:
@@ -229,6 +343,10 @@ class Peer:
         self._hear_about_batch()
         return self
 
+    def __enter__(self) -> Peer:
+        """Start exchanging models."""
+        return self.start()
+
     def __exit__(
         self,
         kind: type[BaseException] | None,
@@ -236,9 +354,6 @@ class Peer:
         traceback: TracebackType | None,
     ) -> None:
         """Make everything durable and stop."""
-        self.stop()
-        if self._thread is not None:
-            self._thread.join()
         self.close()
         if error is None:
             self._raise_failure()
@@ -256,28 +371,26 @@ class Peer:
         ):
             time.sleep(TICK_SECONDS)
 
-    def _open_store(self) -> PeerStore:
-        """The durable state, in a new life."""
-        path = self.home.store_path
-        owner = Owner(self._keys.public, self.task.fingerprint, self._layout.width)
-        boot = _new_stamp()
-        if not path.exists():
-            ledger = 1 + secrets.randbelow(1 << 61)
-            state = PeerState.new(self._layout.width, ledger, boot, self._layout)
-            return PeerStore.create(path, owner, Snapshot(state))
-        store = PeerStore.open(path, owner)
-        saved = store.load()
-        # Durable before the first word: this life must never be mistaken for another.
-        history = saved.history.up_to(saved.journal.samples)
-        store.commit(replace(saved, state=restart(saved.state, boot), history=history))
-        return store
+    def _until_durable(self) -> None:
+        runtime = self._runtime
+        if runtime is None:
+            save(self.node, self._store)
+        else:
+            runtime.flush()
+
+    def require_progress(self) -> None:
+        """Raise if the peer has failed, or does not know yet where its stream goes on."""
+        self._raise_failure()
+        runtime = self._runtime  # once: its own thread may end it between two looks
+        if runtime is not None and runtime.awaited:
+            # A sample more would hide that a restored backup counts fewer than its receivers heard.
+            raise OnewayError(
+                f"the peer waits for {listed(runtime.awaited, 3)} to tell how far its stream had "
+                "come; try again in a moment"
+            )
 
     def _raise_failure(self) -> None:
         if self._failure is not None:
             failure, self._failure = self._failure, None
             self.close()
             raise failure
-
-
-def _new_stamp() -> int:
-    return first_stamp(time.time_ns(), secrets.randbits(RANDOM_BITS))

@@ -92,7 +92,9 @@ def _repaired(snapshot: Snapshot, learner: Learner, radius: float) -> Snapshot:
         state = mint(state, start)
     unit = fixed(start, 1.0)
     clipped = state.clipped + (state.holding - unit)
-    return replace(snapshot, state=replace(state, holding=unit, clipped=clipped), memory=memory)
+    state = replace(state, holding=unit, clipped=clipped)
+    # Where the mass was impossible, so perhaps were the last estimates.
+    return replace(snapshot, state=state, memory=memory, average=None)
 
 
 def _first_model(snapshot: Snapshot, learner: Learner) -> Vector:

@@ -10,8 +10,8 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable
+from concurrent.futures import CancelledError
 from contextlib import aclosing, suppress
-from typing import Any
 
 from oneway.errors import ConfigError, CopyError, DataError, GroupLimitError, StoreError
 from oneway.peer.home.config import PeerConfig
@@ -23,7 +23,7 @@ from oneway.peer.telemetry import Activity, status_of
 from oneway.records.status import Status
 from oneway.tables.rows import BadRow, Row
 from oneway.transport.base import Transport
-from oneway.transport.descriptors import is_shortage
+from oneway.transport.descriptors import warn_of_shortage
 from oneway.transport.faults import with_faults
 
 TICK_SECONDS = 0.05
@@ -36,7 +36,8 @@ LINGER_SECONDS = 3.0
 REMIND_SECONDS = 3600.0
 """How long after a start former receivers are still dialled, to be reminded of the end."""
 DISK_RETRY_SECONDS = 1.0
-SHORTAGE_SECONDS = 30.0
+DURABLE_SECONDS = 10.0
+"""How long those wait for the disk who must know that something is on it."""
 FRAMES_PER_TURN = 64
 
 _log = logging.getLogger("oneway.peer")
@@ -54,6 +55,7 @@ class Runtime:
         *,
         samples: AsyncGenerator[Row | BadRow, None] | None = None,
         strict: bool = False,
+        late_labels: str = "",
         api: str = "",
     ) -> None:
         """Put the parts together; `run` starts them, and closes the transport; see `Peer.run`."""
@@ -63,6 +65,7 @@ class Runtime:
         self._transport = transport
         self._samples = samples
         self._strict = strict
+        self._late_labels = late_labels
         self._work = asyncio.Event()
         self._stir = asyncio.Event()
         self._stop = asyncio.Event()
@@ -73,6 +76,7 @@ class Runtime:
         self._warned_config: object = None
         self._activity = Activity(api, finished=samples is None)
         self._writing: asyncio.Future[None] | None = None
+        self._commits_begun = self._commits_ended = 0
 
     def wake(self) -> None:
         """Something happened that may have to be committed; from any thread."""
@@ -81,6 +85,37 @@ class Runtime:
     def stop(self) -> None:
         """End `run` soon, with everything durable; from any thread."""
         self._call_soon(self._stop.set)
+
+    async def durable(self) -> None:
+        """Wait until all that is known now is on the disk.
+
+        Raises:
+            StoreError: It is not, after `DURABLE_SECONDS`.
+        """
+        # A commit that is under way may have begun before what must be in it.
+        goal = self._commits_begun + 1
+        try:
+            async with asyncio.timeout(DURABLE_SECONDS), self._durable:
+                while not self._node.is_on_disk and self._commits_ended < goal:
+                    self._work.set()
+                    await self._durable.wait()
+        except TimeoutError:
+            problem = self._node.disk_problem or f"the disk took over {DURABLE_SECONDS:g} seconds"
+            raise StoreError(
+                f"it is done, but not on the disk yet ({problem}); should the peer stop before it "
+                "is, do it again"
+            ) from None
+
+    def flush(self) -> None:
+        """As `durable`, from any thread but the runtime's own."""
+        try:
+            asyncio.run_coroutine_threadsafe(self.durable(), self._loop).result()
+        except (CancelledError, RuntimeError):
+            # The peer has stopped meanwhile, and saves everything as it does.
+            if not self._node.is_on_disk:
+                raise StoreError(
+                    "the peer stopped before this was on the disk; start it and do it again"
+                ) from None
 
     @property
     def awaited(self) -> list[str]:
@@ -101,7 +136,7 @@ class Runtime:
             StoreError: What is known at the end cannot be made durable.
             CopyError: Another copy of this peer runs with the same key.
         """
-        self._loop.set_exception_handler(_warn_of_shortage())
+        self._loop.set_exception_handler(warn_of_shortage(_log))
         try:
             self._apply(self._node.config)
             async with asyncio.TaskGroup() as group:
@@ -150,6 +185,7 @@ class Runtime:
             commit = self._node.begin()
             if commit is None:
                 continue
+            self._commits_begun += 1
             if not self._node.is_durable(commit):
                 began = time.perf_counter()
                 try:
@@ -170,6 +206,7 @@ class Runtime:
                 self._activity.note_commit(time.perf_counter() - began)
             self._send(self._node.committed(commit))
             self._stir.set()
+            self._commits_ended = self._commits_begun
             async with self._durable:
                 self._durable.notify_all()
 
@@ -197,6 +234,9 @@ class Runtime:
         try:
             if isinstance(item, BadRow):
                 raise DataError(item.reason)
+            if self._late_labels:
+                self._node.late.take_row(item.values, self._late_labels, item.position)
+                return
             self._node.learn(item.values, item.values.get(self._node.task.label), item.position)
         except DataError as error:
             sentence = f"line {item.line}: {error}"
@@ -336,22 +376,6 @@ class Runtime:
         except OSError as error:
             # A full disk is told by the commits; the next status will be written again.
             _log.debug("cannot write %s: %s", self._home.status_path, error)
-
-
-def _warn_of_shortage() -> Callable[[asyncio.AbstractEventLoop, dict[str, Any]], None]:
-    """Say once in a while that connections cannot be accepted, instead of a traceback for each."""
-    next_line = 0.0
-
-    def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        nonlocal next_line
-        error = context.get("exception")
-        if not isinstance(error, OSError) or not is_shortage(error):
-            loop.default_exception_handler(context)
-        elif loop.time() >= next_line:
-            next_line = loop.time() + SHORTAGE_SECONDS
-            _log.warning("no connection can be accepted for now: %s", error.strerror)
-
-    return handle
 
 
 def save(node: Node, store: PeerStore) -> None:

@@ -86,6 +86,7 @@ def run_peer(
                 passed_over=peer.node.note_forgotten if peer.node.groups else None,
             ),
             strict=strict,
+            late_labels="" if stream is None else stream.late_labels,
             api=api,
         )
     status = peer.home.status()
@@ -100,7 +101,7 @@ def _require_use(peer: Peer, stream: SampleStream, before: Journal) -> None:
     """Raise if a stream was read and nothing could be learned from it, in this life."""
     after = peer.node.snapshot.journal
     skipped = after.skipped - before.skipped
-    if skipped and after.samples == before.samples:
+    if skipped and after.samples == before.samples and not stream.late_labels:
         raise DataError(
             f"every row that was read of {source_name(stream.source)} was skipped ({skipped:,}), "
             f"so nothing was learned; the last: {peer.node.last_skipped}",
@@ -116,6 +117,7 @@ def run_until(
     *,
     samples: AsyncGenerator[Row | BadRow, None] | None = None,
     strict: bool = False,
+    late_labels: str = "",
     api: Endpoint | None = None,
 ) -> None:
     """Run a peer until SIGINT, SIGTERM or its owner has enough; all is durable on return.
@@ -155,7 +157,9 @@ def run_until(
                 beside.append(group.create_task(serving, name="local API"))
                 address = await started
                 print_result(f"the local API is {address}")
-            await peer.run(samples, strict=strict, api=address, ready=ready)
+            await peer.run(
+                samples, strict=strict, late_labels=late_labels, api=address, ready=ready
+            )
             for task in beside:
                 task.cancel()
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
 
-from oneway import metrics, store
+from oneway import metrics
+from oneway.display.charts import Curve, as_png, as_svg, loss_chart
 from oneway.errors import StoreError
 from oneway.files.atomic import write_atomically
-from oneway.report.charts import Curve, as_png, as_svg, loss_chart
-from oneway.report.labels import label_of
+from oneway.methods import Isolated
+from oneway.methods.labels import label_of
 from oneway.report.pages import loss_text, render
+from oneway.simulator import Run
 from oneway.simulator.comparison import Tuned
 
 _POINTS = 400
@@ -38,6 +40,11 @@ class Comparison:
     results: Mapping[str, Tuned]
     facts: Mapping[str, str]
     command: str
+
+    @property
+    def base_loss(self) -> float | None:
+        """The mean loss of every node's running base rate, whatever the method."""
+        return next(iter(self.results.values())).run.base_loss
 
     @property
     def ranked(self) -> dict[str, Tuned]:
@@ -69,13 +76,20 @@ def comparison_page(comparison: Comparison) -> str:
             {"name": name, "label": label_of(name), "tried": tuned.tried, **tuned.numbers}
             for name, tuned in comparison.ranked.items()
         ],
+        late=some.late_loss is not None,
         grid=sorted(some.tried),
+        base_loss=comparison.base_loss,
         loss_text=loss_text,
         chart=as_svg(comparison_chart(comparison)),
         facts=comparison.facts,
         versions=some.run.record.versions,
         command=comparison.command,
     )
+
+
+def is_comparison(folder: Path) -> bool:
+    """Whether `write` has written into a folder, as far as its names tell."""
+    return (folder / "report.html").is_file() and (folder / "runs").is_dir()
 
 
 def write(folder: Path, comparison: Comparison) -> Path:
@@ -92,7 +106,7 @@ def write(folder: Path, comparison: Comparison) -> Path:
         report: comparison_page(comparison).encode(),
     }
     for name, tuned in comparison.results.items():
-        store.save(tuned.run.record, folder / "runs" / name)
+        _with_baselines(tuned.run, comparison).save(folder / "runs" / name)
     for path, content in contents.items():
         try:
             write_atomically(path, content)
@@ -101,3 +115,12 @@ def write(folder: Path, comparison: Comparison) -> Path:
                 f"cannot write {path}: {error.strerror}; choose another folder"
             ) from error
     return report
+
+
+def _with_baselines(run: Run, comparison: Comparison) -> Run:
+    """A run with its base rate, and with learning alone at its own best rate."""
+    alone = comparison.results.get(Isolated.name)
+    sums = None if alone is None or alone.run is run else alone.run.record.loss_sums
+    measures = run.measures if run.was_asked_for("measures") else None
+    record = replace(run.record, base_sums=run.base_sums, alone_sums=sums, measures=measures)
+    return replace(run, record=record)

@@ -3,15 +3,37 @@
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
 
 from oneway import metrics, store
-from oneway.errors import ComparatorError, StoreError
-from oneway.models import Model
+from oneway.display.frames import FrameKind, as_frame
+from oneway.errors import ComparatorError, ConfigError, DivergenceError, StoreError
+from oneway.export import FittedModel
+from oneway.files.paths import as_path
+from oneway.metrics.baselines import base_rate_sums
+from oneway.metrics.measured import measures_of
+from oneway.metrics.tally import Tally
+from oneway.models import HasCoefficients, Model
 from oneway.records import Matrix, RunRecord, Vector
+from oneway.records.measures import Measures
+from oneway.sentences import listed, nearest, shown
 from oneway.streams import Stream
+from oneway.tables.encoder import Encoder, Feature
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+_ON_DEMAND = ("base_sums", "alone_sums", "measures")
+"""What is computed when it is asked for, and saved if it was."""
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -22,11 +44,17 @@ class Run:
         record: Everything that was written down; see `RunRecord`.
         model: What was learned; None if the run was loaded without it.
         stream: What it was learned from; None if the run was loaded without it.
+        tally: Of the predictions, if they were measured on the way.
+        again: Runs the same on a stream, predictions measured; None if the run was loaded.
+        alone: Runs the same on a stream with every node alone; None if it was loaded, or was alone.
     """
 
     record: RunRecord
     model: Model | None = None
     stream: Stream | None = None
+    tally: Tally | None = None
+    again: Callable[[Stream], Run] | None = None
+    alone: Callable[[Stream], Run] | None = None
 
     def __repr__(self) -> str:
         record = self.record
@@ -35,6 +63,43 @@ class Run:
             f"<Run: {record.algorithm}, {len(record.masses):,} nodes, {record.num_rounds:,} "
             f"rounds, average loss {self.average_loss:.4f}{state}>"
         )
+
+    def _repr_html_(self) -> str:
+        from oneway.simulator.views import run_html
+
+        return run_html(self)
+
+    def plot(self, ax: Axes | None = None) -> Figure:
+        """The running average loss against rounds, in a new figure or in the axes given.
+
+        No window is opened; `compare` draws several runs together.
+
+        Raises:
+            MissingExtraError: If matplotlib is not installed.
+        """
+        from oneway.simulator.views import plot_run
+
+        return plot_run(self, ax)
+
+    def to_frame(
+        self, kind: FrameKind = "polars", *, of: Literal["rounds", "nodes"] = "rounds"
+    ) -> Any:
+        """The numbers of the run as a data frame.
+
+        Args:
+            kind: "polars" or "pandas".
+            of: "rounds" for a row per round: how many nodes had a `sample`, their mean `loss`, the
+                `running_loss` until then, the share of `correct` predictions where a model
+                classifies, and the `disagreement` after it; "nodes" for a row per node in the
+                end: its `name`, `samples`, `mass`, and how far its estimate is from the mean one.
+
+        Raises:
+            ConfigError: If there is no such frame.
+            MissingExtraError: If polars, or pandas, is not installed.
+        """
+        from oneway.simulator.views import run_columns
+
+        return as_frame(run_columns(self, of), kind)
 
     @property
     def complete(self) -> bool:
@@ -76,6 +141,31 @@ class Run:
         """[n, d] x = z / omega of every node at the end."""
         return self.numerators / self.masses[:, None]
 
+    def model_of(self, node: int | str) -> FittedModel:
+        """The model of a node at the end, to take home: it predicts rows in the data's units.
+
+        Args:
+            node: Its index, or its name if the nodes of the stream have names.
+
+        Raises:
+            StoreError: The run was loaded without its model and stream.
+            ConfigError: There is no such node.
+        """
+        if self.model is None or self.stream is None:
+            raise StoreError(
+                "this run was loaded without its data, so what its numbers mean is not known; call "
+                "Run.load(path, model=..., stream=...)"
+            )
+        model, stream = self.model, self.stream
+        index = _index_of(node, stream)
+        origin = {
+            "method": self.record.algorithm,
+            "node": stream.node_names[index] if stream.node_names else index,
+            "samples": int((stream.rows[: self.record.num_rounds, index] >= 0).sum()),
+            "estimate": "momentary, at the end of a simulation",
+        }
+        return FittedModel(_encoder_of(stream, model), model, self.estimates[index], origin)
+
     @property
     def disagreement(self) -> Vector:
         """[T] mean squared distance of the estimates from the network's mean, after each round."""
@@ -108,6 +198,84 @@ class Run:
         )
         return replace(self.record, comparator_sums=sums)
 
+    @cached_property
+    def base_sums(self) -> Vector | None:
+        """[T] the summed loss of every node's running base rate; None if it cannot be computed.
+
+        The base rate answers every sample with the shares of the classes, or the mean, that the
+        node knew before it, in the model's loss.
+        """
+        if self.record.base_sums is not None or self.model is None or self.stream is None:
+            return self.record.base_sums
+        model, stream, done = self.model, self.stream, self.record.num_rounds
+        return base_rate_sums(
+            model,
+            num_classes(model, stream),
+            stream.labels,
+            stream.rows[:done],
+            stream.known_rows[:done],
+        )
+
+    @property
+    def base_loss(self) -> float | None:
+        """The mean loss of the running base rate; None if it cannot be computed."""
+        return metrics.base_loss(replace(self.record, base_sums=self.base_sums))
+
+    @cached_property
+    def alone_sums(self) -> Vector | None:
+        """[T] the summed loss of the same nodes each alone, by one more run; None if it cannot be.
+
+        Same model, rate, step rule, transforms and samples, without noise: nothing is sent.
+        Infinite if nodes alone diverge.
+        """
+        if self.record.alone_sums is not None or self.alone is None or self.stream is None:
+            return self.record.alone_sums
+        try:
+            return self.alone(self._done_stream).record.loss_sums
+        except DivergenceError:
+            return np.full(self.record.num_rounds, math.inf)
+
+    @property
+    def alone_loss(self) -> float | None:
+        """The mean loss of the same nodes each alone; infinite if they diverge, None if unknown."""
+        return metrics.alone_loss(replace(self.record, alone_sums=self.alone_sums))
+
+    @cached_property
+    def measures(self) -> Measures | None:
+        """How good the predictions of all nodes were; None if the run was loaded without them.
+
+        Runs everything once more, unless `simulate` was told to measure.
+        """
+        if self.record.measures is not None or self.again is None or self.stream is None:
+            return self.record.measures
+        assert self.model is not None
+        tally = self.tally
+        if tally is None:
+            tally = self.again(self._done_stream).tally
+        if not tally or self.base_sums is None:
+            return None
+        losses = [
+            self.record.sample_counts.sum(),
+            self.record.loss_sums.sum(),
+            self.base_sums.sum(),
+        ]
+        known = {**tally, "losses": np.array(losses, np.float64)}
+        alone = self.alone_sums if self.was_asked_for("alone_sums") else None
+        if alone is not None and np.isfinite(alone).all():
+            known["alone"] = alone.sum(keepdims=True)
+        return measures_of(known, _encoder_of(self.stream, self.model).classes)
+
+    def was_asked_for(self, name: Literal["base_sums", "alone_sums", "measures"]) -> bool:
+        """Whether something that takes time is known already."""
+        return name in self.__dict__ or getattr(self.record, name) is not None
+
+    @property
+    def _done_stream(self) -> Stream:
+        """The rounds that were done."""
+        assert self.stream is not None
+        done = self.record.num_rounds
+        return self.stream if done == self.stream.num_rounds else self.stream.head(done)
+
     def regret(self) -> Vector:
         """[T] summed loss so far, minus that of the best fixed model in hindsight.
 
@@ -121,8 +289,11 @@ class Run:
 
     def save(self, path: Path | str) -> Path:
         """Write the run into a folder: the numbers, with config, seeds and versions beside them."""
+        as_path(path, "where to save the run", StoreError, "name a folder")
         computed = "_with_comparator" in self.__dict__
-        return store.save(self._with_comparator if computed else self.record, path)
+        record = self._with_comparator if computed else self.record
+        asked = [name for name in _ON_DEMAND if name in self.__dict__]
+        return store.save(replace(record, **{name: getattr(self, name) for name in asked}), path)
 
     @classmethod
     def load(
@@ -133,6 +304,7 @@ class Run:
         Raises:
             StoreError: If there is no run, or it was made with another model or stream.
         """
+        as_path(path, "the run to load", StoreError, "name the folder that run.save() wrote")
         record = store.load(path)
         given = {
             "model": model and model.describe(),
@@ -154,3 +326,44 @@ class Run:
                 "call Run.load(path, model=..., stream=...), or regret() before save()"
             )
         return self.model, self.stream
+
+
+def _index_of(node: int | str, stream: Stream) -> int:
+    names = stream.node_names or ()
+    if isinstance(node, str) and node in names:
+        return names.index(node)
+    if isinstance(node, int) and not isinstance(node, bool) and 0 <= node < stream.num_nodes:
+        return node
+    called = f", or one of {listed(names, 10)}{nearest(str(node), names)}" if names else ""
+    raise ConfigError(
+        f"node is {shown(node)}; it must be a whole number from 0 to {stream.num_nodes - 1}{called}"
+    )
+
+
+def _encoder_of(stream: Stream, model: Model) -> Encoder:
+    """How rows were encoded; for arrays, as they are, under plain names."""
+    known = stream.encoder
+    if isinstance(known, Encoder) and known.kind == model.labels:
+        return known
+    features = tuple(Feature(f"feature {index + 1}") for index in range(stream.dim))
+    label = "label"
+    if isinstance(known, Encoder):  # numbers are learned from what the table takes for classes
+        features, label = known.features, known.label
+    return Encoder(features, label, model.labels, _class_codes(stream, model), model.name)
+
+
+def num_classes(model: Model, stream: Stream) -> int:
+    """Return how many classes there are; 0 where numbers are learned."""
+    return len(_class_codes(stream, model))
+
+
+def _class_codes(stream: Stream, model: Model) -> tuple[str, ...]:
+    """What models call their classes."""
+    if model.labels == "number":
+        return ()
+    if model.labels == "binary":
+        return ("-1", "1")
+    most = int(stream.labels.max()) + 1
+    if isinstance(model, HasCoefficients):
+        most = len(model.coefficients(model.init(stream.dim, np.random.default_rng(0)))[1])
+    return tuple(map(str, range(most)))

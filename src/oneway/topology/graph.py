@@ -23,6 +23,8 @@ from oneway.topology.mixing import Mixing, MixingLike, check_kept_share, metropo
 
 if TYPE_CHECKING:
     import networkx
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _ARRAYS = ("indptr", "receivers", "weights", "kept_shares")
 
@@ -175,28 +177,16 @@ class TrustGraph:
 
     @staticmethod
     def union(graphs: Iterable[TrustGraph]) -> TrustGraph:
-        """All edges that occur in any of the graphs, without weights.
+        """All edges of any of the graphs, without weights.
 
-        A graph that changes with the round spreads everything everywhere if the union of what
-        keeps coming back is strongly connected.
+        A graph that changes spreads everything everywhere if the union of what keeps coming back
+        is strongly connected.
 
         Raises:
             GraphError: If there are no graphs, or they differ in nodes or names.
         """
-        members = list(graphs)
-        if not members:
-            raise GraphError("a union of no graphs has no nodes; give at least one graph")
-        num_nodes, names = members[0].num_nodes, members[0].names
-        for position, graph in enumerate(members):
-            if graph.num_nodes != num_nodes or graph.names != names:
-                raise GraphError(
-                    f"graph {position} has {graph.num_nodes} nodes and graph 0 has {num_nodes}; a "
-                    "union needs the same nodes with the same names"
-                )
-        pairs = np.concatenate([np.column_stack(graph.edges()) for graph in members])
-        origin = {"graph": "union", "num_graphs": len(members)}
-        edges = EdgeList(num_nodes, pairs[:, 0], pairs[:, 1], names=names, origin=origin)
-        return TrustGraph._of(edges)
+        members = ((it.num_nodes, it.names, *it.edges()) for it in graphs)
+        return TrustGraph._of(edge_lists.united_edges(list(members)))
 
     @property
     def num_nodes(self) -> int:
@@ -330,6 +320,17 @@ class TrustGraph:
         """A networkx graph with the names, or else the numbers, as labels."""
         edges = EdgeList(self.num_nodes, *self.edges(), self.weights, self.kept_shares, self.names)
         return edge_lists.to_networkx(edges)
+
+    def plot(self, ax: Axes | None = None) -> Figure:
+        """A chart, in new axes if none are given: arrows, or the degrees of a large graph."""
+        from oneway.topology.views import plot_graph
+
+        return plot_graph(self, ax)
+
+    def _repr_html_(self) -> str:
+        from oneway.topology.views import graph_html
+
+        return graph_html(self)
 
     @property
     def description(self) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -19,24 +19,34 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from oneway.errors import DataError, OnewayError, WireError
+from oneway.export import FittedModel
+from oneway.export.json_format import to_json
 from oneway.files.typed_values import from_table
 from oneway.peer.api.prometheus import CONTENT_TYPE, prometheus
 from oneway.peer.peer import Peer
 from oneway.sentences import shown
+from oneway.tables.cells import label_text
 from oneway.web.access_control import check_bind
 from oneway.web.api import HEADERS, as_json, make_api, read_body
 from oneway.web.endpoint import DEFAULT_HOST
 
 _INDEX = {
-    "POST /predict": 'what is expected for {"x": {feature: value, ...}}, or {"samples": [...]}',
+    "POST /predict": 'what is expected for {"x": {feature: value, ...}}, or {"samples": [...]}; '
+    "by the settled model, with ?momentary=true by that of this moment",
     "POST /learn": 'learn from {"x": {...}, "y": label}, or {"samples": [...]}; gives the loss',
+    "POST /predict?later": "the same, with a ticket for each: its label comes later",
+    "POST /tell": 'learn from {"ticket": TICKET, "y": label}, once; gives the loss',
     "GET /status": "how the peer is doing",
     "GET /curve": "how its loss went since it was made, in groups of samples",
+    "GET /model": "the model to take home: coefficients by feature, parameters, origin; settled, "
+    "with ?momentary=true that of this moment",
     "GET /task": "what is learned: features in order, label, classes, model",
     "GET /metrics": "the status for Prometheus",
 }
 
 _SHAPE = '{"x": {feature: value, ...}}, with "y": label to learn'
+_TOLD = '{"ticket": TICKET, "y": label}'
+_X = TypeVar("_X")
 _SAMPLES_AT_ONCE = 100
 """After so many samples the peer's other tasks get their turn."""
 
@@ -59,8 +69,10 @@ def build_app(peer: Peer, host: str = DEFAULT_HOST, token: str = "") -> Starlett
             Route("/", routes.index, methods=["GET"]),
             Route("/predict", routes.predict, methods=["POST"]),
             Route("/learn", routes.learn, methods=["POST"]),
+            Route("/tell", routes.tell, methods=["POST"]),
             Route("/status", routes.status, methods=["GET"]),
             Route("/curve", routes.curve, methods=["GET"]),
+            Route("/model", routes.model, methods=["GET"]),
             Route("/task", routes.task, methods=["GET"]),
             Route("/metrics", routes.metrics, methods=["GET"]),
         ],
@@ -91,17 +103,33 @@ class _Routes:
         text = prometheus(self._peer.status())
         return Response(text, headers=HEADERS | {"Content-Type": CONTENT_TYPE})
 
+    async def model(self, request: Request) -> Response:
+        momentary = _wants_momentary(request)
+        return as_json(to_json(self._peer.model(momentary=momentary, durable=True)))
+
     async def predict(self, request: Request) -> Response:
-        return await _for_each(request, self._predict_one, needs_label=False)
+        model = self._peer.model(momentary=_wants_momentary(request))
+        if "later" not in request.query_params:
+            return await _for_each(request, lambda x, _: _predicted(model, x), _parse_unlabelled)
+        answers = await _for_each(request, self._predict_later, _parse_unlabelled)
+        await self._peer.durable()
+        return answers
 
     async def learn(self, request: Request) -> Response:
-        return await _for_each(request, self._learn_one, needs_label=True)
+        return await _for_each(request, self._learn_one, _parse_labelled)
 
-    def _predict_one(self, x: Mapping[str, object], _: object) -> dict[str, object]:
-        answer: dict[str, object] = {"prediction": self._peer.predict_one(x)}
-        if self._peer.task.says_probabilities:
-            answer["probabilities"] = self._peer.predict_proba_one(x)
-        return answer
+    async def tell(self, request: Request) -> Response:
+        answers = await _for_each(request, self._tell, _parse_told)
+        await self._peer.durable()
+        return answers
+
+    def _predict_later(self, x: Mapping[str, object], _: object) -> dict[str, object]:
+        answer = _predicted(self._peer.model(), x)
+        return {"ticket": self._peer.node.late.predict(x).id, **answer}
+
+    def _tell(self, ticket: str, y: object) -> dict[str, object]:
+        self._peer.require_progress()
+        return {"loss": self._peer.node.late.tell(ticket, y)}
 
     def _learn_one(self, x: Mapping[str, object], y: object) -> dict[str, object]:
         answer: dict[str, object] = {"loss": self._peer.learn_one(x, y)}
@@ -111,21 +139,37 @@ class _Routes:
         return answer
 
 
+def _predicted(model: FittedModel, x: Mapping[str, object]) -> dict[str, object]:
+    answer: dict[str, object] = {"prediction": model.predict_one(x)}
+    if model.says_probabilities:
+        shares = model.predict_proba_one(x).items()
+        answer["probabilities"] = {label_text(name): share for name, share in shares}
+    return answer
+
+
+def _wants_momentary(request: Request) -> bool:
+    asked = request.query_params.get("momentary", "false")
+    if asked.lower() not in ("true", "false"):
+        raise DataError(
+            f"momentary is {shown(asked)}; it must be true, for the model of this moment, or false"
+        )
+    return asked.lower() == "true"
+
+
 async def _for_each(
     request: Request,
-    answer: Callable[[Mapping[str, object], object], dict[str, object]],
-    *,
-    needs_label: bool,
+    answer: Callable[[_X, object], dict[str, object]],
+    parse: Callable[[object], tuple[_X, object]],
 ) -> Response:
     """Answer one sample, or several one by one: a bad one among them does not stop the others."""
     body = _parse_body(await read_body(request))
     samples = _parse_samples(body)
     if samples is None:
-        return as_json(answer(*_parse_sample(body, needs_label=needs_label)))
+        return as_json(answer(*parse(body)))
     results: list[dict[str, object]] = []
     for count, sample in enumerate(samples, start=1):
         try:
-            results.append(answer(*_parse_sample(sample, needs_label=needs_label)))
+            results.append(answer(*parse(sample)))
         except OnewayError as error:
             results.append({"error": str(error)})
         if count % _SAMPLES_AT_ONCE == 0:
@@ -144,6 +188,12 @@ class _Unlabelled:
 @dataclass(frozen=True)
 class _Labelled(_Unlabelled):
     y: Annotated[Any, Meta(description=_SHAPE)]
+
+
+@dataclass(frozen=True)
+class _Told:
+    ticket: Annotated[str, Meta(description=_TOLD, extra={"rule": f"text, as in {_TOLD}"})]
+    y: Annotated[Any, Meta(description=_TOLD)]
 
 
 @dataclass(frozen=True)
@@ -169,11 +219,20 @@ def _parse_samples(body: Mapping[str, object]) -> list[object] | None:
     return from_table(body, _Several, "the body", DataError).samples if "samples" in body else None
 
 
-def _parse_sample(sample: object, *, needs_label: bool) -> tuple[Mapping[str, object], object]:
-    """Return the features and the label of a sample; None for a label that is not needed."""
-    if needs_label:
-        labelled = from_table(sample, _Labelled, "the sample", DataError)
-        return labelled.x, labelled.y
+def _parse_labelled(sample: object) -> tuple[Mapping[str, object], object]:
+    """Return the features and the label of a sample."""
+    labelled = from_table(sample, _Labelled, "the sample", DataError)
+    return labelled.x, labelled.y
+
+
+def _parse_unlabelled(sample: object) -> tuple[Mapping[str, object], object]:
+    """Return the features of a sample, and no label."""
     if isinstance(sample, dict) and "y" in sample:
         raise DataError("the sample has a label y, which a prediction does not use; remove it")
     return from_table(sample, _Unlabelled, "the sample", DataError).x, None
+
+
+def _parse_told(sample: object) -> tuple[str, object]:
+    """Return a ticket and the label that is told."""
+    told = from_table(sample, _Told, "the label", DataError)
+    return told.ticket, told.y

@@ -8,7 +8,9 @@ from typing import TypeVar
 import httpx
 import msgspec
 
-from oneway.errors import DataError, TransportError
+from oneway.errors import DataError, OnewayError, TransportError
+from oneway.export import FittedModel
+from oneway.export.json_format import from_json
 from oneway.records.curve import Curve
 from oneway.records.status import Status
 from oneway.web.peer_page import Prediction
@@ -24,7 +26,7 @@ class _Error(msgspec.Struct):
 
 
 class _Predicted(msgspec.Struct):
-    prediction: str | float
+    prediction: str | bool | float
     probabilities: dict[str, float] = {}
 
 
@@ -65,6 +67,14 @@ class PeerClient:
         """
         answer = self._asked("POST", "/predict", _Predicted, {"x": dict(sample)})
         return Prediction.of(answer.prediction, answer.probabilities, is_live=True)
+
+    def model(self, momentary: bool = False) -> FittedModel:
+        """Return its settled model, or that of this moment, to predict with here."""
+        content = self._asked("GET", f"/model?momentary={str(momentary).lower()}", msgspec.Raw)
+        try:
+            return from_json(bytes(content), f"the answer of {self.url}")
+        except OnewayError as error:
+            raise TransportError(str(error)) from error
 
     def _asked(self, method: str, path: str, type_: type[_Answer], body: object = None) -> _Answer:
         try:

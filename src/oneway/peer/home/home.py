@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
@@ -20,6 +20,7 @@ from oneway.peer.identity.keys import load, save
 from oneway.peer.identity.names import check_new_name
 from oneway.records.status import Status
 from oneway.task.task import Task
+from oneway.transport.address import is_wildcard, parse_address
 from oneway.transport.keys import KeyPair, generate
 
 
@@ -69,10 +70,25 @@ class Home:
         return self.folder / "peer.lock"
 
     @classmethod
-    def create(cls, folder: Path, name: str, task_path: Path, listen: str | None = None) -> Home:
+    def create(
+        cls,
+        folder: Path,
+        name: str,
+        task: Path | Task,
+        listen: str | None = None,
+        *,
+        advertise: str = "",
+        transport: str = "zeromq",
+    ) -> Home:
         """Make a new peer in a folder, which may exist and hold other things.
 
-        Without `listen` it gets the first free port of this machine from 7701 on.
+        Args:
+            folder: Where it shall live.
+            name: What others shall call it.
+            task: What all peers learn, or the task.toml that says it.
+            listen: Where it listens; without, the first free port of this machine from 7701 on.
+            advertise: Where others reach it, if not there.
+            transport: How messages travel, by name.
 
         Raises:
             ConfigError: If there is a peer already, or the name, the task or the address breaks a
@@ -80,11 +96,22 @@ class Home:
             KeyFileError: If the key cannot be written.
         """
         home = cls(folder)
-        text = read_text(task_path, TaskError, "name the task.toml that the other peers have")
-        Task.parse(text, str(task_path)).require_without_server()
-        config = PeerConfig(check_new_name(name), listen or free_address(folder))
+        if isinstance(task, Task):
+            text, where = task.to_toml(), None
+            task.require_without_server()
+        else:
+            text = read_text(task, TaskError, "name the task.toml that the other peers have")
+            where = task
+            Task.parse(text, str(where)).require_without_server()
+        check_new_name(name)
+        config = PeerConfig(name, listen or "127.0.0.1:7701", advertise, transport)
+        _require_address(config)
+        if listen is None:
+            config = replace(config, listen=free_address(folder))
         try:
-            own_task = home.task_path.exists() and home.task_path.samefile(task_path)
+            own_task = (
+                where is not None and home.task_path.exists() and home.task_path.samefile(where)
+            )
             home._refuse_existing(own_task=own_task)
             home._write(config, None if own_task else text)
         except OSError as error:
@@ -231,6 +258,19 @@ class Home:
                     f"{self.folder} already has a {path.name}, and a peer is never overwritten; "
                     "choose another folder, or move that one away"
                 )
+
+
+def _require_address(config: PeerConfig) -> None:
+    """Find out before anything is made whether the peer can have a card."""
+    host, port = parse_address(config.listen)
+    if is_wildcard(host) and not config.advertise:
+        remedy = "say under which address others reach it"
+        raise ConfigError(
+            f"it is to listen on {config.listen}, every interface of this machine, which nobody "
+            "can dial",
+            remedy=f'{remedy}: advertise="HOST:{port}"',
+            flag_remedy=f"{remedy}: --advertise HOST:{port}",
+        )
 
 
 def _remove(paths: list[Path]) -> None:

@@ -26,6 +26,11 @@ _NUMBERS_IN_EDGES = 2**22
 """Edges of one sender that are kept: 32 megabytes, and as much again of those that ended."""
 
 
+_NUMBERS_IN_TICKETS = 2**24
+"""Of predictions that wait, a sample and a model each: 128 megabytes in the store."""
+_LEAST_TICKETS = 16
+
+
 def _parse_clip(value: object) -> object:
     # Zero is how `Limits` says "off"; who writes it into a file means the opposite.
     if value == 0:
@@ -83,8 +88,19 @@ class Limits:
         _Positive, Meta(description="seconds of silence after which a receiver is given up")
     ] = 120.0
 
+    open_tickets: Annotated[
+        int, Meta(ge=0, le=10**6, description="predictions that may wait for their label at a time")
+    ] = 10_000
+    ticket_days: Annotated[
+        _Positive, Meta(description="days after which a prediction no longer waits for its label")
+    ] = 30.0
+
     def __post_init__(self) -> None:
         check_fields(self)
+
+    def tickets_for(self, dim: int) -> int:
+        """Return how many predictions of a model with so many parameters may wait."""
+        return min(self.open_tickets, max(_LEAST_TICKETS, _NUMBERS_IN_TICKETS // (2 * dim + 1)))
 
     def window_for(self, dim: int) -> int:
         """Return the window of a model with so many parameters."""
@@ -94,13 +110,14 @@ class Limits:
 
     def rules(self, task: Task, secret: bytes) -> Rules:
         """Return the same for the protocol, with the task's part and the peer's own secret."""
+        width = task.layout.width
         return Rules(
             secret=secret,
-            window=self.window_for(task.dim),
+            window=self.window_for(width),
             mass_cap=task.mass_at_once,
             mass_limit=task.mass_limit,
             radius=task.radius,
-            most_edges=max(2, min(_MOST_EDGES, _NUMBERS_IN_EDGES // (task.dim + 1))),
+            most_edges=max(2, min(_MOST_EDGES, _NUMBERS_IN_EDGES // (width + 1))),
             clip=self.clip or math.inf,
         )
 

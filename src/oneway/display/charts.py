@@ -9,13 +9,34 @@ from dataclasses import dataclass
 import matplotlib as mpl
 import numpy as np
 from matplotlib import colormaps
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from oneway.display.line_style import Dashes
 from oneway.records import Ints, Matrix, Vector
-from oneway.report.labels import Dashes
 
+_SCREEN_DPI = 72
 _MOST_INSIDE = 5
 """A legend of more curves than this goes below the chart, where it hides none of them."""
+
+
+class Chart(Figure):
+    """A figure that a notebook shows, without pyplot and without a window."""
+
+    def _repr_png_(self) -> bytes:
+        image = io.BytesIO()
+        self.savefig(image, format="png", dpi=_SCREEN_DPI)
+        return image.getvalue()
+
+
+def axes_of(ax: Axes | None, size: tuple[float, float]) -> tuple[Figure, Axes]:
+    """Where to draw: the axes given with their figure, or those of a new one."""
+    if ax is None:
+        chart = Chart(figsize=size, layout="constrained")
+        return chart, chart.add_subplot()
+    figure = ax.get_figure(root=True)
+    assert figure is not None, "axes without a figure"
+    return figure, ax
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +66,7 @@ class Curve:
     @property
     def deviation(self) -> Vector:
         """Standard deviation over seeds; NaN where one of them diverged."""
-        with np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore", over="ignore"):
             deviation: Vector = self.losses.std(axis=0, ddof=1 if len(self.losses) > 1 else 0)
         return deviation
 
@@ -55,14 +76,14 @@ def loss_chart(
     title: str = "",
     size: tuple[float, float] = (7.2, 4.2),
     xlabel: str = "round",
+    ax: Axes | None = None,
 ) -> Figure:
-    """Running average loss against rounds.
+    """Running average loss against rounds, in a new figure or in the axes given.
 
     The first tenth of the rounds, where every method starts from nothing, sets no scale.
     """
-    legend_below = len(curves) > _MOST_INSIDE
-    figure = Figure(figsize=(size[0], size[1] + 0.7 * legend_below), layout="constrained")
-    axes = figure.add_subplot()
+    legend_below = ax is None and len(curves) > _MOST_INSIDE
+    figure, axes = axes_of(ax, (size[0], size[1] + 0.7 * legend_below))
     shades = colormaps["viridis"](np.linspace(0.0, 0.85, max(2, len(curves))))
     lows, highs = [], []
     for curve, shade in zip(curves, shades, strict=False):
@@ -85,10 +106,7 @@ def loss_chart(
     axes.set(xlabel=xlabel, ylabel="running average loss", title=title)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(alpha=0.25)
-    if legend_below:
-        figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize="small")
-    else:
-        axes.legend(frameon=False, fontsize="small")
+    _add_legend(figure, axes, legend_below)
     return figure
 
 
@@ -115,10 +133,11 @@ def interval_chart(
     title: str = "",
     size: tuple[float, float] = (7.2, 4.2),
     xlabel: str = "",
+    ax: Axes | None = None,
 ) -> Figure:
     """Average loss with error bars over categories, at equal distances whatever they mean."""
-    figure = Figure(figsize=size, layout="constrained")
-    axes = figure.add_subplot()
+    legend_below = ax is None and len(lines) > _MOST_INSIDE
+    figure, axes = axes_of(ax, (size[0], size[1] + 0.7 * legend_below))
     places = np.arange(len(ticks))
     for line in lines:
         table = np.array(line.intervals)
@@ -139,8 +158,16 @@ def interval_chart(
     axes.set(xlabel=xlabel, ylabel="average loss", title=title)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(alpha=0.25)
-    axes.legend(frameon=False, fontsize="small")
+    _add_legend(figure, axes, legend_below)
     return figure
+
+
+def _add_legend(figure: Figure, axes: Axes, below: bool) -> None:
+    """Say which line is which, in the chart or below it."""
+    if below:
+        figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize="small")
+    else:
+        axes.legend(frameon=False, fontsize="small")
 
 
 def as_svg(figure: Figure) -> str:

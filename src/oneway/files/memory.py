@@ -1,0 +1,79 @@
+"""Memory limits: what this machine has left, and refusing at once what cannot fit."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from pathlib import Path
+
+from oneway.errors import OnewayError
+
+_MEMINFO = Path("/proc/meminfo")
+_LIMITS = (
+    Path("/sys/fs/cgroup/memory.max"),
+    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
+)
+"""What a container may use, of all that the machine has."""
+
+
+def available_memory() -> float:
+    """How many bytes can be had, as far as the machine says; infinite if it does not."""
+    return min(_free(), *map(_limit, _LIMITS))
+
+
+def require_memory(
+    needed: float, what: str, error: type[OnewayError], *, remedy: str, flag_remedy: str = ""
+) -> None:
+    """Refuse what needs more memory than there is, before any of it is taken.
+
+    Args:
+        needed: About how many bytes.
+        what: What needs them, with the value that makes it large: the beginning of a sentence.
+        error: The class of what is raised.
+        remedy: What to do instead, in Python.
+        flag_remedy: The same at the command line, if it is something else there.
+
+    Raises:
+        OnewayError: Of the class `error`, with the memory that is needed and that there is.
+    """
+    available = available_memory()
+    if needed > available:
+        raise error(
+            f"{what} needs about {spoken_bytes(needed)} of memory, and this machine has "
+            f"{spoken_bytes(available)} left",
+            remedy=remedy,
+            flag_remedy=flag_remedy or remedy,
+        )
+
+
+def spoken_bytes(count: float) -> str:
+    """A number of bytes in its largest unit.
+
+    >>> spoken_bytes(999), spoken_bytes(2.5e9), spoken_bytes(4.81e14)
+    ('999 bytes', '2.5 GB', '481 TB')
+    """
+    for unit, size in (("EB", 1e18), ("PB", 1e15), ("TB", 1e12), ("GB", 1e9), ("MB", 1e6)):
+        if count >= size:
+            return f"{count / size:,.3g} {unit}" if count < 1e3 * size else f"{count:.1e} bytes"
+    return f"{count:,.0f} bytes"
+
+
+def _free() -> float:
+    try:
+        found = re.search(r"^MemAvailable:\s+(\d+) kB$", _MEMINFO.read_text(), re.MULTILINE)
+        if found:
+            return 1024.0 * int(found[1])
+    except OSError:
+        pass  # not Linux
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE")) * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return math.inf
+
+
+def _limit(path: Path) -> float:
+    try:
+        return float(path.read_text())
+    except (OSError, ValueError):
+        return math.inf  # no such limit, or the word max

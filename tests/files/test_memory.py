@@ -1,0 +1,97 @@
+"""What cannot fit is refused at once, with the memory that it would need."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import oneway as ow
+from oneway.errors import ConfigError, DataError, GraphError
+from oneway.files import memory
+from oneway.task.assembly import assemble
+from oneway.task.settings import Settings
+
+BILLION = 1_000_000_000
+
+
+@pytest.fixture
+def small_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "available_memory", lambda: 1e6)
+
+
+def test_memory_is_known_and_a_container_has_less(tmp_path, monkeypatch):
+    assert 1e6 < memory.available_memory() < 1e18
+    limit = tmp_path / "memory.max"
+    monkeypatch.setattr(memory, "_LIMITS", (limit, Path("nowhere")))
+    limit.write_text("12345\n")
+    assert memory.available_memory() == 12345
+    limit.write_text("max\n")
+    assert memory.available_memory() > 1e6
+
+
+def test_a_machine_that_says_nothing_has_all_the_memory_in_the_world(monkeypatch):
+    monkeypatch.setattr(memory, "_MEMINFO", Path("nowhere"))
+    monkeypatch.setattr(memory, "_LIMITS", (Path("nowhere"), Path("nowhere")))
+
+    def unknown(_: str) -> int:
+        raise ValueError
+
+    monkeypatch.setattr(memory.os, "sysconf", unknown)
+    assert memory.available_memory() == math.inf
+
+
+@pytest.mark.usefixtures("small_machine")
+@pytest.mark.parametrize(
+    ("kind", "more"),
+    [
+        ("random", {"max_receivers": 10, "seed": 0}),
+        ("ring", {}),
+        ("complete", {}),
+        ("erdos-renyi", {"density": 0.1, "seed": 0}),
+        ("scale-free", {"seed": 0}),
+    ],
+)
+def test_a_billion_nodes_are_refused_whatever_the_graph(kind, more):
+    with pytest.raises(GraphError, match=r"1,000,000,000.* GB|PB|EB|bytes") as refused:
+        ow.TrustGraph.generate(kind, num_nodes=BILLION, **more)
+    assert "1 MB" in str(refused.value)
+
+
+@pytest.mark.usefixtures("small_machine")
+def test_a_wrong_parameter_is_named_before_memory():
+    with pytest.raises(GraphError, match="max_receivers"):
+        ow.TrustGraph.random(10, "three", seed=0)  # type: ignore[arg-type]
+    with pytest.raises(GraphError, match="density"):
+        ow.TrustGraph.erdos_renyi(10, -1.0, seed=0)
+
+
+@pytest.mark.usefixtures("small_machine")
+def test_settings_with_a_billion_nodes_are_refused_before_data_is_read():
+    with pytest.raises(GraphError, match="1,000,000,000"):
+        assemble(Settings(data="no such file.csv", nodes=BILLION))
+
+
+@pytest.mark.usefixtures("small_machine")
+def test_dealing_and_simulating_more_than_there_is_room_for_is_refused():
+    table = ow.Table.from_arrays(np.eye(4), [0, 1, 0, 1])
+    with pytest.raises(DataError, match=r"1,000,000,000 samples.*16 GB"):
+        table.deal(4, resample=BILLION)
+    stream = ow.Stream.from_arrays(np.zeros((2, 50, 1000)), np.ones((2, 50)))
+    with pytest.raises(ConfigError, match=r"50 nodes with 1,001 parameters.* MB"):
+        ow.simulate(ow.Isolated(0.1), ow.models.LogisticRegression(), stream)
+
+
+def test_the_estimate_is_no_less_than_what_a_graph_keeps():
+    graph = ow.TrustGraph.random(2000, 10, seed=0)
+    kept = graph.indptr.nbytes + graph.receivers.nbytes
+    asked: list[float] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            "oneway.topology.generators.require_memory",
+            lambda needed, *_, **__: asked.append(needed),
+        )
+        ow.TrustGraph.random(2000, 10, seed=0)
+    assert kept < asked[0] < 20 * kept
