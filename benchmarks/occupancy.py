@@ -1,4 +1,4 @@
-"""The five methods on Room Occupancy, as the paper sets it up: the numbers in the README.
+"""The methods on Room Occupancy, as the paper sets it up: the numbers in the README.
 
 Needs the data: `oneway data fetch occupancy`, or ONEWAY_DATA naming the folder that has it.
 """

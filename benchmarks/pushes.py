@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections.abc import AsyncGenerator
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import zmq
@@ -46,13 +47,17 @@ def free_port() -> int:
 
 
 def make_peers(
-    folder: Path, dim: int, privacy: str = 'samples_per_push = 1\nprivacy = "none"'
+    folder: Path,
+    dim: int,
+    privacy: str = 'samples_per_push = 1\nprivacy = "none"',
+    method: str = "ops",
 ) -> tuple[Home, Home]:
     """A sender that keeps nearly all its mass, so that it never runs out, and a receiver."""
     names = "\n".join(f"x{index} = {{}}" for index in range(FEATURES[dim]))
     task = folder / "task.toml"
     task.write_text(
-        f'label = "y"\n{SIZES[dim]}\nlearning_rate = 0.01\n{privacy}\n[features]\n{names}\n'
+        f'label = "y"\n{SIZES[dim]}\nmethod = "{method}"\nlearning_rate = 0.01\n{privacy}\n'
+        f"[features]\n{names}\n"
     )
     sender, receiver = (
         Home.create(folder / name, name, task, f"127.0.0.1:{free_port()}")
@@ -175,12 +180,12 @@ def raw_messages_per_second(size: int) -> float:
 
 
 def main() -> None:
-    """Measure all sizes."""
-    print("parameters  pushes/s   raw CURVE/s   raw per push   CPU per push   resident")
-    for dim in SIZES:
-        raw = raw_messages_per_second(8 * (dim + 1) + 100)
+    """Measure all sizes, with one vector and with two in a push."""
+    print("parameters  method  pushes/s   raw CURVE/s   raw per push   CPU per push   resident")
+    for dim, method in product(SIZES, ("ops", "relay")):
+        raw = raw_messages_per_second(8 * (dim + 1) * (1 + (method == "relay")) + 100)
         with tempfile.TemporaryDirectory() as folder:
-            sender, receiver = make_peers(Path(folder), dim)
+            sender, receiver = make_peers(Path(folder), dim, method=method)
             result: multiprocessing.Queue[dict[str, float]] = processes.Queue()
             there = processes.Process(target=receive, args=(receiver.folder, 3 * SECONDS + 5))
             here = processes.Process(target=send, args=(sender.folder, dim, result))
@@ -191,7 +196,7 @@ def main() -> None:
             there.terminate()
             there.join()
         print(
-            f"{dim:>10,}  {measured['per_second']:>8,.1f}   {raw:>11,.0f}   "
+            f"{dim:>10,}  {method:<6}  {measured['per_second']:>8,.1f}   {raw:>11,.0f}   "
             f"{raw / measured['per_second']:>11.1f}x   {1e3 * measured['cpu']:>9.2f} ms   "
             f"{measured['memory']:>5.0f} MB",
             flush=True,

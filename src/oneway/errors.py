@@ -45,6 +45,10 @@ class MissingDataError(DataError):
     """A data file is not where it was looked for."""
 
 
+class TicketError(DataError):
+    """A prediction that waits for its label is not there, or cannot be kept."""
+
+
 class GroupLimitError(DataError):
     """A sample is of a group of which the task allows no more to be learned from."""
 

@@ -17,6 +17,7 @@ from oneway.lab.lab import Lab
 from oneway.lab.problem import Problem
 from oneway.lab.run import Conditions, run_lab
 from oneway.lab.simulations import run_method, samples_of
+from oneway.methods import DEFAULT_METHOD
 from oneway.methods.batches import DEFAULT_SAMPLES
 from oneway.records.status import Status
 from oneway.task.privacy import Privacy
@@ -80,11 +81,12 @@ def test_kills_and_lost_messages_cost_no_mass_and_little_loss(tmp_path: Path, pr
     assert calm.average_losses["together"] < 1.1 * calm.average_losses["simulated"]
 
 
+@pytest.mark.parametrize("method", [DEFAULT_METHOD, "tracking"])
 def test_kills_and_lost_messages_cost_no_mass_where_there_is_noise(
-    tmp_path: Path, problem: Problem
+    tmp_path: Path, problem: Problem, method: str
 ):
-    """With the privacy and the batches that a task has by default."""
-    task = replace(problem.task, privacy=Privacy(), samples_per_push=DEFAULT_SAMPLES)
+    """With the privacy and the batches that a task has by default; no parcel or tracker is lost."""
+    task = replace(problem.task, method=method, privacy=Privacy(), samples_per_push=DEFAULT_SAMPLES)
     result = run_lab(
         tmp_path / "storm",
         replace(problem, task=task),

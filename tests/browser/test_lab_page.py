@@ -79,7 +79,8 @@ def one_way_edge(page: Page) -> tuple[str, str]:
 
 
 def test_six_peers_learn_one_is_killed_no_mass_is_lost_and_it_learns_again(start, open_page):
-    page = open_lab(start, open_page)
+    # From zeros, so that the first losses are those of knowing nothing.
+    page = open_lab(start, open_page, "--learning-rate", "0.1")
     expect(mass(page).locator(".value")).to_have_text("6")
     page.wait_for_function(f"() => ({_CURVES})().length === {NODES}")
     page.wait_for_function(f"() => ({_CURVES})().every(([, first, last]) => last < first)")

@@ -136,6 +136,8 @@ def test_the_page_shows_how_the_peer_learns_and_predicts_with_it(
         sees(page, "running")
         seen = wait_for_samples(page, 300)
         assert 0.0 < float(stat(page, "average-loss")) < 0.7
+        expect(page.locator("[data-stat=average-loss] .note")).to_contain_text("base rate")
+        expect(page.locator("[data-measures]")).to_contain_text("Confusion matrix")
         assert float(stat(page, "accuracy")) > 60.0
         assert stat(page, "mass") == "1.0000"
         expect(page.locator("[data-privacy]")).to_contain_text("epsilon 8, delta 1e-05 for each")
@@ -154,8 +156,8 @@ def test_the_page_shows_how_the_peer_learns_and_predicts_with_it(
         field(page, "Light").fill("430")
         page.get_by_role("button", name="Predict").click()
         expect(page.locator("[data-answer]")).to_have_text("Occupancy: yes")
-        by = "running peer" if serves else "on the disk"
-        expect(page.get_by_text(f"By the model {'of the ' if serves else ''}{by}.")).to_be_visible()
+        by = "of the running peer" if serves else "on the disk"
+        expect(page.get_by_text(f"By the settled model {by}, the average")).to_be_visible()
         shares = [float(text.rstrip("%")) for text in page.locator(".share").all_inner_texts()]
         assert sum(shares) == pytest.approx(100.0, abs=0.2)
         field(page, "Light").fill("0")
@@ -172,7 +174,9 @@ def test_columns_of_which_one_is_one_are_a_single_choice(
     )
     stream, described = tmp_path / "rooms.csv", tmp_path / "task.toml"
     stream.write_text(f"room east,room west,hour,busy\n{rows}")
-    oneway("peer", "task", stream, "--label", "busy", "--out", described)
+    numbers = ("--numeric", "room east,room west")  # and not two booleans
+    plain = ("--privacy", "none", "--learning-rate", "0.1")
+    oneway("peer", "task", stream, "--label", "busy", *numbers, *plain, "--out", described)
     home = tmp_path / "carol"
     oneway("peer", "init", "carol", "--task", described, "--home", home)
     oneway("peer", "run", "--data", stream, "--until-done", "--home", home)

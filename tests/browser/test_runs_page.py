@@ -151,7 +151,7 @@ def test_a_run_is_opened_with_its_config_and_graph(start, open_page, folder):
     record = store.load(folder / "together")
     loss = page.locator("[data-stat=loss]")
     expect(loss).to_contain_text(f"{metrics.average_loss(record):.4f}")
-    expect(page.get_by_text("ops, Online Push-Sum")).to_be_visible()
+    expect(page.get_by_text("relay, Relay")).to_be_visible()
     expect(page.get_by_text(record.versions["numpy"], exact=True)).to_be_visible()
     expect(page.locator("[data-peer]")).to_have_count(6)
     expect(page.get_by_text("its checksum is the run's")).to_be_visible()
@@ -254,7 +254,7 @@ def test_a_stored_lab_is_opened_with_its_verdict_peers_graph_events_and_runs(sta
     page = open_page(start("runs", str(lab), "--listen", "0").url)
     page.locator("tr[data-run=lab]").get_by_role("link", name="lab", exact=True).click()
     result = json.loads((lab / "lab" / "result.json").read_text())
-    assert len(result["sentences"]) == 4
+    assert len(result["sentences"]) == 7
     assert result["sentences"][-1] == "privacy: epsilon 8, delta 1e-05 per sample"
     for sentence in result["sentences"]:
         said = f"{sentence[0].upper()}{sentence[1:]}."
@@ -278,8 +278,8 @@ def test_a_stored_lab_is_opened_with_its_verdict_peers_graph_events_and_runs(sta
     page.get_by_text("As stored in result.json").click()
     expect(page.get_by_text('"minted_units"')).to_be_visible()
 
-    page.get_by_role("link", name="Compare its 6 runs").click()
-    expect(page.locator("tr[data-final]")).to_have_count(6)
+    page.get_by_role("link", name="Compare its 9 runs").click()
+    expect(page.locator("tr[data-final]")).to_have_count(9)
     together = metrics.average_loss(store.load(lab / "lab" / "runs" / "peers"))
     final = page.locator("tr[data-final='lab/runs/peers']")
     expect(final).to_contain_text(f"{together:.4f}")

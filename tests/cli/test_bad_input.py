@@ -35,7 +35,6 @@ def files(here: Path) -> None:
     edges = gzip.compress(b"".join(b"%d %d\n" % (i, i * 7919 % 10007) for i in range(1, 10007)))
     for name, content in {
         "mine.csv": "\n".join([HEADER, *ROWS]),
-        "nan.csv": with_cell(7, "7,nan,yes"),
         "infinite.csv": with_cell(12, "-inf,5,yes"),
         "three.csv": with_cell(7, "7,0,perhaps"),
         "few.csv": "\n".join([HEADER, *ROWS[:3] * 20]),
@@ -55,21 +54,17 @@ def files(here: Path) -> None:
     }.items():
         (here / name).write_bytes(content if isinstance(content, bytes) else content.encode())
     (here / "folder").mkdir()
+    (here / "folder" / "mine.txt").touch()
 
 
 BAD_INPUT: dict[str, tuple[tuple[object, ...], type[OnewayError], tuple[str, ...]]] = {
-    "a NaN feature": (
-        ("simulate", "--data", "nan.csv", "--label", "late", "--nodes", 3),
-        DataError,
-        ("nan.csv", "row 7", "'y'", "nan"),
-    ),
     "an infinite feature": (
         ("simulate", "--data", "infinite.csv", "--label", "late", "--nodes", 3),
         DataError,
-        ("row 12", "'x'", "-inf"),
+        ("line 14", "'x'", "-inf"),
     ),
     "a label with three values": (
-        ("simulate", "--data", "three.csv", "--label", "late"),
+        ("simulate", "--data", "three.csv", "--label", "late", "--model", "logistic"),
         DataError,
         ("'late'", "'no', 'perhaps', 'yes'", "--model softmax"),
     ),
@@ -100,7 +95,7 @@ BAD_INPUT: dict[str, tuple[tuple[object, ...], type[OnewayError], tuple[str, ...
         ("'x'", "adversarial = 0.5"),
     ),
     "owners and too small a graph": (
-        (*MINE, "--owner", "y", "--graph", "ring.csv"),
+        (*MINE, "--owner", "y", "--graph", "ring.csv", "--numeric", "x"),
         GraphError,
         ("3 nodes", "'y'", "7 owners"),
     ),
@@ -276,7 +271,7 @@ BAD_INPUT: dict[str, tuple[tuple[object, ...], type[OnewayError], tuple[str, ...
     "a cap without mass": ((*MADE, "--algorithm", "col", "--cap-step"), ConfigError, ("col",)),
     "a run saved over a file": ((*MADE, "--out", "mine.csv"), StoreError, ("mine.csv",)),
     "a run saved below a file": ((*MADE, "--out", "mine.csv/run"), StoreError, ("mine.csv",)),
-    "a run saved over a folder": ((*MADE, "--out", "folder"), StoreError, ("folder",)),
+    "a run saved over a folder": ((*MADE, "--out", "folder"), ConfigError, ("folder",)),
     "an unknown data set to describe": (("data", "info", "susie"), ConfigError, ("'susy'",)),
     "an unknown data set to fetch": (("data", "fetch", "susie"), ConfigError, ("'susy'",)),
 }

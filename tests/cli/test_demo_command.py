@@ -4,30 +4,35 @@ import inspect
 from html.parser import HTMLParser
 from pathlib import Path
 
+import pytest
+
 import oneway as ow
 from oneway.cli import demo as command
 from oneway.report import demo as flights
 
-METHODS = {"ops", "dol-symm", "dol-asymm", "col", "local"}
+METHODS = {"ops", "relay", "pull", "dol-symm", "dol-asymm", "col", "local"}
 
 
-def test_json_holds_five_methods_what_they_ran_on_and_where_the_report_is(demo):
+def test_json_holds_seven_methods_what_they_ran_on_and_where_the_report_is(demo):
     assert demo.result.code == 0
     assert demo.result.err == ""
     answer = demo.result.json
-    assert set(answer) == {"methods", "facts", "report"}
+    assert set(answer) == {"methods", "base_loss", "facts", "report"}
     assert set(answer["methods"]) == METHODS
     for numbers in answer["methods"].values():
         assert set(numbers) == {
             "average_loss",
+            "late_loss",
             "accuracy",
+            "roc_auc",
             "disagreement",
             "learning_rate",
             "at_edge",
             "seconds",
         }
-        assert 0 < numbers["average_loss"] < 0.7
+        assert 0 < numbers["average_loss"] < numbers["late_loss"] < 0.75
         assert 0.5 < numbers["accuracy"] < 1
+        assert 0.4 < numbers["roc_auc"] < 1
         assert numbers["learning_rate"] in flights.RATES
     assert Path(answer["report"]) == demo.folder / "report.html"
 
@@ -39,10 +44,18 @@ def test_about_ninety_airports_take_part_in_a_one_way_graph(demo):
     assert "6% of them go both ways" in facts["graph"]
 
 
-def test_centralised_beats_online_push_sum_which_beats_the_rest(demo):
+def test_centralised_beats_relay_then_comes_online_push_sum_and_then_the_rest(demo):
     loss = {name: row["average_loss"] for name, row in demo.result.json["methods"].items()}
-    assert loss["col"] < loss["ops"]
+    assert loss["col"] < loss["relay"] < loss["ops"]
     assert all(loss["ops"] < loss[name] for name in ("dol-symm", "dol-asymm", "local"))
+
+
+def test_the_report_says_what_labels_cost_that_come_when_a_flight_has_landed(demo):
+    late = demo.result.json["methods"]["relay"]["late_loss"]
+    page = (demo.folder / "report.html").read_text()
+    assert "<th>labels late</th>" in page
+    assert f"<td>{late:.4f}</td>" in page
+    assert "rounds later on average" in demo.result.json["facts"]["late labels"]
 
 
 def test_methods_come_smallest_loss_first(demo):
@@ -50,13 +63,16 @@ def test_methods_come_smallest_loss_first(demo):
     assert losses == sorted(losses)
 
 
-def test_the_folder_holds_the_report_the_chart_and_five_runs_and_no_drafts(demo):
+def test_the_folder_holds_the_report_the_chart_and_seven_runs_and_no_drafts(demo):
     assert {path.name for path in demo.folder.iterdir()} == {"report.html", "loss.png", "runs"}
     assert {path.name for path in (demo.folder / "runs").iterdir()} == METHODS
     assert (demo.folder / "loss.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
     run = ow.Run.load(demo.folder / "runs" / "ops")
     assert run.average_loss == demo.result.json["methods"]["ops"]["average_loss"]
     assert run.record.config["graph"]["seed"] == 7
+    assert run.base_loss == pytest.approx(demo.result.json["base_loss"])
+    assert run.alone_loss == demo.result.json["methods"]["local"]["average_loss"]
+    assert run.measures.roc_auc == demo.result.json["methods"]["ops"]["roc_auc"]
 
 
 def test_the_report_is_whole_and_says_how_to_get_it_again(demo):

@@ -15,7 +15,10 @@ from oneway.datasets import DATASETS
 from oneway.datasets.trust_graphs import graph_sha256
 
 FOUR_EDGES = "# sender receiver\n10 20\n20 30\n30 10\n20 10\n"
-NAMES = ["flights", "occupancy", "susy", "adult", "synthetic", "advogato", "epinions"]
+NAMES = [
+    *("flights", "occupancy", "susy", "adult", "heart", "synthetic", "advogato", "epinions"),
+    *("wiki-vote", "bitcoin-alpha", "bitcoin-otc"),
+]
 
 
 @pytest.fixture

@@ -65,7 +65,7 @@ def test_ctrl_c_in_a_terminal_ends_a_long_run_with_what_it_has(spawn, read_until
     try:
         process = spawn([SCRIPT, *LONG_RUN], stdout=subprocess.PIPE, stderr=its_end)
         os.close(its_end)
-        seen = read_until(terminal, b"ops, rounds")
+        seen = read_until(terminal, b"relay, rounds")
         process.send_signal(signal.SIGINT)
         seen += read_until(terminal, b"Interrupted")
         out, _ = process.communicate(timeout=LIMIT_SECONDS)

@@ -392,6 +392,9 @@ def test_the_local_api_answers_while_the_peer_runs(alice, start):
     )
     with urllib.request.urlopen(request, timeout=LIMIT_SECONDS) as answer:
         assert json.load(answer)["prediction"] == "1"
+    alice.types("export", "--out", "live.json", "--api-token-file", "token.txt")
+    alice.types("export", "--out", "disk.json")  # without the token, from its store
+    assert (alice.folder / "live.json").read_text() == (alice.folder / "disk.json").read_text()
     assert running.stops() == 0
     assert f"the local API is {address}" in running.said
 

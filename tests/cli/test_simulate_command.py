@@ -14,6 +14,7 @@ import oneway as ow
 from oneway import simulator
 from oneway.cli.main import command_line
 from oneway.methods import SCHEDULES, Batches, InverseSqrt
+from oneway.methods.transforms import AdaGrad
 from oneway.task.privacy import PRIVACY_KEYS, Privacy
 from oneway.task.settings import Settings, flag_names
 
@@ -31,6 +32,9 @@ def test_json_holds_the_numbers_and_everything_that_determines_them(oneway):
         "accuracy",
         "disagreement",
         "smallest_mass",
+        "base_loss",
+        "alone_loss",
+        "measures",
         "regret",
         "seconds",
         "complete",
@@ -46,7 +50,7 @@ def test_json_holds_the_numbers_and_everything_that_determines_them(oneway):
     assert 0.2 < answer["average_loss"] < 0.7
     assert 0 < answer["smallest_mass"] < 1
     config = answer["config"]
-    assert (config["algorithm"], config["learning_rate"]) == ("ops", 0.1)
+    assert (config["algorithm"], config["learning_rate"]) == ("relay", "auto")
     assert (config["num_nodes"], config["num_rounds"]) == (20, 60)
     assert config["graph"]["seed"] == config["stream"]["seed"] == 4
     assert answer["versions"]["oneway"] == ow.__version__
@@ -64,15 +68,20 @@ def test_the_command_computes_what_the_library_computes(oneway):
         ),
         (("--clip", "auto"), Privacy().batches(16, 11)),
         (("--privacy", "none"), Batches(16)),
-        (PLAIN_FLAGS, None),
+        (("--privacy", "none", "--samples-per-push", 1), None),
     ):
-        check_same(oneway(*few, *flags), batches)
+        check_same(oneway(*few, *flags), ow.Relay(0.3, step="curvature", batches=batches))
+    check_same(oneway(*few, *PLAIN_FLAGS), ow.OnlinePushSum(0.3, step="curvature"))
+    check_same(
+        oneway(*few, *PLAIN_FLAGS, "--mixes", 2, "--transforms", "adagrad"),
+        ow.OnlinePushSum(0.3, step="curvature", mixes=2, transforms=(AdaGrad(),)),
+    )
 
 
-def check_same(shown, batches):
+def check_same(shown, method):
     stream = ow.streams.synthetic(20_000, 10, seed=0).table.deal(8, seed=0).head(60)
     run = ow.simulate(
-        ow.OnlinePushSum(0.3, step="curvature", batches=batches),
+        method,
         ow.models.LogisticRegression(l2=1e-4),
         stream,
         ow.TrustGraph.random(8, max_receivers=3, seed=0),
@@ -85,14 +94,19 @@ def test_people_get_facts_one_a_line(oneway):
     shown = oneway(*SMALL, "--regret")
     names = [line[:12].strip() for line in shown.out.splitlines()]
     assert names == [
-        "ops, 60 roun",
+        "relay, 60 ro",
         "average loss",
+        "base rate",
+        "alone",
         "accuracy",
+        "ROC AUC",
+        "log loss",
+        "Brier score",
         "disagreement",
         "masses",
-        "regret",
         "nodes",
         "engine",
+        "regret",
         "privacy",
     ]
     assert "epsilon 8, delta 1e-05 per sample" in shown.out
@@ -154,9 +168,9 @@ def test_softmax_learns_the_classes_of_a_file(oneway):
     assert answer["config"]["model"]["num_classes"] == 3
 
 
-def test_a_saved_run_is_read_back_and_replaced_by_the_next(oneway):
+def test_a_saved_run_is_read_back_and_replaced_by_the_next_if_that_is_forced(oneway):
     for seed in (1, 2):
-        saved = oneway(*SMALL, "--out", "runs/mine", "--seed", seed, "--json")
+        saved = oneway(*SMALL, "--out", "runs/mine", "--force", "--seed", seed, "--json")
         run = ow.Run.load("runs/mine")
         assert run.average_loss == saved.json["average_loss"]
         assert run.record.config["graph"]["seed"] == seed
@@ -187,7 +201,8 @@ def test_every_setting_has_a_flag_and_its_help_shows_the_default():
     command = typer.main.get_command(command_line()).commands["simulate"]
     options = {option.name: option for option in command.params}
     for name in flag_names():
-        assert f"--{name.replace('_', '-')}" in options[name].opts
+        flag = "features" if name == "columns" else name.replace("_", "-")
+        assert f"--{flag}" in options[name].opts
         settings = Settings()
         default = getattr(settings.privacy if name in PRIVACY_KEYS else settings, name)
         if isinstance(default, str | int | float) and not isinstance(default, bool):
@@ -225,7 +240,7 @@ def test_ctrl_c_prints_the_rounds_that_were_done_and_exits_130(oneway, monkeypat
     monkeypatch.setitem(SCHEDULES._entries, "inverse-sqrt", Interrupting)
     result = oneway(
         "simulate", "--data", "synthetic", "--resample", 2_000_000, "--schedule", "inverse-sqrt",
-        "--out", "partial", "--json",
+        "--learning-rate", 0.1, "--out", "partial", "--json",
     )  # fmt: skip
     assert result.code == 130
     assert result.err == "Interrupted: these are the rounds that were done.\n"
@@ -272,7 +287,7 @@ def test_owners_and_an_edge_list_are_matched_by_name(oneway, here):
         assert result.code == 0, result.err
         losses.append(result.json["average_loss"])
     assert losses[0] == pytest.approx(losses[1], rel=1e-12)
-    table = ow.streams.load(here / "my.csv", label="late")
+    table = ow.streams.load(here / "my.csv", label="late", owner="airport")
     graph = ow.TrustGraph.from_edges([(2, 0), (0, 1), (1, 2), (0, 2)], num_nodes=3)
     stream = table.deal_by("airport")
     assert stream.node_names == ("a", "b", "c")

@@ -14,15 +14,15 @@ from oneway.dashboard.components.colours import (
     method_style,
 )
 from oneway.dashboard.lab.client import LabClient
-from oneway.dashboard.lab.frame_text import arrow, circle, figures, headline, loss_lines
+from oneway.dashboard.lab.frame_text import about, arrow, circle, figures, headline, loss_lines
 from oneway.dashboard.lab.watcher import LabWatcher
+from oneway.methods import labels
 from oneway.records.network import (
     MASS_UNITS,
     EdgeView,
     MassView,
     ReferenceCurve,
 )
-from oneway.report import labels
 from oneway.testing.records import make_frame, make_peer_view
 
 ANN = make_peer_view(
@@ -128,3 +128,16 @@ def test_the_headline_says_what_is_promised_and_what_to_do_next():
     assert headline(learned) == "flights, for 3 s; press Finish and audit to count every unit"
     done = msgspec.structs.replace(frame, phase="done", result=["exact"])
     assert headline(done).endswith("; Ctrl-C in the shell ends the page")
+
+
+def test_the_loss_of_all_peers_stands_beside_their_baselines():
+    peers = [
+        make_peer_view(name="a", samples=3, average_loss=0.5, base_loss=0.7, alone_loss=0.6),
+        make_peer_view(name="b", samples=1, average_loss=0.9, base_loss=0.3, alone_loss=0.2),
+        make_peer_view(name="c"),
+    ]
+    [shown] = [it for it in figures(make_frame(peers=peers)) if it.key == "loss"]
+    assert (shown.value, shown.note) == ("0.6000", "base rate 0.6000, alone 0.5000")
+    assert "average 0.500 (base rate 0.700, alone 0.600)" in about(peers[0], 1.0)
+    [blank] = [it for it in figures(make_frame(peers=peers[2:])) if it.key == "loss"]
+    assert (blank.value, blank.note) == ("-", "no samples yet")

@@ -16,6 +16,7 @@ from oneway.dashboard.peer.status_figures import (
     sender_rows,
     state_of,
 )
+from oneway.records.measures import Baselines, Measures
 from oneway.records.status import REPEATED, PrivacyStatus
 from oneway.task.privacy import NO_PRIVACY
 from oneway.task.task import Feature, Task
@@ -289,13 +290,13 @@ def test_what_is_no_number_is_told(text, said):
         ("1,2,3,\n", None),
         ("1, x, 3", "co2: x is not a number"),
         ("1,,3", "co2: a number is needed"),
-        ("1, 2", "there are 2 numbers, and 3 are needed"),
-        ("1, 2, 3, 4", "there are 4 numbers, and 3 are needed"),
-        (None, "there are 0 numbers, and 3 are needed"),
+        ("1, 2", "there are 2 values, and 3 are needed"),
+        ("1, 2, 3, 4", "there are 4 values, and 3 are needed"),
+        (None, "there are 0 values, and 3 are needed"),
     ],
 )
 def test_values_in_one_field_are_looked_at_one_by_one(text, said):
-    assert values_problem(text, ["light", "co2", "noise"]) == said
+    assert values_problem(text, list(map(Feature, ["light", "co2", "noise"]))) == said
 
 
 NO_PRIVACY_SAID = "none: samples can be read from what is sent"
@@ -340,3 +341,16 @@ def test_a_peer_that_has_never_run_shows_what_its_task_promises():
     said = privacy_of(replace(new, task=replace(TASK, privacy=NO_PRIVACY, method="local")))
     assert (said.sentence, said.is_bad) == ("nothing is sent.", False)
     assert "not known" in privacy_of(replace(new, task=None)).sentence
+
+
+def test_the_average_loss_stands_beside_its_baselines_and_is_marked_if_worse():
+    losses = Baselines(samples=900, loss=0.9, base_loss=0.6, alone_loss=0.5, base_error=0.01)
+
+    def shown(**changes):
+        measures = replace(Measures(so_far=losses), **changes)
+        [it] = [it for it in figures(with_status(measures=measures)) if it.key == "average-loss"]
+        return it.note, it.mood
+
+    assert shown() == ("base rate 0.6000, alone 0.5000", "")
+    assert shown(lately=losses)[1] == "bad"
+    assert shown(lately=replace(losses, base_error=0.1))[1] == ""

@@ -323,7 +323,7 @@ def visit(visitor: Visitor, client: httpx.Client) -> None:
     assert seen.mass.brought == 5 << 40
     assert seen.disagreement is not None
     assert len([e for e in seen.edges if "peer4" in (e.sender, e.receiver)]) == 2
-    assert client.get("/references").status_code == 200
+    visitor.until(lambda _: client.get("/references").status_code == 200, "simulations are done")
 
 
 def test_a_lab_that_stays_says_that_all_is_learned_and_a_peer_that_ends_by_itself_is_down(

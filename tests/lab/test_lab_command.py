@@ -51,7 +51,11 @@ def test_it_prints_the_peers_the_audit_and_the_comparison_and_leaves_them_in_a_f
     assert (here / "made" / "peer2" / "peer.toml").exists()
     code, _, err = call(*MADE, "--samples", 30, "--out", "made")
     assert code == 2
-    assert "made is not empty" in err
+    assert "--out made exists" in err
+    assert "--force" in err
+    code, out, err = call(*MADE, "--samples", 20, "--rate", 0, "--out", "made", "--force", "--json")
+    assert code == 0, err
+    assert [peer["samples"] for peer in json.loads(out)["peers"]] == [20, 20, 20]
 
 
 BAD_FLAGS = {

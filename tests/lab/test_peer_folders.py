@@ -230,7 +230,7 @@ def grouped_problem(tmp_path: Path, **privacy: object) -> Problem:
     rows = [f"{n % 7 - 3},{n % 5},{'no' if n % 2 else 'yes'},p{n % 11}" for n in range(240)]
     path = tmp_path / "mine.csv"
     path.write_text("\n".join(["u,v,late,patient", *rows]))
-    told = {"data": str(path), "label": "late", "nodes": 3, "rounds": 60}
+    told = {"data": str(path), "label": "late", "nodes": 3, "rounds": 60, "exclude": ("patient",)}
     return problem_of(read_settings(None, told | privacy), watched=False)
 
 

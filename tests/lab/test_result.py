@@ -22,7 +22,7 @@ from oneway.records.curve import Curve
 from oneway.task.task import Feature, Task
 from oneway.testing.records import make_record
 
-TASK = Task("logistic", "y", (Feature("x"),), ("no", "yes"))
+TASK = Task("logistic", "y", (Feature("x"),), ("no", "yes"), method="ops")
 
 
 @pytest.fixture
@@ -97,11 +97,14 @@ def test_real_peers_leave_runs_that_say_what_the_result_says(tmp_path):
     problem = Problem.deal(table, graph, samples=1100, seed=2, learning_rate=0.2)
     result = run_lab(tmp_path / "lab", problem, Conditions(seed=4))
     result.write(tmp_path / "lab")
-    said = json.loads((tmp_path / "lab" / "result.json").read_text())["average_loss"]
+    result_file = json.loads((tmp_path / "lab" / "result.json").read_text())
+    said = result_file["average_loss"]
+    segments = result_file["audit"]["segment_discrepancy"]
+    assert segments == {"numerator": [0] * 4, "parcel": [0] * 4, "count": [0]}
     runs = {path.name: store.load(path) for path in (tmp_path / "lab" / "runs").iterdir()}
     assert runs.keys() == {*METHODS, "peers"}
     assert metrics.average_loss(runs["peers"]) == pytest.approx(said["together"], abs=1e-9)
-    assert metrics.average_loss(runs["ops"]) == pytest.approx(said["simulated"], abs=1e-12)
+    assert metrics.average_loss(runs["relay"]) == pytest.approx(said["simulated"], abs=1e-12)
     assert metrics.average_loss(runs["local"]) == pytest.approx(said["alone"], abs=1e-12)
     peers = runs["peers"]
     assert peers.sample_counts.tolist() == [3] * 1100
@@ -109,10 +112,27 @@ def test_real_peers_leave_runs_that_say_what_the_result_says(tmp_path):
     assert np.isfinite(peers.disagreement).all()
     assert (peers.disagreement >= 0).all()
     assert peers.complete
+    # Each alone is computed twice: by the peers themselves, and by the simulator.
+    assert metrics.alone_loss(peers) == pytest.approx(said["alone"], rel=1e-9)
+    assert metrics.base_loss(peers) == pytest.approx(said["base_rate"], rel=1e-9)
+    assert said["base_rate"] == pytest.approx(np.log(2), rel=0.02)
+    assert result_file["measures"]["so_far"]["samples"] == 3300
+    assert peers.measures.accuracy == pytest.approx(metrics.accuracy(peers), abs=1e-12)
+    assert sum(map(sum, peers.measures.confusion)) == 3300
     assert (peers.config["kind"], peers.config["task"]["model"]) == ("lab", "logistic")
-    assert peers.config["stream"] == runs["ops"].config["stream"]
+    assert peers.config["stream"] == runs["relay"].config["stream"]
     assert sorted(map(tuple, peers.config["edges"])) == [(0, 1), (0, 2), (1, 2), (2, 0)]
     assert 0 < peers.correct_counts.sum() <= 3300
     np.testing.assert_allclose(
-        metrics.loss_curve(peers)[-1], metrics.loss_curve(runs["ops"])[-1], rtol=0.5
+        metrics.loss_curve(peers)[-1], metrics.loss_curve(runs["relay"])[-1], rtol=0.5
     )
+
+
+def test_baselines_of_peers_are_summed_by_round_if_all_know_them(record):
+    known = {"base_sums": (4.0, 5.0), "alone_sums": (None, 1.0)}
+    one = Curve(samples=2, loss_sums=(1.0, 2.0), correct=(1, 0), **known)
+    other = Curve(samples=1, loss_sums=(5.0,), correct=(0,), base_sums=(7.0,), alone_sums=(1.0,))
+    found = record(one, other)
+    assert found.base_sums.tolist() == [11.0, 5.0]
+    assert metrics.base_loss(found) == pytest.approx(16 / 3)
+    assert found.alone_sums is metrics.alone_loss(found) is None

@@ -43,7 +43,15 @@ def make_result(**changes) -> Result:
 def test_every_peer_has_a_line_with_its_state_samples_loss_mass_and_edges():
     frame = make_frame(
         peers=[
-            make_peer_view(name="ann", samples=1234, recent_loss=0.125, mass_units=3 * ONE // 4),
+            make_peer_view(
+                name="ann",
+                samples=1234,
+                recent_loss=0.125,
+                average_loss=0.25,
+                base_loss=0.5,
+                alone_loss=0.375,
+                mass_units=3 * ONE // 4,
+            ),
             make_peer_view(
                 name="bob", state="down", samples=7, recent_loss=0.5, mass_units=5 * ONE // 4
             ),
@@ -62,9 +70,10 @@ def test_every_peer_has_a_line_with_its_state_samples_loss_mass_and_edges():
     )
     shown = rendered(network_table(frame, "learning"))
     lines = {line.split()[0]: line.split() for line in shown.splitlines() if line.strip()}
-    assert lines["ann"] == ["ann", "up", "1,234", "0.1250", "0.750", "1", "1", "1"]
-    assert lines["bob"][:5] == ["bob", "down", "7", "0.5000", "1.250"]
-    assert lines["cem"] == ["cem", "starting", "0", "-", "0.000", "0", "1", "3"]
+    losses = ["0.1250", "0.2500", "0.5000", "0.3750"]
+    assert lines["ann"] == ["ann", "up", "1,234", *losses, "0.750", "1", "1", "1"]
+    assert lines["bob"][:8] == ["bob", "down", "7", "0.5000", "-", "-", "-", "1.250"]
+    assert lines["cem"] == ["cem", "starting", "0", *"----", "0.000", "0", "1", "3"]
     assert lines["all"] == ["all", "1,241", "2.000"]
     assert "learning, 321 messages per second" in shown
     assert "1.0 s: bob was killed" in shown
@@ -80,8 +89,8 @@ def test_without_a_terminal_every_phase_is_one_line_on_stderr(capsys):
 def test_the_end_is_a_table_and_a_verdict():
     shown = rendered(result_table(make_result()))
     lines = [line.split() for line in shown.splitlines() if line.strip()]
-    assert ["ann", "100", "0.2500", "0.5000", "3"] in lines
-    assert ["bob", "0", "-", "1.5000", "0"] in lines
+    assert ["ann", "100", "0.2500", "-", "-", "0.5000", "3"] in lines
+    assert ["bob", "0", "-", "-", "-", "1.5000", "0"] in lines
     mass, numerator, losses = make_result().sentences
     assert mass == "mass 2 x 2^40 = 2,199,023,255,552 units: exact"
     assert numerator == "numerator of 3 numbers: exact"
@@ -116,6 +125,8 @@ def test_the_result_is_written_as_json(tmp_path):
         "mass_units": ONE // 2,
         "mass": 0.5,
         "restarts": 3,
+        "base_loss": None,
+        "alone_loss": None,
     }
 
 

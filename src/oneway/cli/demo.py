@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
 from oneway.cli.options import option
+from oneway.cli.out_path import Force, check_out_folder
 from oneway.cli.output import (
     AsJson,
     make_table,
@@ -17,67 +17,87 @@ from oneway.cli.output import (
     print_json,
     print_table,
     progress_bar,
-    require_writable,
 )
 
 if TYPE_CHECKING:
+    from oneway.display.terminal_table import TerminalTable
     from oneway.report.comparison import Comparison
+
+_FOLDER = Path("oneway-demo")
+"""Refreshed by every demo that is told no other."""
 
 
 def demo(
-    out: Annotated[Path, option("FOLDER", "Where the report, the chart and the runs go.")] = Path(
-        "oneway-demo"
-    ),
+    out: Annotated[
+        Path | None,
+        option("FOLDER", "Where the report, the chart and the runs go.", str(_FOLDER)),
+    ] = None,
     rounds: Annotated[
         int | None, option("N", "Only the first rounds of the year.", "all", min=1)
     ] = None,
     seed: Annotated[int, option("N", "Seed of the one-way graph.", min=0)] = 7,
+    force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """Airports predict late flights together over one-way trust, in under a minute.
 
-    About 90 airports, the real flights of 2013, a random one-way graph, every method at its
-    best learning rate from a small grid.
+    About 90 airports, the real flights of 2013, a random one-way graph, every method that the
+    fast engine runs at its best learning rate from a small grid.
     """
     from oneway.report import demo as flights
-    from oneway.report.comparison import write
+    from oneway.report.comparison import is_comparison, write
 
-    require_writable(out)
+    folder = out or _FOLDER
+    check_out_folder(folder, force=force, is_own=is_comparison, goes_on=out is None)
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with on_interrupt("Interrupted: nothing was written."), progress_bar(*columns) as bar:
         task = bar.add_task("every method at every learning rate", total=flights.num_runs())
         comparison = flights.flights_demo(seed, rounds, lambda: bar.advance(task))
-    written = write(out, comparison)
+    written = write(folder, comparison)
     if as_json:
         print_json(
             {
                 "methods": {name: tuned.numbers for name, tuned in comparison.ranked.items()},
+                "base_loss": comparison.base_loss,
                 "facts": comparison.facts,
                 "report": str(written),
             }
         )
         return
     print_table(_table(comparison))
-    note(f"Report: {written}   chart: {out / 'loss.png'}   runs: {out / 'runs'}")
+    note(f"Report: {written}   chart: {folder / 'loss.png'}   runs: {folder / 'runs'}")
 
 
-def _table(comparison: Comparison) -> Table:
-    from oneway.report.labels import label_of
+def _table(comparison: Comparison) -> TerminalTable:
+    from oneway.methods import DEFAULT_METHOD
+    from oneway.methods.labels import label_of
 
-    numbers = ("loss", "accuracy", "disagreement", "rate", "seconds")
+    numbers = ("loss", "labels late", "accuracy", "ROC AUC", "disagreement", "rate", "seconds")
     starred = any(tuned.at_edge for tuned in comparison.results.values())
     why = "* best at the edge of the grid of rates: a better one may lie beyond"
-    below = why if starred else ""
-    shown = make_table("method", *numbers, right=numbers, title=comparison.title, below=below)
+    below = "labels late: the loss if the outcome is known when a flight has landed"
+    below += f"\n{why}" if starred else ""
+    shown = make_table(
+        "method",
+        *numbers,
+        right=numbers,
+        drop=("seconds", "rate", "disagreement", "ROC AUC", "labels late"),
+        title=comparison.title,
+        below=below,
+    )
     for name, tuned in comparison.ranked.items():
         run = tuned.run
         shown.add_row(
             label_of(name).title,
             f"{run.average_loss:.4f}",
+            "-" if tuned.late_loss is None else f"{tuned.late_loss:.4f}",
             "-" if run.accuracy is None else f"{run.accuracy:.2%}",
+            "-" if tuned.roc_auc is None else f"{tuned.roc_auc:.4f}",
             f"{run.disagreement[-1]:.2g}",
             f"{tuned.learning_rate:g}{'*' if tuned.at_edge else ''}",
             f"{run.record.seconds:.2f}",
-            style="bold" if name == "ops" else "",
+            style="bold" if name == DEFAULT_METHOD else "",
         )
+    if comparison.base_loss is not None:
+        shown.add_row("Base rate", f"{comparison.base_loss:.4f}", *[""] * (len(numbers) - 1))
     return shown

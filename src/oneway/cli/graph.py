@@ -14,7 +14,7 @@ def graph(
         argument(
             "EDGES",
             "Edge list (SNAP, KONECT or CSV, optionally .gz; a line `A B` or `A,B` means: A "
-            "sends to B), or advogato or epinions.",
+            "sends to B), or a known one such as advogato; oneway data list says which.",
         ),
     ],
     as_json: AsJson = False,

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from oneway.cli.column_notes import show_columns
 from oneway.cli.options import option, switch
+from oneway.cli.out_path import Force, check_out_folder, empty_folder
 from oneway.cli.output import (
     AsJson,
     complain,
@@ -19,7 +21,6 @@ from oneway.cli.output import (
     on_interrupt,
     print_json,
     print_table,
-    require_writable,
 )
 from oneway.cli.page import Listen, Open, TokenFile, dashboard_extra, page_place
 from oneway.cli.settings_flags import read_given
@@ -61,6 +62,7 @@ def lab(
         Path | None,
         option("FOLDER", "Leave the peers' folders, runs and result.json there.", panel="Run"),
     ] = None,
+    force: Force = False,
     dashboard: Annotated[
         bool, switch("--dashboard", "Watch and break it in a browser, until Ctrl-C.", panel="Page")
     ] = False,
@@ -76,6 +78,7 @@ def lab(
     a second one everything at once.
     """
     from oneway.lab.fault_schedule import parse_seconds
+    from oneway.lab.peer_folders import is_lab
     from oneway.lab.problem import problem_of
     from oneway.lab.run import Conditions, run_lab
     from oneway.lab.terminal import progress
@@ -92,10 +95,13 @@ def lab(
         transport=transport,
     )
     if out is not None:
-        require_writable(out)
+        check_out_folder(out, force=force, is_own=is_lab)
     if not dashboard and (listen is not None or token_file is not None or open_browser):
         raise ConfigError("--listen, --token-file and --open are for the page; add --dashboard")
     problem = problem_of(settings, watched=dashboard)
+    show_columns(problem.table.notes, len(problem.table))
+    if out is not None:
+        empty_folder(out)
     page = _page(listen, token_file, open_browser, aside=as_json) if dashboard else nullcontext()
     # Where the peers live: the folder asked for, or one that goes away with them.
     place = nullcontext(out) if out is not None else TemporaryDirectory(prefix="oneway-lab-")

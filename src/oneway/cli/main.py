@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import oneway
-from oneway.cli import audit, data, demo, graph, lab, peer, reproduce, runs, simulate, theory
+from oneway.cli import audit, data, demo, graph, lab, peer, reproduce, runs, simulate, theory, tune
 from oneway.cli.options import add_commands, switch
 from oneway.cli.output import complain
 from oneway.cli.settings_flags import with_flags
@@ -32,6 +32,10 @@ def command_line() -> typer.Typer:
         {
             "demo": (demo.demo, "--rounds 300 --out my-demo"),
             "simulate": (with_flags(simulate.simulate), "--data synthetic --nodes 16 --rounds 500"),
+            "tune": (
+                with_flags(tune.tune, leave_out=tune.LEFT_OUT),
+                "--data synthetic --rounds 50 --rates auto,0.1",
+            ),
             "lab": (
                 with_flags(lab.lab, leave_out=lab.LEFT_OUT),
                 "--data synthetic --nodes 3 --samples 50 --loss 0.2",
@@ -46,7 +50,7 @@ def command_line() -> typer.Typer:
         },
     )
     app.add_typer(peer.command_line(), name="peer")
-    app.add_typer(data.data, name="data")
+    app.add_typer(data.command_line(), name="data")
     app.add_typer(audit.command_line(), name="audit")
     return app
 

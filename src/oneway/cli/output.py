@@ -6,18 +6,18 @@ import json
 import math
 import os
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich import box
 from rich.console import Console
 from rich.progress import Progress, ProgressColumn
-from rich.table import Table
 from rich.text import Text
 
+from oneway.display.terminal_table import TerminalTable
+from oneway.display.terminal_table import print_table as print_table
 from oneway.errors import StoreError
 
 AsJson = Annotated[
@@ -69,28 +69,13 @@ def make_table(
     *columns: str,
     right: Collection[str] = (),
     wrapped: str = "",
+    drop: Sequence[str] = (),
     title: str = "",
     below: str = "",
     tight: bool = False,
-) -> Table:
-    """An empty table; numbers stand to the right, and one column makes room for the others.
-
-    A `tight` one has less room between its columns.
-    """
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=title or None, caption=below or None)
-    table.collapse_padding = tight
-    table.title_justify = table.caption_justify = "left"
-    for name in columns:
-        if name == wrapped:
-            table.add_column(name, overflow="fold", min_width=len(name))
-        else:
-            table.add_column(name, justify="right" if name in right else "left", no_wrap=True)
-    return table
-
-
-def print_table(table: Table) -> None:
-    """Print a table on stdout."""
-    Console(highlight=False).print(table)
+) -> TerminalTable:
+    """An empty table that fits its terminal; see `TerminalTable` for what goes first and last."""
+    return TerminalTable(columns, right, wrapped, drop, title, below, tight)
 
 
 def require_writable(folder: Path) -> None:

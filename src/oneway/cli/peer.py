@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +9,7 @@ import typer
 
 from oneway.cli import (
     peer_dashboard,
+    peer_export,
     peer_predict,
     peer_run,
     peer_status,
@@ -20,7 +20,7 @@ from oneway.cli.options import add_commands, argument, option
 from oneway.cli.output import AsJson, note, print_facts, print_json
 from oneway.cli.peer_home import HomeFolder, folder_of, open_home
 from oneway.cli.settings_flags import with_flags
-from oneway.errors import ConfigError, OnewayError
+from oneway.errors import OnewayError
 
 if TYPE_CHECKING:
     from oneway.peer.home.config import PeerConfig
@@ -56,6 +56,7 @@ def command_line() -> typer.Typer:
             "status": (peer_status.status, "--json"),
             "doctor": (peer_status.doctor, ""),
             "predict": (peer_predict.predict, "Temperature=21 Light=430 CO2=750"),
+            "export": (peer_export.export, "--format onnx"),
             "dashboard": (peer_dashboard.dashboard, "--listen 0"),
         },
     )
@@ -82,9 +83,7 @@ def init(
     from oneway.peer.home.home import Home
 
     folder = folder_of(home)
-    _check_reachable(name, listen, advertise, transport)
-    made = Home.create(folder, name, task, listen)
-    made.change(lambda config: replace(config, advertise=advertise, transport=transport))
+    made = Home.create(folder, name, task, listen, advertise=advertise, transport=transport)
     config = made.config()
     card = str(config.card(made.keys().public))
     learned = made.task()
@@ -124,24 +123,6 @@ def card(home: HomeFolder = None) -> None:
         note(f"privacy: {config.privacy.applied(mine.task()).privacy_in_words}")
     except OnewayError as error:
         note(f"It cannot take part: {error}.")
-
-
-def _check_reachable(name: str, listen: str | None, advertise: str, transport: str) -> None:
-    """Find out before anything is made whether the peer can have a card.
-
-    Raises:
-        ConfigError: If a part of it breaks its rule, or others could not reach it.
-    """
-    from oneway.peer.home.config import PeerConfig
-    from oneway.transport.address import is_wildcard
-
-    config = PeerConfig(name, listen or "127.0.0.1:7701", advertise, transport)
-    host, _, port = config.listen.rpartition(":")
-    if is_wildcard(host.strip("[]")) and not advertise:
-        raise ConfigError(
-            f"--listen {listen} is every interface of this machine, which nobody can dial; say "
-            f"under which address others reach it: --advertise HOST:{port}"
-        )
 
 
 def _say_what_is_next(config: PeerConfig, there: str) -> None:

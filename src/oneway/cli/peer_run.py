@@ -14,6 +14,7 @@ from oneway.errors import ConfigError
 
 _DATA = "What to learn from: CSV or JSON lines; - is standard input."
 _UNTIL_DONE = "Stop when the stream has ended and all pushes are acknowledged, or 5 s later."
+_LATE = "Rows without a label wait; a later row with the same COLUMN tells it."
 _SERVE = "Offer a local HTTP API: predict, learn, status, metrics."
 
 
@@ -24,6 +25,7 @@ def run(
     strict: Annotated[
         bool, switch("--strict", "Stop at a bad sample instead of skipping it.")
     ] = False,
+    late_labels: Annotated[str | None, option("COLUMN", _LATE, "every row has its label")] = None,
     until_done: Annotated[bool, switch("--until-done", _UNTIL_DONE)] = False,
     serve: Annotated[
         str | None,
@@ -43,7 +45,12 @@ def run(
     from oneway.peer.service import run_peer
     from oneway.web.endpoint import Endpoint
 
-    about_a_stream = {"--follow": follow, "--rate": rate is not None, "--until-done": until_done}
+    about_a_stream = {
+        "--follow": follow,
+        "--rate": rate is not None,
+        "--late-labels": late_labels is not None,
+        "--until-done": until_done,
+    }
     for flag, used in about_a_stream.items():
         if used and data is None:
             raise ConfigError(f"{flag} is about a stream, and there is none; add --data FILE")
@@ -53,7 +60,7 @@ def run(
         raise ConfigError("--token-file is for the local API; add --serve PORT")
     run_peer(
         folder_of(home),
-        None if data is None else SampleStream(data, follow, rate),
+        None if data is None else SampleStream(data, follow, rate, late_labels or ""),
         strict=strict,
         until_done=until_done,
         api=None if serve is None else Endpoint.read(serve, token_file),

@@ -14,6 +14,8 @@ from oneway.cli.peer_home import HomeFolder, open_home
 _STYLES = {"problem": "bold red", "note": "yellow", "ok": "green"}
 _NAMES = ("phase", "link", "state")
 """Columns of words; those behind them hold numbers and times."""
+_LEAST_IMPORTANT = ("weight", "phase", "clipped", "strikes", "rejected", "waits", "lag")
+"""Of the columns, in a narrow terminal."""
 
 
 def status(home: HomeFolder = None, as_json: AsJson = False) -> None:
@@ -76,7 +78,7 @@ def _print_edges(edges: list[dict[str, str]], nobody: str, command: str) -> None
         return
     columns = list(edges[0])
     right = [column for column in columns[1:] if column not in _NAMES]
-    table = make_table(*columns, right=right, wrapped=columns[0], tight=True)
+    table = make_table(*columns, right=right, drop=_LEAST_IMPORTANT, tight=True)
     for edge in edges:
         table.add_row(*edge.values())
     print_table(table)

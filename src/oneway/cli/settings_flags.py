@@ -13,7 +13,9 @@ import typer
 
 from oneway.errors import ConfigError
 
-_SEVERAL = ("options", "transforms")
+_LISTS = ("transforms", "columns", "exclude", "numeric")
+"""Settings whose flag takes several names, with commas between them or given again."""
+_SEVERAL = ("options", "category", *_LISTS)
 """Settings whose flag may be given several times."""
 
 
@@ -76,7 +78,7 @@ def _flag(name: str, in_words: str) -> inspect.Parameter:
         with suppress(ModuleNotFoundError):
             text += f": {', '.join(extra['choices']())}"
     shown: Any = in_words or (str(default) if isinstance(default, str | int | float) else False)
-    declaration = f"--{name.replace('_', '-')}"
+    declaration = f"--{(extra.get('flag') or name).replace('_', '-')}"
     option = typer.Option(
         *([f"{declaration}/--no-{declaration[2:]}"] if base is bool and default else [declaration]),
         metavar=extra.get("metavar") or None if base is not bool else "",
@@ -117,10 +119,12 @@ def _parsed(name: str, value: Any) -> Any:
 
     if name == "options":
         return parse_options(value)
-    if name == "clip":
+    if name in ("clip", "learning_rate"):
         with suppress(ValueError):
             return float(value)
-    if name == "transforms":
+    if name == "category":
+        return tuple(value)
+    if name in _LISTS:
         return tuple(part.strip() for text in value for part in text.split(",") if part.strip())
     return value
 

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from oneway.cli.column_notes import show_columns
 from oneway.cli.options import option, switch
-from oneway.cli.output import AsJson, note, print_facts, print_json, require_writable
+from oneway.cli.out_path import Force, check_out_folder
+from oneway.cli.output import AsJson, note, print_facts, print_json
 from oneway.cli.settings_flags import read_given
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ def simulate(
     out: Annotated[
         Path | None, option("FOLDER", "Save the run there; Run.load reads it.", panel="Run")
     ] = None,
+    force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """Run one method on one stream and one graph."""
@@ -39,9 +42,9 @@ def simulate(
 
     settings = read_given(given, task, config, note=note)
     if out is not None:
-        require_writable(out)
-        store.check(out)
+        check_out_folder(out, force=force, is_own=store.is_run)
     parts = assemble(settings)
+    show_columns(parts.table.notes, len(parts.table))
     run = simulator.simulate(
         parts.method,
         parts.model,
@@ -49,10 +52,14 @@ def simulate(
         parts.graph,
         engine=settings.engine,
         seed=settings.seed,
+        measure=True,
     )
     if not run.record.num_rounds:
         note("Interrupted before the first round was done.")
         raise typer.Exit(130)
+    if run.complete:
+        _ = run.alone_sums  # asked for here, to be shown and saved with the rest
+    _ = run.measures
     final_regret = float(run.regret()[-1]) if regret else None
     if out is not None:
         run.save(out)
@@ -71,9 +78,14 @@ def simulate(
 
 
 def _numbers(run: Run, regret: float | None) -> dict[str, Any]:
+    import msgspec
+
     return {
         "average_loss": run.average_loss,
+        "base_loss": run.base_loss,
+        "alone_loss": run.alone_loss if run.was_asked_for("alone_sums") else None,
         "accuracy": run.accuracy,
+        "measures": msgspec.to_builtins(run.measures),
         "disagreement": float(run.disagreement[-1]),
         "smallest_mass": float(run.masses.min()),
         "regret": regret,
@@ -85,13 +97,9 @@ def _numbers(run: Run, regret: float | None) -> dict[str, Any]:
 
 
 def _facts(run: Run, regret: float | None) -> dict[str, str]:
-    facts = {"average loss": f"{run.average_loss:.4f}"}
-    if run.accuracy is not None:
-        facts["accuracy"] = f"{run.accuracy:.2%}"
-    facts["disagreement"] = f"{run.disagreement[-1]:.3g} at the end"
-    facts["masses"] = f"{run.masses.min():.3g} to {run.masses.max():.3g}"
+    from oneway.simulator.views import run_facts
+
+    facts = run_facts(run)
     if regret is not None:
         facts["regret"] = f"{regret:.4g} in all, against the best fixed model in hindsight"
-    facts["nodes"] = f"{len(run.masses):,}"
-    facts["engine"] = f"{run.record.config['engine']}, {run.record.seconds:.2f} s"
     return facts

@@ -321,7 +321,8 @@ class Lab:
         found = self.snapshots()
         if not found:
             raise OnewayError("there is nothing to audit: no peer ever had a store")
-        return audit(found, self.down)
+        payload = self.problem.task.build_method().payload
+        return audit(found, self.down, [it.name for it in payload if it.tracks])
 
     def _known(self, *names: str) -> list[PeerProcess]:
         peers = {peer.name: peer for peer in self.peers}

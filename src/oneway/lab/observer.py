@@ -130,6 +130,7 @@ class Observer:
             )
         x, y = self._positions[peer.name]
         status = peer.status
+        measures = status.measures if status else None
         return PeerView(
             name=peer.name,
             state=peer.state,
@@ -142,6 +143,8 @@ class Observer:
             mass_units=reading.books.held if reading else 0,
             restarts=peer.restarts,
             finished=bool(status and status.finished),
+            base_loss=measures.so_far.base_loss if measures else None,
+            alone_loss=measures.so_far.alone_loss if measures else None,
         )
 
     def _edges(self, peers: Sequence[Observation]) -> list[EdgeView]:

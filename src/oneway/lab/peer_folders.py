@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from oneway.errors import ConfigError, DataError, OnewayError
-from oneway.lab.problem import Problem, task_for
+from oneway.lab.problem import Problem
 from oneway.peer.home.config import PeerConfig
 from oneway.peer.home.home import Home
 from oneway.peer.store.snapshot import Snapshot
@@ -102,6 +102,18 @@ class PeerFolder:
         return read_snapshot(path) if path.exists() else None
 
 
+def is_lab(folder: Path) -> bool:
+    """Whether a folder holds the peers of a lab, none of which runs any more."""
+    homes = [Home(path) for path in folder.iterdir() if (path / "peer.toml").is_file()]
+    return (folder / TASK_FILE).is_file() and bool(homes) and not any(map(_runs, homes))
+
+
+def are_owner_files(folder: Path) -> bool:
+    """Whether a folder holds what `write_owner_files` writes, and nothing else."""
+    names = [path.name for path in folder.iterdir()]
+    return TASK_FILE in names and all(it == TASK_FILE or it.endswith(".csv") for it in names)
+
+
 def make_peers(folder: Path, problem: Problem, new_address: Callable[[], str]) -> list[PeerFolder]:
     """Make all peers of a problem, connected as its graph says.
 
@@ -130,15 +142,21 @@ def make_peer(folder: Path, address: str, table: Table, rows: Ints) -> PeerFolde
 
 
 def write_owner_files(
-    table: Table, owner: str, folder: Path, *, samples: int | None = None
+    table: Table,
+    owner: str,
+    folder: Path,
+    *,
+    samples: int | None = None,
+    model: str | None = None,
 ) -> dict[Path, int]:
     """Write a table as a task.toml and one CSV per owner, in order of time.
 
     Args:
-        table: With labels of two classes.
+        table: With any labels.
         owner: The column that says whose row it is.
         folder: New or empty.
         samples: At most so many per owner, the first ones; None for all.
+        model: What is learned; that for the kind of label if not given.
 
     Returns:
         The number of samples in the file of each owner.
@@ -153,7 +171,7 @@ def write_owner_files(
             f"column {owner!r} names {dealt.num_nodes:,} owners, more than the {MOST_OWNERS:,} "
             "that files are written for; choose another column"
         )
-    task = task_for(table)
+    task = Task.of(table, model=model)
     write_task(folder, task)
     written = {}
     for node in range(dealt.num_nodes):
@@ -183,11 +201,14 @@ def write_task(folder: Path, task: Task) -> None:
         raise ConfigError(f"cannot make a lab in {folder}: {error.strerror}") from error
 
 
+def _runs(home: Home) -> bool:
+    return home.running_process() is not None
+
+
 def _write_samples(path: Path, table: Table, rows: Ints, task: Task) -> None:
     """Write rows of a table in its own units, so that a peer reads back the simulator's numbers."""
     others = [name for name in task.columns if name not in (*task.encoder.names, task.label)]
-    columns = {name: table.owners(name).values[rows].tolist() for name in others}
-    task.encoder.write_csv(path, table.features[rows], table.labels[rows], columns)
+    table.write_csv(path, rows, task.encoder, others)
 
 
 def _connected(

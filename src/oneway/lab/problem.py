@@ -8,17 +8,16 @@ from typing import Any
 import numpy as np
 
 from oneway.errors import ConfigError, DataError
-from oneway.models import MODELS
+from oneway.files.memory import require_memory
 from oneway.peer.identity.card import check_name
 from oneway.peer.identity.names import appearance, check_new_name
 from oneway.records import Ints
 from oneway.streams.stream import Stream
-from oneway.tables.cells import label_text
 from oneway.tables.table import Table
 from oneway.task.assembly import chosen_graph, read_table
 from oneway.task.learning import Learning
 from oneway.task.settings import Settings
-from oneway.task.task import Feature, Task
+from oneway.task.task import Task
 from oneway.topology import TrustGraph
 
 DEFAULT_NODES = 8
@@ -28,6 +27,9 @@ WATCHED_SAMPLES = 12_000
 """With a page there is somebody to watch, for four minutes at the usual rate."""
 MOST_WATCHED = 240_000
 """Of all peers together: they are dealt and written before the first peer starts."""
+
+_PEER_BYTES = 5e7
+"""What a process of a peer takes at least."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +85,7 @@ class Problem:
             stream = table.deal(graph.num_nodes, seed=seed).head(samples)
         else:
             stream = _by_owner(table, owner, graph.num_nodes, samples)
-        task = task_for(table, **learning)
+        task = Task.of(table, **learning)
         privacy = task.privacy
         if privacy.unit == "group":
             groups = table.owners(privacy.group).codes
@@ -115,32 +117,21 @@ def problem_of(settings: Settings, *, watched: bool) -> Problem:
         OnewayError: If a setting does not fit the data or another setting.
     """
     nodes = settings.nodes or DEFAULT_NODES
+    require_memory(
+        _PEER_BYTES * nodes,
+        f"nodes is {nodes:,}: a lab has a process for each, and that",
+        ConfigError,
+        remedy="choose fewer nodes, or simulate them",
+    )
     receivers = settings.max_receivers or max(1, min(DEFAULT_RECEIVERS, nodes - 1))
     graph = chosen_graph(replace(settings, max_receivers=receivers), nodes)
     most = min(WATCHED_SAMPLES, max(1, MOST_WATCHED // graph.num_nodes))
     samples = settings.rounds or (most if watched else DEFAULT_SAMPLES)
     table = read_table(settings, samples=graph.num_nodes * samples)
+    settings = settings.with_model_for(table.label_kind)
     learning = {field.name: getattr(settings, field.name) for field in fields(Learning)}
     return Problem.deal(
         table, graph, samples=samples, seed=settings.seed, owner=settings.owner, **learning
-    )
-
-
-def task_for(table: Table, **learning: Any) -> Task:
-    """The task that a table is for: its features with their scaling, its label, its classes."""
-    label, model = table.origin.get("label"), learning.pop("model", "logistic")
-    values = table.label_values if MODELS[model].labels != "number" else ()
-    return Task(
-        model,
-        label if isinstance(label, str) and label not in table.feature_names else "label",
-        tuple(
-            Feature(name, float(mean), float(scale))
-            for name, mean, scale in zip(
-                table.feature_names, table.means, table.scales, strict=True
-            )
-        ),
-        tuple(map(label_text, values)),
-        **learning,
     )
 
 

@@ -16,10 +16,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from oneway import store
@@ -28,14 +30,19 @@ from oneway.lab.audit import Audit
 from oneway.lab.lab import Lab
 from oneway.lab.simulations import ALONE_METHOD, samples_of, simulate_all
 from oneway.methods import OnlinePushSum
-from oneway.metrics import average_loss, disagreement_of_holders
-from oneway.metrics.learning_curve import spread_correct, spread_losses
+from oneway.metrics import average_loss, base_loss, disagreement_of_holders
+from oneway.metrics.learning_curve import spread_correct, spread_known, spread_losses
+from oneway.metrics.measure_rows import measure_rows
+from oneway.metrics.measured import measures_of
+from oneway.metrics.tally import merged
 from oneway.peer.learner import Learner
+from oneway.peer.measuring import tally_in
 from oneway.peer.store.snapshot import Journal, Snapshot
 from oneway.peer.store.store import read_curve
 from oneway.protocol.fixed_point import ONE, mass_of
-from oneway.records import NetworkState, RunRecord
+from oneway.records import NetworkState, RunRecord, Vector
 from oneway.records.curve import Curve
+from oneway.records.measures import Measures
 from oneway.store import RESULT, RUNS
 
 Points = Sequence[tuple[float, float]]
@@ -44,13 +51,15 @@ Points = Sequence[tuple[float, float]]
 
 @dataclass(frozen=True)
 class PeerResult:
-    """One peer in the end; `average_loss` is None if it learned from nothing."""
+    """One peer in the end; losses are None if it learned from nothing, or was always alone."""
 
     name: str
     samples: int
     average_loss: float | None
     mass_units: int
     restarts: int
+    base_loss: float | None = None
+    alone_loss: float | None = None
 
     @property
     def mass(self) -> float:
@@ -71,6 +80,7 @@ class Result:
             simulation on the samples they learned from.
         is_rewired: Whether the peers' trust is no longer that of the simulations.
         privacy: What the task promises about samples, in a few words.
+        measures: How good the predictions of all peers were, together.
     """
 
     peers: Sequence[PeerResult]
@@ -82,18 +92,22 @@ class Result:
     records: Mapping[str, RunRecord] = field(default_factory=dict)
     is_rewired: bool = False
     privacy: str = ""
+    measures: Measures | None = None
 
     @property
     def average_losses(self) -> dict[str, float] | None:
         """Of the peers together, of the same simulated, and of each alone; None if one is missing.
 
-        Over all samples of the founders, each suffered before it was learned from.
+        And of every peer's base rate, if they measured it. Over all samples of the founders, each
+        suffered before it was learned from.
         """
         method = self.config.get("task", {}).get("method", OnlinePushSum.name)
         compared = {"together": "peers", "simulated": method, "alone": ALONE_METHOD}
         if not self.records.keys() >= set(compared.values()):
             return None
-        return {said: average_loss(self.records[name]) for said, name in compared.items()}
+        losses = {said: average_loss(self.records[name]) for said, name in compared.items()}
+        base = base_loss(self.records["peers"])
+        return losses if base is None else losses | {"base_rate": base}
 
     @property
     def sentences(self) -> list[str]:
@@ -101,7 +115,10 @@ class Result:
         said = list(self.audit.sentences)
         losses = self.average_losses
         if losses is not None:
-            together, simulated, alone = losses.values()
+            together, simulated, alone = (
+                losses[name] for name in ("together", "simulated", "alone")
+            )
+            base = f"; base rate {losses['base_rate']:.4f}" if "base_rate" in losses else ""
             more = together / simulated - 1.0 if simulated else 0.0
             same = (
                 "with the trust and the peers of the start, same samples and order"
@@ -110,8 +127,11 @@ class Result:
             )
             said.append(
                 f"average loss {together:.4f}; in the simulator, {same}, {simulated:.4f} "
-                f"({more:+.1%}); each alone {alone:.4f}"
+                f"({more:+.1%}); each alone {alone:.4f}{base}"
             )
+        if self.measures is not None:
+            rows = measure_rows(self.measures)
+            said.append(", ".join(f"{row.name} {row.text}" for row in rows))
         return [*said, f"privacy: {self.privacy}"] if self.privacy else said
 
     def as_dict(self) -> dict[str, Any]:
@@ -128,10 +148,18 @@ class Result:
                 "stranded_units": mass_of(audit.stranded),
                 "mass_discrepancy": mass_of(audit.discrepancy),
                 "numerator_discrepancy": audit.discrepancy[:-1].tolist(),
+                "segment_discrepancy": {
+                    name: audit.discrepancy[:-1][place].tolist()
+                    for name, place in audit.segments.items()
+                },
+                "tracking_discrepancy": {
+                    name: wrong.tolist() for name, wrong in audit.untracked.items()
+                },
                 "unsettled_edges": audit.unsettled,
                 "verdict": audit.sentences,
             },
             "average_loss": self.average_losses,
+            "measures": None if self.measures is None else msgspec.to_builtins(self.measures),
             "privacy": self.config.get("task", {}).get("privacy"),
             "peers": [asdict(peer) | {"mass": peer.mass} for peer in self.peers],
             "events": list(self.events),
@@ -171,9 +199,20 @@ def result_of(
         "stream": problem.stream.description,
         "graph": problem.graph.description,
     }
+    tallies = [tally_in(snapshot.measures) if snapshot else {} for snapshot in found]
+    measured = [measures_of(tally, problem.task.classes) for tally in tallies]
+    pooled = measures_of(reduce(merged, tallies, {}), problem.task.classes)
     stream = samples_of(problem, journals)
     runs = {} if stream is None else simulate_all(problem, stream, lab.note)
-    records = {name: run.record for name, run in runs.items()}
+    alone = runs[ALONE_METHOD].record.loss_sums if ALONE_METHOD in runs else None
+    records = {
+        name: replace(
+            run.record,
+            base_sums=run.base_sums,
+            alone_sums=None if name == ALONE_METHOD else alone,
+        )
+        for name, run in runs.items()
+    }
     if records:
         founders = lab.peers[: problem.graph.num_nodes]
         curves = [
@@ -196,6 +235,7 @@ def result_of(
             config=about,
             seconds=seconds,
             complete=complete,
+            measures=pooled,
         )
         records = {"peers": peers, **records}
     return Result(
@@ -206,8 +246,12 @@ def result_of(
                 average_loss=journal.loss_sum / journal.samples if journal.samples else None,
                 mass_units=mass_of(snapshot.state.holding) if snapshot else 0,
                 restarts=peer.restarts,
+                base_loss=own.so_far.base_loss if own else None,
+                alone_loss=own.so_far.alone_loss if own else None,
             )
-            for peer, snapshot, journal in zip(lab.observe(), found, journals, strict=True)
+            for peer, snapshot, journal, own in zip(
+                lab.observe(), found, journals, measured, strict=True
+            )
         ],
         audit=lab.audit(),
         seconds=seconds,
@@ -217,6 +261,7 @@ def result_of(
         records=records,
         is_rewired=lab.is_rewired,
         privacy=problem.task.privacy_in_words,
+        measures=pooled,
     )
 
 
@@ -239,7 +284,7 @@ def peers_record(
         points: What was measured of the disagreement.
         like: A simulation of the same samples.
         config: What determines the numbers.
-        facts: How many seconds they learned, and whether the run is complete.
+        facts: How many seconds they learned, whether the run is complete, and its measures.
     """
     num_rounds = max(curve.before + curve.samples for curve in curves)
     loss_sums, counts = np.zeros(num_rounds), np.zeros(num_rounds, dtype=np.int64)
@@ -264,6 +309,8 @@ def peers_record(
         disagreement=np.interp(np.arange(1, num_rounds + 1), *np.array(measured).T),
         numerators=state.numerators,
         masses=state.masses,
+        base_sums=_summed([spread_known(curve, "base") for curve in curves], curves),
+        alone_sums=_summed([spread_known(curve, "alone") for curve in curves], curves),
         **facts,
         config={
             "kind": "lab",
@@ -276,3 +323,13 @@ def peers_record(
         },
         versions=dict(like.versions),
     )
+
+
+def _summed(parts: Sequence[Vector | None], curves: Sequence[Curve]) -> Vector | None:
+    """The sum over all peers, round by round; None if a part is not known."""
+    sums = np.zeros(max(curve.before + curve.samples for curve in curves))
+    for curve, part in zip(curves, parts, strict=True):
+        if part is None:
+            return None
+        sums[curve.before : curve.before + curve.samples] += part
+    return sums

@@ -10,7 +10,8 @@ import numpy as np
 
 from oneway.errors import OnewayError
 from oneway.lab.problem import Problem
-from oneway.methods import METHODS, Isolated
+from oneway.methods import METHODS, Isolated, OnlinePushSum
+from oneway.methods.step_rules import Paper
 from oneway.metrics import evenly_spread, loss_curve
 from oneway.peer.store.snapshot import Journal
 from oneway.records import Ints, RunRecord
@@ -30,13 +31,15 @@ MOST_ROUNDS = 20_000
 def run_method(name: str, problem: Problem, stream: Stream) -> Run:
     """Run one method, by name, on some or all of a problem's samples: same graph, same task.
 
+    Online Push-Sum steps as published, unless it is what the peers do.
+
     Raises:
         DivergenceError: If the simulation leaves the finite numbers.
     """
     task = problem.task
     if name != task.method:
-        options = {key: given for key, given in task.options.items() if key != task.method}
-        task = replace(task, method=name, options=options)
+        step = Paper.name if name == OnlinePushSum.name else task.step
+        task = task.with_method(name, step)
     method, model = task.build_method(), task.build_model()
     # The peers draw their first model from the fingerprint of their task.
     seed = list(problem.task.fingerprint)

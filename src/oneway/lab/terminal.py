@@ -7,16 +7,17 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from rich import box
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
-from rich.table import Column, Table
 from rich.text import Text
 
+from oneway.display.terminal_table import TerminalTable
 from oneway.lab.result import Result
+from oneway.metrics.measure_rows import ALONE, BASE_RATE, loss_number
 from oneway.records.network import NetworkFrame
 
 _EVENTS_SHOWN = 5
+_BASELINES = (BASE_RATE, ALONE)
 _COLOURS = {"up": "green", "paused": "yellow", "starting": "cyan", "down": "red"}
 
 
@@ -40,7 +41,9 @@ def progress() -> Iterator[Callable[[NetworkFrame, str], None]]:
 
 def network_table(frame: NetworkFrame, doing: str) -> RenderableType:
     """The peers of a lab at one moment."""
-    table = _table("peer", ["state", "samples", "loss", "mass", "in", "out", "starts"])
+    table = _table(
+        "peer", ["state", "samples", "lately", "loss", *_BASELINES, "mass", "in", "out", "starts"]
+    )
     senders = Counter(edge.receiver for edge in frame.edges if not edge.cut)
     receivers = Counter(edge.sender for edge in frame.edges if not edge.cut)
     for peer in frame.peers:
@@ -48,7 +51,10 @@ def network_table(frame: NetworkFrame, doing: str) -> RenderableType:
             peer.name,
             Text(peer.state, style=_COLOURS[peer.state]),
             f"{peer.samples:,}",
-            _loss(peer.recent_loss),
+            loss_number(peer.recent_loss),
+            loss_number(peer.average_loss),
+            loss_number(peer.base_loss),
+            loss_number(peer.alone_loss),
             f"{peer.mass:.3f}",
             str(senders[peer.name]),
             str(receivers[peer.name]),
@@ -57,7 +63,8 @@ def network_table(frame: NetworkFrame, doing: str) -> RenderableType:
     table.add_section()
     samples = sum(peer.samples for peer in frame.peers)
     mass = sum(peer.mass for peer in frame.peers)
-    table.add_row("all", "", f"{samples:,}", "", f"{mass:.3f}", "", "", "", style="bold")
+    blank = [""] * (2 + len(_BASELINES))
+    table.add_row("all", "", f"{samples:,}", *blank, f"{mass:.3f}", "", "", "", style="bold")
     # What is on its way is in no peer's mass: the sum is exact only when the network is quiet.
     rate = f"{frame.messages_per_second:,.0f} messages per second"
     summary = Text(f"{doing}, {rate}; privacy: {frame.privacy}", style="dim")
@@ -65,24 +72,22 @@ def network_table(frame: NetworkFrame, doing: str) -> RenderableType:
     return Group(table, summary, recent)
 
 
-def result_table(result: Result) -> Table:
+def result_table(result: Result) -> TerminalTable:
     """The peers in the end."""
-    table = _table("peer", ["samples", "loss", "mass", "restarts"])
+    table = _table("peer", ["samples", "loss", *_BASELINES, "mass", "restarts"])
     for peer in result.peers:
         table.add_row(
             peer.name,
             f"{peer.samples:,}",
-            _loss(peer.average_loss),
+            loss_number(peer.average_loss),
+            loss_number(peer.base_loss),
+            loss_number(peer.alone_loss),
             f"{peer.mass:.4f}",
             str(peer.restarts),
         )
     return table
 
 
-def _table(first: str, others: Sequence[str]) -> Table:
-    numbers = (Column(heading, justify="right", no_wrap=True) for heading in others)
-    return Table(Column(first, no_wrap=True), *numbers, box=box.SIMPLE_HEAD, pad_edge=False)
-
-
-def _loss(loss: float | None) -> str:
-    return "-" if loss is None else f"{loss:.4f}"
+def _table(first: str, others: Sequence[str]) -> TerminalTable:
+    drop = ("starts", "restarts", "out", "in", "mass")
+    return TerminalTable((first, *others), right=others, drop=drop)

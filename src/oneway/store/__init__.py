@@ -2,7 +2,7 @@
 
 from oneway.store.catalogue import find_runs
 from oneway.store.entry import REPORT, RESULT, RUNS, Entry
-from oneway.store.run_folder import check, load, load_losses, save
+from oneway.store.run_folder import check, is_run, load, load_losses, save
 
 __all__ = [
     "REPORT",
@@ -11,6 +11,7 @@ __all__ = [
     "Entry",
     "check",
     "find_runs",
+    "is_run",
     "load",
     "load_losses",
     "save",

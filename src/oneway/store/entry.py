@@ -134,7 +134,7 @@ def read_lab(blank: Entry) -> Entry:
     peers = result.get("peers")
     return replace(
         blank,
-        algorithm="ops",
+        algorithm=_text(as_table(config.get("task")).get("method")) or "ops",
         data=data_words(config.get("stream")),
         model=model_words(config.get("task")),
         learning_rate=_text(as_table(config.get("task")).get("learning_rate")),

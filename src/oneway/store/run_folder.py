@@ -50,6 +50,8 @@ _AXES = {
     "correct_counts": ("round",),
     "disagreement": ("round",),
     "comparator_sums": ("round",),
+    "base_sums": ("round",),
+    "alone_sums": ("round",),
     "masses": ("node",),
     "numerators": ("node", "dim"),
 }
@@ -57,14 +59,20 @@ _AXES = {
 
 
 def check(path: Path | str) -> None:
-    """Say whether a run may be saved into the folder `path`: a run replaces a run, nothing else.
+    """Say whether a run may be saved into the folder `path`: it replaces a run, or an empty folder.
 
     Raises:
-        StoreError: If `path` exists and is not a stored run.
+        StoreError: If `path` exists and is neither.
     """
     folder = Path(path)
-    if folder.exists() and not (folder / SUMMARY).is_file():
+    is_empty = folder.is_dir() and not any(folder.iterdir())
+    if folder.exists() and not is_run(folder) and not is_empty:
         raise StoreError(f"{folder} exists and is not a stored run; choose another name")
+
+
+def is_run(path: Path) -> bool:
+    """Whether a folder is a stored run, as far as its names tell."""
+    return (path / SUMMARY).is_file()
 
 
 def save(record: RunRecord, path: Path | str) -> Path:
@@ -266,7 +274,9 @@ def _damage_in_words(path: Path | str) -> Iterator[None]:
 
 
 def _plain(value: Any) -> Any:
-    """NumPy scalars as Python numbers."""
+    """NumPy scalars as Python numbers, records as tables."""
     if isinstance(value, np.generic):
         return value.item()
+    if isinstance(value, msgspec.Struct):
+        return msgspec.to_builtins(value)
     raise TypeError(f"{value!r} cannot be stored as JSON")

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import fcntl
+import logging
 import os
 import resource
 import socket
 import struct
 import termios
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from typing import Any
+
+SHORTAGE_SECONDS = 30.0
+"""How often a shortage is told."""
 
 _SHORTAGES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
@@ -91,3 +97,21 @@ class BorrowedSocket:
         finally:
             # A copy that stayed would keep the connection open after ZeroMQ has closed it.
             os.dup2(self._blank.fileno(), self._copy.fileno(), inheritable=False)
+
+
+def warn_of_shortage(
+    log: logging.Logger,
+) -> Callable[[asyncio.AbstractEventLoop, dict[str, Any]], None]:
+    """Say once in a while that connections cannot be accepted, instead of a traceback for each."""
+    next_line = 0.0
+
+    def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        nonlocal next_line
+        error = context.get("exception")
+        if not isinstance(error, OSError) or not is_shortage(error):
+            loop.default_exception_handler(context)
+        elif loop.time() >= next_line:
+            next_line = loop.time() + SHORTAGE_SECONDS
+            log.warning("no connection can be accepted for now: %s", error.strerror)
+
+    return handle

@@ -8,6 +8,8 @@ from typing import NamedTuple, Protocol
 
 from oneway.records.curve import Curve
 from oneway.records.status import Status
+from oneway.tables.cells import label_text
+from oneway.tables.labels import ClassName
 from oneway.task.task import Task
 
 
@@ -26,11 +28,16 @@ class Prediction(NamedTuple):
 
     @classmethod
     def of(
-        cls, label: str | float, probabilities: Mapping[str, float] | None, *, is_live: bool
+        cls,
+        label: ClassName | float,
+        probabilities: Mapping[ClassName, float] | Mapping[str, float],
+        *,
+        is_live: bool,
     ) -> Prediction:
         """What a model said; a number is written with six digits at most."""
-        said = label if isinstance(label, str) else f"{label:.6g}"
-        return cls(said, probabilities or {}, is_live)
+        said = label_text(label) if isinstance(label, str | bool) else f"{label:.6g}"
+        shares = {label_text(name): share for name, share in probabilities.items()}
+        return cls(said, shares, is_live)
 
 
 class ToldEdge(NamedTuple):

@@ -14,7 +14,10 @@ from oneway.dashboard.components.elements import Figure, Mood
 from oneway.dashboard.components.numbers import number, size
 from oneway.dashboard.components.trust_picture import Arrow, Circle
 from oneway.dashboard.lab.watcher import LabWatcher
+from oneway.methods import DEFAULT_METHOD, METHODS
+from oneway.metrics.measure_rows import beside
 from oneway.records import MASS_UNITS
+from oneway.records.measures import Baselines, Measures
 from oneway.records.network import EdgeView, MassView, NetworkFrame, PeerView
 
 
@@ -41,13 +44,36 @@ def figures(frame: NetworkFrame) -> list[Figure]:
     apart, between = number(frame.disagreement), "between the peers' models"
     messages = f"{frame.messages_per_second:,.0f}"
     brought = f"of {exact_mass(frame.mass.brought)} brought"
+    losses = network_losses(frame)
+    average = number(losses.loss if losses else None, ".4f")
+    known = beside(Measures(so_far=losses)) if losses else "no samples yet"
     return [
+        Figure("loss", "Average loss", average, "per sample", known),
         Figure("mass", "Total mass", exact_mass(frame.mass.total), brought, note, mood),
         Figure("peers", "Peers", peers[0], "up", peers[1]),
         Figure("disagreement", "Disagreement", apart, "squared distance", between),
         Figure("messages", "Messages", messages, "per second", f"{lost} lost on purpose"),
         Figure("bytes", "Traffic", rate, f"{unit}/s", "sent by all peers"),
     ]
+
+
+def network_losses(frame: NetworkFrame) -> Baselines | None:
+    """Mean losses of all peers, by their samples; None before somebody has measured something."""
+    known = [peer for peer in frame.peers if None not in (peer.average_loss, peer.base_loss)]
+    samples = sum(peer.samples for peer in known)
+    if not samples:
+        return None
+
+    def mean(name: str) -> float:
+        return float(sum(peer.samples * getattr(peer, name) for peer in known)) / samples
+
+    has_alone = all(peer.alone_loss is not None for peer in known)
+    return Baselines(
+        samples=samples,
+        loss=mean("average_loss"),
+        base_loss=mean("base_loss"),
+        alone_loss=mean("alone_loss") if has_alone else None,
+    )
 
 
 def exact_mass(units: int) -> str:
@@ -110,11 +136,20 @@ def about(peer: PeerView, usual_mass: float) -> str:
         peer.state,
         f"mass {peer.mass:.3f} (lately {usual_mass:.3f})",
         "no samples yet" if loss is None else f"recent loss {loss:.3f} per sample",
+        _against(peer),
         "" if right is None else f"{100 * right:.1f} % right so far",
         f"{peer.samples:,} samples",
         "restarted once" if restarts == 1 else f"restarted {restarts:,} times" if restarts else "",
     ]
     return f"{peer.name}: {', '.join(filter(None, said))}"
+
+
+def _against(peer: PeerView) -> str:
+    """The average loss beside its baselines, if it was measured."""
+    if peer.average_loss is None or peer.base_loss is None:
+        return ""
+    alone = "" if peer.alone_loss is None else f", alone {peer.alone_loss:.3f}"
+    return f"average {peer.average_loss:.3f} (base rate {peer.base_loss:.3f}{alone})"
 
 
 def loss_lines(watcher: LabWatcher, picked: str | None) -> list[Line]:
@@ -143,11 +178,12 @@ def loss_lines(watcher: LabWatcher, picked: str | None) -> list[Line]:
 def worth_of_one_way(watcher: LabWatcher) -> str:
     """What one-way trust is good for, on these samples; nothing before that is known."""
     ends = {curve.algorithm: curve for curve in watcher.references or []}
-    if not {"ops", "dol-symm"} <= ends.keys():
+    name = next((name for name in (DEFAULT_METHOD, "ops") if name in ends), "")
+    if not (name and "dol-symm" in ends):
         return ""
-    ours, mutual = ends["ops"], ends["dol-symm"]
+    ours, mutual = ends[name], ends["dol-symm"]
     return (
         f"{ours.one_way} of the {ours.arrows} arrows at the start go one way. Mutual gossip can "
         f"use only the others, and ends at a loss of {mutual.average_loss[-1]:.3f} per sample; "
-        f"Online Push-Sum uses all: {ours.average_loss[-1]:.3f}."
+        f"{METHODS[name].label} uses all: {ours.average_loss[-1]:.3f}."
     )

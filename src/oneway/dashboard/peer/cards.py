@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
+import numpy as np
 import segno
 from nicegui import ui
 
 from oneway.dashboard.components.chart import Chart, Line, XKind
-from oneway.dashboard.components.colours import BLUE, ORANGE
+from oneway.dashboard.components.colours import BLUE, GREEN, INK, ORANGE
 from oneway.dashboard.components.elements import (
     FactList,
     Figures,
@@ -19,15 +20,18 @@ from oneway.dashboard.components.elements import (
     sentences,
     set_mood,
 )
+from oneway.dashboard.components.measures_card import MeasuresCard
 from oneway.dashboard.components.numbers import size
 from oneway.dashboard.peer.status_figures import complaints, figures, privacy_of, state_of
 from oneway.metrics.learning_curve import (
     accuracies,
     coarser,
+    known_means,
     last_samples,
     mean_losses,
     recent_width,
 )
+from oneway.metrics.measure_rows import ALONE, BASE_RATE
 from oneway.records.curve import Curve
 from oneway.web.peer_page import PeerLook
 
@@ -74,6 +78,7 @@ class LearningCharts:
 
     def __init__(self) -> None:
         self._curve: Curve | None = None
+        self._restarts: list[int] = []
         with ui.element("div").classes("ow-grid") as self._grid:
             with card("Loss") as beside:
                 with beside:
@@ -97,6 +102,7 @@ class LearningCharts:
         if look.curve == self._curve:
             return
         self._curve = look.curve
+        self._restarts = [] if look.status is None else look.status.restarts
         has_samples = bool(look.curve.samples)
         has_accuracy = has_samples and look.classifies
         self._empty.set_visibility(not has_samples)
@@ -119,22 +125,60 @@ class LearningCharts:
         over = str(self._switch.value)
         xs = [1000 * time for time in curve.times] if over == _TIME else last_samples(curve)
         lately = f"the last {recent_width(curve):,} samples"
+        baselines = [
+            Line(name, _known_points(xs, means), *style)
+            for name, sums, style in (
+                (BASE_RATE, curve.base_sums, (INK, "dashed")),
+                (ALONE, curve.alone_sums, (GREEN, "dotted", 2.0)),
+            )
+            if (means := known_means(sums, curve))
+        ]
         for chart, factor, recent, so_far in (
             (self._loss, 1, mean_losses(curve, recent=True), mean_losses(curve)),
             (self._accuracy, 100, accuracies(curve, recent=True), accuracies(curve)),
         ):
             chart.set_x(*_X[over])
-            chart.show(
-                [
-                    Line(lately, _points(xs, recent, factor), ORANGE, width=1.3),
-                    Line("all so far", _points(xs, so_far, factor), BLUE, width=2.6),
-                ]
-            )
+            lines = [
+                Line(lately, _points(xs, recent, factor), ORANGE, width=1.3),
+                Line("all so far", _points(xs, so_far, factor), BLUE, width=2.6),
+            ]
+            if chart is self._loss:
+                lines += [*baselines, *restart_lines(self._restarts, curve, xs, recent)]
+            chart.show(lines)
+
+
+def restart_lines(
+    restarts: Sequence[int], curve: Curve, xs: Sequence[float], ys: Sequence[float]
+) -> list[Line]:
+    """Vertical lines where the learning rate restarted, given in samples, as high as the curve."""
+    samples = last_samples(curve)
+    known = [mark for mark in restarts if curve.before < mark <= samples[-1]]
+    ends = (round(min(ys), 4), round(max(ys), 4))
+    places = np.interp(known, samples, xs).tolist()
+    return [
+        Line("learning rate restarted", [(x, y) for y in ends], INK, "dotted", 1.0, in_legend=not n)
+        for n, x in enumerate(places)
+    ]
 
 
 def _points(xs: Sequence[float], ys: Sequence[float], factor: float) -> list[tuple[float, float]]:
     # More digits would only be in the way of whoever points at the chart.
     return [(x, round(factor * y, 4)) for x, y in zip(xs, ys, strict=True)]
+
+
+def _known_points(xs: Sequence[float], ys: Sequence[float | None]) -> list[tuple[float, float]]:
+    return [(x, round(y, 4)) for x, y in zip(xs, ys, strict=True) if y is not None]
+
+
+class MeasuresPart:
+    """The measures of a peer's predictions."""
+
+    def __init__(self) -> None:
+        self._card = MeasuresCard()
+
+    def show(self, look: PeerLook) -> None:
+        """Bring it up to date."""
+        self._card.show(None if look.status is None else look.status.measures)
 
 
 class OwnCard:

@@ -10,7 +10,14 @@ from pathlib import Path
 from nicegui import ui
 
 from oneway.dashboard.components.elements import page_frame
-from oneway.dashboard.peer.cards import Headline, HealthCard, LearningCharts, OwnCard, PrivacyCard
+from oneway.dashboard.peer.cards import (
+    Headline,
+    HealthCard,
+    LearningCharts,
+    MeasuresPart,
+    OwnCard,
+    PrivacyCard,
+)
 from oneway.dashboard.peer.predict import PredictCard
 from oneway.dashboard.peer.trust import RECEIVERS, SENDERS, EdgesCard
 from oneway.web.peer_page import PeerLook, PeerSource
@@ -80,6 +87,7 @@ def _build(watcher: PeerWatcher) -> None:
     with page_frame(f"{watcher.last.name}, a peer") as beside:
         headline = Headline(beside)
         charts = LearningCharts()
+        measures = MeasuresPart()
         privacy = PrivacyCard()
         with ui.element("div").classes("ow-grid halves"):
             receivers = EdgesCard(RECEIVERS, watcher.source, changed)
@@ -87,6 +95,6 @@ def _build(watcher: PeerWatcher) -> None:
             predict = PredictCard(watcher.source)
             own_card = OwnCard()
             health = HealthCard()
-    parts = (headline, charts, privacy, receivers, senders, predict, own_card, health)
+    parts = (headline, charts, measures, privacy, receivers, senders, predict, own_card, health)
     show(watcher.last)
     ui.timer(_SECONDS, refresh)

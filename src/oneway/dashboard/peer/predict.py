@@ -12,10 +12,15 @@ from nicegui.elements.mixins.validation_element import ValidationElement
 from oneway.dashboard.components.dialogs import attempt
 from oneway.dashboard.components.elements import card, empty
 from oneway.dashboard.components.numbers import number_problem
-from oneway.tables.encoder import Feature
+from oneway.errors import DataError
+from oneway.tables.cells import is_gap
+from oneway.tables.features import Feature
 from oneway.task.feature_choices import Choice, with_choices
 from oneway.task.task import Task
 from oneway.web.peer_page import PeerLook, PeerSource, Prediction
+
+UNKNOWN = "not known"
+"""What a choice begins with: a gap."""
 
 MOST_FIELDS = 100
 """More would take a browser seconds, and nobody fills them in one by one."""
@@ -51,7 +56,8 @@ class PredictCard:
         self._task = task
         self._about.text = (
             f"What does the model expect {task.label} to be? Values are in the units of the "
-            "data; each field begins with its average, or with what is most frequent."
+            "data; each field begins with its average, or with what is most frequent, or with "
+            f"{UNKNOWN}."
         )
         self._place.clear()
         self._answer.clear()
@@ -85,9 +91,10 @@ class PredictCard:
                 ui.label(f"{share:.1%}").classes("share")
         if len(probable) > _MOST_CLASSES:
             ui.label(f"and {len(probable) - _MOST_CLASSES} less probable ones").classes("ow-soft")
-        ui.label(
-            "By the model of the running peer." if found.is_live else "By the model on the disk."
-        ).classes("ow-soft")
+        where = "of the running peer" if found.is_live else "on the disk"
+        ui.label(f"By the settled model {where}, the average of its last estimates.").classes(
+            "ow-soft"
+        )
 
 
 def sample_fields(
@@ -116,39 +123,83 @@ def sample_fields(
 def _field(
     field: Feature | Choice, on_enter: Callable[[], Awaitable[None]]
 ) -> ValidationElement[Any]:
-    if isinstance(field, Choice):
-        return ui.select(list(field.options), label=field.name, value=_typical(field)).props(
+    options = _options(field)
+    if options:
+        return ui.select(options, label=field.name, value=_typical(field)).props(
             "dense outlined options-dense"
         )
-    typed = ui.input(field.name, value=_typical(field), validation=number_problem)
-    typed.props("dense outlined inputmode=decimal autocomplete=off hide-bottom-space")
+    assert isinstance(field, Feature)
+    typed = ui.input(
+        field.name, value=_typical(field), validation=lambda text: field_problem(field, text)
+    )
+    mode = "decimal" if field.kind == "number" else "text"
+    typed.props(f"dense outlined inputmode={mode} autocomplete=off hide-bottom-space")
     return typed.on("keydown.enter", on_enter)
 
 
+def _options(field: Feature | Choice) -> list[str]:
+    """What there is to choose from; nothing if it is to be typed."""
+    if isinstance(field, Choice):
+        return list(field.options)
+    kinds = {"category": [*field.values, UNKNOWN], "boolean": ["yes", "no", UNKNOWN]}
+    return kinds.get(field.kind, [])
+
+
 def _typical(field: Feature | Choice) -> str:
-    return field.most_frequent if isinstance(field, Choice) else f"{field.center:.4g}"
+    if isinstance(field, Choice):
+        return field.most_frequent
+    typical = {"number": f"{field.center:.4g}", "time": ""}
+    return typical.get(field.kind, UNKNOWN)
 
 
 def _values(field: Feature | Choice, typed: str) -> list[tuple[str, str]]:
     """What is typed or chosen, by feature."""
     if isinstance(field, Choice):
         return [(one.name, "01"[option == typed]) for option, one in field.options.items()]
-    return [(field.name, typed.strip())]
+    return [(field.name, "" if typed == UNKNOWN else typed.strip())]
+
+
+def field_problem(feature: Feature, text: str | None) -> str | None:
+    """What is wrong with what is typed for a feature; nothing typed is a gap where gaps tell.
+
+    >>> field_problem(Feature("visit", kind="time"), "noon")
+    'it must be a date, a time or both, as 2026-03-01 14:30'
+    """
+    if is_gap(text) and (feature.gaps or feature.kind != "number"):
+        return None
+    if feature.kind == "number":
+        return number_problem(text)
+    try:
+        feature.encode(text)
+    except DataError as error:
+        return str(error).partition("; ")[2]
+    return None
 
 
 def _one_for_all(fields: Sequence[Feature | Choice]) -> Callable[[], dict[str, str] | None]:
     """All values in one field, in the order of the task."""
+    features = [one for field in fields for one in _features(field)]
     typical = dict(pair for field in fields for pair in _values(field, _typical(field)))
     names = list(typical)
+    what = "numbers" if all(feature.kind == "number" for feature in features) else "values"
     typed = ui.textarea(
-        f"{len(names)} numbers with commas between them, {names[0]} to {names[-1]}",
-        value=", ".join(typical.values()),
-        validation=lambda text: values_problem(text, names),
+        f"{len(names)} {what} with commas between them, {names[0]} to {names[-1]}",
+        value=", ".join(value or UNKNOWN for value in typical.values()),
+        validation=lambda text: values_problem(text, features),
     )
     typed.props("outlined rows=5 autocomplete=off spellcheck=false").classes("w-full")
-    return lambda: (
-        dict(zip(names, split_values(typed.value), strict=True)) if typed.validate() else None
-    )
+
+    def sample() -> dict[str, str] | None:
+        if not typed.validate():
+            return None
+        values = zip(features, split_values(typed.value), strict=True)
+        return dict(pair for feature, value in values for pair in _values(feature, value))
+
+    return sample
+
+
+def _features(field: Feature | Choice) -> list[Feature]:
+    return list(field.options.values()) if isinstance(field, Choice) else [field]
 
 
 def split_values(text: str | None) -> list[str]:
@@ -163,17 +214,17 @@ def split_values(text: str | None) -> list[str]:
     return parts
 
 
-def values_problem(text: str | None, names: Sequence[str]) -> str | None:
+def values_problem(text: str | None, features: Sequence[Feature]) -> str | None:
     """What is wrong with values for these features, as a sentence for their field; None if nothing.
 
-    >>> values_problem("1, x", ["light", "co2"])
+    >>> values_problem("1, x", [Feature("light"), Feature("co2")])
     'co2: x is not a number'
     """
     values = split_values(text)
-    for name, value in zip(names, values, strict=False):
-        problem = number_problem(value)
+    for feature, value in zip(features, values, strict=False):
+        problem = None if value == UNKNOWN else field_problem(feature, value)
         if problem is not None:
-            return f"{name}: {problem}"
-    if len(values) != len(names):
-        return f"there are {len(values)} numbers, and {len(names)} are needed"
+            return f"{feature.name}: {problem}"
+    if len(values) != len(features):
+        return f"there are {len(values)} values, and {len(features)} are needed"
     return None

@@ -7,6 +7,9 @@ from typing import NamedTuple
 
 from oneway.dashboard.components.elements import Figure, Mood
 from oneway.dashboard.components.numbers import ago, counted, number, size
+from oneway.metrics.baselines import is_worse
+from oneway.metrics.measure_rows import beside
+from oneway.records.measures import Measures
 from oneway.records.status import REPEATED, ReceiverStatus, SenderStatus, Status
 from oneway.sentences import listed, short_age
 from oneway.web.peer_page import PeerLook
@@ -158,7 +161,14 @@ def figures(look: PeerLook) -> list[Figure]:
     accuracy = number(status.accuracy, ".1f", factor=100)
     return [
         Figure("samples", "Samples", f"{status.samples:,}", note=last),
-        Figure("average-loss", "Average loss", average, "per sample", "over all samples"),
+        Figure(
+            "average-loss",
+            "Average loss",
+            average,
+            "per sample",
+            beside(status.measures) or "over all samples",
+            _bad_if(_is_worse_than_base(status.measures)),
+        ),
         Figure("recent-loss", "Loss lately", recent, "per sample", "over the last 200 or so"),
         Figure("accuracy", "Accuracy", accuracy, percent, right),
         Figure(
@@ -174,6 +184,11 @@ def figures(look: PeerLook) -> list[Figure]:
         ),
         Figure("commit", "A commit to the disk", commit, "ms", disk or free, _bad_if(bool(disk))),
     ]
+
+
+def _is_worse_than_base(measures: Measures | None) -> bool:
+    found = None if measures is None else measures.lately
+    return found is not None and is_worse(found.loss, found.base_loss, found.base_error)
 
 
 class PrivacyText(NamedTuple):

@@ -8,10 +8,25 @@ from functools import partial
 
 from nicegui import ui
 
-from oneway.dashboard.components.chart import MOST_LINES, Chart, Line, line_style, swatch_html
+from oneway.dashboard.components.chart import (
+    MOST_LINES,
+    Chart,
+    Dash,
+    Line,
+    line_style,
+    swatch_html,
+)
+from oneway.dashboard.components.colours import GREEN, INK, Colour
 from oneway.dashboard.components.elements import Cell, card, empty, number_table
 from oneway.dashboard.runs.catalogue_cache import CatalogueCache
-from oneway.dashboard.runs.record_text import MEASURES, Measure, as_csv, figures, points
+from oneway.dashboard.runs.record_text import (
+    BASELINES,
+    MEASURES,
+    Measure,
+    as_csv,
+    figures,
+    points,
+)
 from oneway.dashboard.runs.run_table import run_link
 from oneway.errors import StoreError
 from oneway.records import RunRecord
@@ -110,6 +125,13 @@ class Comparison:
             for name, record in self._records.items()
         ]
         unknown = [line.name for line in lines if not line.points]
+        if measure.title == "Average loss" and len(self._records) == 1:
+            [record] = self._records.values()
+            styles: tuple[tuple[Colour, Dash], ...] = ((INK, "dashed"), (GREEN, "dotted"))
+            lines += [
+                Line(baseline.title, points(baseline, record), *style)
+                for baseline, style in zip(BASELINES, styles, strict=True)
+            ]
         self._place.clear()
         with self._place:
             self._chart = Chart(
@@ -117,7 +139,7 @@ class Comparison:
                 x="round",
                 y=measure.axis,
                 log_y=measure.log,
-                legend=self._on_drop is not None,
+                legend=len([line for line in lines if line.points]) > 1,
             )
             self._chart.show([line for line in lines if line.points])
             if unknown:

@@ -18,6 +18,7 @@ from oneway.dashboard.components.colours import method_style
 from oneway.dashboard.components.elements import Figure
 from oneway.dashboard.components.numbers import number
 from oneway.methods import METHODS
+from oneway.metrics.measure_rows import ALONE, BASE_RATE
 from oneway.records import RunRecord, Vector
 from oneway.task.privacy import NO_PRIVACY
 
@@ -59,6 +60,8 @@ def figures(record: RunRecord) -> list[Figure]:
     spread = f"mass at the end: {masses.min():.3g} to {masses.max():.3g}" if len(masses) else ""
     return [
         Figure("loss", "Average loss", number(metrics.average_loss(record), ".4f"), "per sample"),
+        Figure("base-loss", "Base rate", number(metrics.base_loss(record), ".4f"), "per sample"),
+        Figure("alone-loss", "Alone", number(metrics.alone_loss(record), ".4f"), "per sample"),
         Figure("accuracy", "Accuracy", number(metrics.accuracy(record), ".2f", 100), "%"),
         Figure("disagreement", "Disagreement at the end", apart, "squared distance"),
         Figure("regret", "Regret", number(regret), "sum of losses"),
@@ -112,6 +115,16 @@ MEASURES = {
     )
 }
 """What can be compared, by title."""
+
+
+BASELINES = tuple(
+    Measure(title, "average loss per sample so far", curve)
+    for title, curve in (
+        (BASE_RATE, lambda record: metrics.baseline_curve(record.base_sums, record)),
+        (ALONE, lambda record: metrics.baseline_curve(record.alone_sums, record)),
+    )
+)
+"""What stands beside the average loss of a single run."""
 
 
 def points(measure: Measure, record: RunRecord) -> Points:

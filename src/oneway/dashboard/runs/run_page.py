@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode
 
+import msgspec
 from nicegui import ui
 
 from oneway.dashboard.components.chart import Chart, Line, line_style
@@ -22,6 +23,7 @@ from oneway.dashboard.components.elements import (
     page_frame,
     sentences,
 )
+from oneway.dashboard.components.measures_card import MeasuresCard
 from oneway.dashboard.components.numbers import number
 from oneway.dashboard.runs.catalogue_cache import CatalogueCache
 from oneway.dashboard.runs.comparison import Comparison
@@ -29,6 +31,7 @@ from oneway.dashboard.runs.graph_card import graph_card
 from oneway.dashboard.runs.record_text import config_sections, figures, last
 from oneway.dashboard.runs.run_table import comparison_link, run_link
 from oneway.errors import StoreError
+from oneway.records.measures import Measures
 from oneway.store.entry import (
     Entry,
     PanelCurve,
@@ -84,6 +87,7 @@ async def show_run(runs: CatalogueCache, entry: Entry) -> None:
     if not record.complete:
         ui.label("It ended early; these are the rounds that were done.").classes("ow-soft")
     await Comparison(runs).show([entry.name])
+    MeasuresCard().show(record.measures)
     with ui.element("div").classes("ow-grid halves"):
         with ui.column().classes("w-full gap-4"):
             _config_card(record.config)
@@ -103,6 +107,7 @@ async def show_lab(runs: CatalogueCache, entry: Entry) -> None:
             ui.label(sentence[:1].upper() + sentence[1:] + ".")
         if not entry.complete:
             ui.label("It ended early; this is what was learned until then.")
+    MeasuresCard().show(_measures_in(result))
     _members_card(runs, entry, "No runs are stored beside it.")
     config = as_table(result.get("config"))
     peers = [peer for peer in as_list(result.get("peers")) if isinstance(peer, Mapping)]
@@ -120,11 +125,13 @@ async def show_lab(runs: CatalogueCache, entry: Entry) -> None:
                 forms = {
                     "samples": ",.0f",
                     "average_loss": ".4f",
+                    "base_loss": ".4f",
+                    "alone_loss": ".4f",
                     "mass": ".4f",
                     "restarts": ",.0f",
                 }
                 number_table(
-                    ["Peer", "Samples", "Average loss", "Mass", "Restarts"],
+                    ["Peer", "Samples", "Average loss", "Base rate", "Alone", "Mass", "Restarts"],
                     [
                         [
                             str(peer.get("name", "")),
@@ -138,6 +145,14 @@ async def show_lab(runs: CatalogueCache, entry: Entry) -> None:
                 )
             _config_card(config)
     _raw_card("result.json", result)
+
+
+def _measures_in(result: Mapping[str, Any]) -> Measures | None:
+    """The measures in a lab's result; None if it has none that can be read."""
+    try:
+        return msgspec.convert(result.get("measures"), Measures | None)
+    except msgspec.ValidationError:
+        return None
 
 
 async def show_report(runs: CatalogueCache, entry: Entry) -> None:
