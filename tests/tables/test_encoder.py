@@ -115,6 +115,7 @@ def test_a_wrong_cell_is_refused_by_both_and_its_column_is_named(
 
 @settings(deadline=None)
 @given(rows=samples.filter(finds_both_labels_and_a_number), **layouts)
+@example([("0", "0", "no"), ("true", "0", "no"), ("-nan", "0", "yes")], ",", csv.QUOTE_MINIMAL)
 def test_a_table_that_finds_its_own_scaling_encodes_a_row_as_itself(rows, separator, quoting):
     text = as_csv(rows, separator, quoting)
     table = whole_table(text, label=ENCODER.label)

@@ -16,7 +16,7 @@ import numpy as np
 if TYPE_CHECKING:
     import polars as pl
 
-EMPTY = ("", "?", "na", "n/a", "#n/a", "<na>", "nan", "nat", "null")
+EMPTY = ("", "?", "na", "n/a", "#n/a", "<na>", "nan", "-nan", "+nan", "nat", "null")
 """Texts, in lower case, that say that a cell holds nothing."""
 
 NONE = "None"

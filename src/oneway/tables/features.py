@@ -134,8 +134,6 @@ class Feature:
     def _encode_number(self, raw: object) -> tuple[float, ...]:
         number = as_number(raw)
         if number is None or not math.isfinite(number):
-            if number is not None and math.isnan(number):
-                return self._gap
             raise self._wrong(raw, "a finite number")
         scaled = (number - self.center) / self.scale
         if not abs(scaled) <= LARGEST:

@@ -82,10 +82,10 @@ class ColumnProfile:
         times_seen = np.bincount(codes[codes >= 0], minlength=len(distinct))
         lows, highs = _label_range(codes, labels.codes, len(distinct) + 1)
         for code, cell in enumerate(distinct):
-            number = None if is_gap(cell) else as_number(cell)
-            if is_gap(cell) or (number is not None and math.isnan(number)):
+            if is_gap(cell):
                 gaps[code] = True
                 continue
+            number = as_number(cell)
             if number is None:
                 self.num_wrong += int(times_seen[code])
                 self.wrong = cell if self.is_number else self.wrong
