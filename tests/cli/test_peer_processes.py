@@ -6,7 +6,6 @@ import json
 import os
 import pty
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from unused_address import unused_address
 
 SCRIPT = Path(sys.executable).with_name("oneway")
 LIMIT_SECONDS = 240.0
@@ -151,12 +151,6 @@ def start(spawn: Callable[..., subprocess.Popen[Any]]) -> Iterator[Callable[...,
         )
 
 
-def free_address() -> str:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{probe.getsockname()[1]}"
-
-
 @pytest.fixture
 def people(here: Path, oneway: Callable[..., Any]) -> tuple[Person, Person]:
     """Two folders with a stream each."""
@@ -174,8 +168,8 @@ def strangers(
     alice, bob = people
     stream, task = alice.folder / "stream.csv", here / "task.toml"
     assert oneway("peer", "task", stream, "--label", "Occupancy", "--out", task).code == 0
-    alice.does("init", "alice", "--task", task, "--listen", free_address())
-    bob.does("init", "bob", "--task", task, "--listen", free_address())
+    alice.does("init", "alice", "--task", task, "--listen", unused_address())
+    bob.does("init", "bob", "--task", task, "--listen", unused_address())
     return alice, bob
 
 
@@ -203,8 +197,8 @@ def friends(strangers: tuple[Person, Person]) -> tuple[Person, Person]:
 def test_two_people_learn_together(people, start):
     alice, bob = people
     alice.types("task", "stream.csv", "--label", "Occupancy", "--out", "task.toml")
-    alice.types("init", "alice", "--task", "task.toml", "--listen", free_address())
-    bob.types("init", "bob", "--task", "../alice/task.toml", "--listen", free_address())
+    alice.types("init", "alice", "--task", "task.toml", "--listen", unused_address())
+    bob.types("init", "bob", "--task", "../alice/task.toml", "--listen", unused_address())
     hers, his = alice.card(), bob.card()
     alice.types("trust", his)
     alice.types("admit", his)

@@ -9,7 +9,9 @@ import sqlite3
 import stat
 import subprocess
 import sys
+from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import httpx
 import numpy as np
@@ -17,12 +19,12 @@ import pytest
 from plain import PLAIN_TOML
 from real_peers import PATIENCE
 from town import LIMITS, SAMPLE, TASK, Town, config, quiet
+from unused_address import unused_address
 
 import oneway as ow
 from oneway.errors import DataError, TicketError
 from oneway.peer.api.app import build_app
 from oneway.peer.home.config_file import write_config
-from oneway.peer.home.free_address import free_address
 from oneway.peer.home.home import Home
 from oneway.peer.home.limits import Limits
 from oneway.peer.sample_stream import SampleStream
@@ -42,7 +44,7 @@ rain = {{}}
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "task.toml").write_text(OWN)
-    home = Home.create(tmp_path / "alice", "alice", tmp_path / "task.toml", free_address(tmp_path))
+    home = Home.create(tmp_path / "alice", "alice", tmp_path / "task.toml", unused_address())
     return home.folder
 
 
@@ -266,12 +268,20 @@ def test_killed_right_after_an_answer_a_process_neither_forgets_a_ticket_nor_lea
     assert (stored.journal.samples, len(stored.tickets)) == (2, 0)
 
 
-def test_the_local_api_hands_out_tickets_and_takes_labels(folder):
-    async def talk() -> None:
-        peer = ow.Peer(folder)
-        listening = asyncio.Event()
-        running = asyncio.create_task(peer.run(ready=listening.set))
+async def while_it_runs(
+    peer: ow.Peer, use: Callable[[ow.Peer], Awaitable[None]], *samples: Any, **options: Any
+) -> None:
+    """Use a peer that listens; if it cannot run, or does not, this fails instead of waiting."""
+    listening = asyncio.Event()
+    async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as tasks:
+        tasks.create_task(peer.run(*samples, **options, ready=listening.set))
         await listening.wait()
+        await use(peer)
+        peer.stop()
+
+
+def test_the_local_api_hands_out_tickets_and_takes_labels(folder):
+    async def talk(peer: ow.Peer) -> None:
         transport = httpx.ASGITransport(build_app(peer))
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
             made = (await client.post("/predict?later", json={"x": {"rain": 1.0}})).json()
@@ -295,11 +305,10 @@ def test_the_local_api_hands_out_tickets_and_takes_labels(folder):
             assert "loss" in told[0]
             assert "ticket in the label is 7" in told[1]["error"]
             assert peer.status().open_tickets == 1
-        peer.stop()
-        await running
-        peer.close()
 
-    asyncio.run(talk())
+    peer = ow.Peer(folder)
+    asyncio.run(while_it_runs(peer, talk))
+    peer.close()
 
 
 ROWS = """id,rain,late
@@ -317,25 +326,16 @@ ROWS = """id,rain,late
 
 def run_stream(folder: Path, source: Path) -> ow.Peer:
     peer = ow.Peer(folder)
+    stream = SampleStream(str(source), late_labels="id")
+    stream.check_columns(peer.task)
+    journal = lambda: peer.node.snapshot.journal  # noqa: E731
+    samples = stream.samples(journal, peer.task, lambda _: None, once=False)
 
-    async def run() -> None:
-        stream = SampleStream(str(source), late_labels="id")
-        stream.check_columns(peer.task)
-        journal = lambda: peer.node.snapshot.journal  # noqa: E731
-        samples = stream.samples(journal, peer.task, lambda _: None, once=False)
+    async def until_over(peer: ow.Peer) -> None:
+        while not peer.status().finished:
+            await asyncio.sleep(0.01)
 
-        async def until_over() -> None:
-            while not peer.status().finished:
-                await asyncio.sleep(0.01)
-            peer.stop()
-
-        listening = asyncio.Event()
-        running = asyncio.create_task(peer.run(samples, late_labels="id", ready=listening.set))
-        await listening.wait()
-        await until_over()
-        await running
-
-    asyncio.run(run())
+    asyncio.run(while_it_runs(peer, until_over, samples, late_labels="id"))
     return peer
 
 
@@ -369,7 +369,7 @@ def test_of_a_group_that_had_all_its_samples_no_label_is_learned(tmp_path):
     text = OWN.replace('privacy = "none"\n', "").replace("samples_per_push = 1", "")
     text += '[privacy]\nunit = "group"\ngroup = "who"\nrecords_per_group = 1\n'
     (tmp_path / "task.toml").write_text(text)
-    home = Home.create(tmp_path / "bob", "bob", tmp_path / "task.toml", free_address(tmp_path))
+    home = Home.create(tmp_path / "bob", "bob", tmp_path / "task.toml", unused_address())
     peer = ow.Peer(home.folder)
     first, second = (peer.predict_later({"rain": 1.0, "who": "Ada"}) for _ in range(2))
     with pytest.raises(DataError, match="'who' is missing"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -13,6 +12,7 @@ import numpy as np
 import pandas
 import polars
 import pytest
+from unused_address import unused_address
 
 import oneway as ow
 from oneway.errors import CardError, ConfigError, DataError, OnewayError, TaskError
@@ -53,15 +53,9 @@ def task() -> ow.Task:
     return ow.Task.of(table(), **PLAIN)
 
 
-def free_address() -> str:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{probe.getsockname()[1]}"
-
-
 @pytest.fixture
 def alice(tmp_path: Path, task: ow.Task) -> Iterator[ow.Peer]:
-    peer = ow.Peer.create(tmp_path / "alice", task, listen=free_address())
+    peer = ow.Peer.create(tmp_path / "alice", task, listen=unused_address())
     yield peer
     peer.close()
 
@@ -185,7 +179,7 @@ def test_an_empty_cell_of_pandas_is_a_gap(tmp_path, task):
 def test_two_peers_of_one_notebook_learn_from_each_other(tmp_path, task):
     with ExitStack() as stack:
         alice, bob = (
-            ow.Peer.create(tmp_path / name, task, listen=free_address())
+            ow.Peer.create(tmp_path / name, task, listen=unused_address())
             for name in ("alice", "bob")
         )
         for peer in (alice, bob):
@@ -238,7 +232,7 @@ def test_a_peer_shows_itself_and_hostile_columns_stay_text(tmp_path):
         np.eye(2), ["<b>", "<i>"], feature_names=["<script>alert(1)</script>", "<img src=x>"]
     )
     task = ow.Task.of(hostile, **PLAIN)
-    peer = ow.Peer.create(tmp_path / "alice", task, listen=free_address())
+    peer = ow.Peer.create(tmp_path / "alice", task, listen=unused_address())
     for _ in range(3):
         reader = Words()
         reader.feed(peer._repr_html_())

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 from plain import PLAIN_TOML
+from unused_address import unused_address
 
 import oneway as ow
 from oneway.errors import DataError, OnewayError
 from oneway.methods import METHODS
-from oneway.peer.home.free_address import free_address
 from oneway.peer.home.home import Home
 from oneway.peer.offline import stored_model
 from oneway.peer.store.store import read_snapshot
@@ -28,7 +28,7 @@ rain = {{}}
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "task.toml").write_text(TASK)
-    home = Home.create(tmp_path / "alice", "alice", tmp_path / "task.toml", free_address(tmp_path))
+    home = Home.create(tmp_path / "alice", "alice", tmp_path / "task.toml", unused_address())
     return home.folder
 
 

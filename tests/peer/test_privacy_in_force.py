@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 from real_peers import until
+from unused_address import unused_address
 
 import oneway as ow
 from oneway.errors import ConfigError
 from oneway.peer import trust
 from oneway.peer.home.config import PeerConfig
-from oneway.peer.home.free_address import free_address
 from oneway.peer.home.home import Home
 from oneway.peer.home.own_privacy import OwnPrivacy
 from oneway.peer.identity.card import Card
@@ -46,9 +46,7 @@ MakeHome = Callable[..., Home]
 def make_home(tmp_path: Path) -> MakeHome:
     def make(task: Task = FLOOR, **own: object) -> Home:
         (tmp_path / "task.toml").write_text(task.to_toml())
-        home = Home.create(
-            tmp_path / "alice", "alice", tmp_path / "task.toml", free_address(tmp_path)
-        )
+        home = Home.create(tmp_path / "alice", "alice", tmp_path / "task.toml", unused_address())
         home.change(lambda config: replace(config, privacy=OwnPrivacy(**own)))
         return home
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import math
-import socket
 from contextlib import closing
 
 import numpy as np
 import pytest
 from town import BOOT, SAMPLE, TASK, Town, config, key_of
+from unused_address import unused_address
 
 import oneway as ow
 from oneway.errors import ConfigError, OnewayError
@@ -108,7 +108,7 @@ def test_an_epsilon_that_is_small_since_delta_is_large_does_not_count(delta, is_
 def test_beside_a_stream_learn_one_waits_until_it_is_known_where_that_goes_on(tmp_path):
     """Else the new samples make up for the forgotten ones, and the stream is learned again."""
     (tmp_path / "task.toml").write_text(TOML)
-    home = Home.create(tmp_path / "alice", "alice", tmp_path / "task.toml", free_address())
+    home = Home.create(tmp_path / "alice", "alice", tmp_path / "task.toml", unused_address())
     send_to(home, Card(key_of("bob"), "127.0.0.1", 1, "bob"), 1.0)
 
     async def stream():
@@ -132,16 +132,11 @@ def test_beside_a_stream_learn_one_waits_until_it_is_known_where_that_goes_on(tm
     asyncio.run(run())
 
 
-def free_address() -> str:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return "{}:{}".format(*server.getsockname())
-
-
 def test_lives_of_a_few_samples_fill_a_batch_together(tmp_path):
     """A program that opens its peer, learns a little and ends, over and over."""
     (tmp_path / "task.toml").write_text(TOML)
     homes = [
-        Home.create(tmp_path / name, name, tmp_path / "task.toml", free_address())
+        Home.create(tmp_path / name, name, tmp_path / "task.toml", unused_address())
         for name in ("alice", "bob")
     ]
     alice, bob = homes

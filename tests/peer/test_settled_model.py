@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from plain import PLAIN, PLAIN_TOML
 from town import SAMPLE, Town, config
+from unused_address import unused_address
 
 import oneway as ow
-from oneway.peer.home.free_address import free_address
 from oneway.peer.home.home import Home
 from oneway.peer.offline import stored_model
 from oneway.peer.store.average import HORIZON, with_estimate
@@ -36,7 +36,7 @@ rain = {{ center = 1.0, scale = 2.0 }}
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
     (tmp_path / "task.toml").write_text(TASK)
-    return Home.create(tmp_path / "alice", "alice", tmp_path / "task.toml", free_address(tmp_path))
+    return Home.create(tmp_path / "alice", "alice", tmp_path / "task.toml", unused_address())
 
 
 def taught(home: Home, count: int) -> ow.Peer:
