@@ -261,8 +261,8 @@ def test_a_receiver_with_another_key_never_gets_a_byte(listen):
 def test_an_absent_receiver_costs_no_memory(listen):
     async def scenario():
         alice, bob = listen("alice"), listen("bob")
+        await bob.close()  # before the call: it may be answered at once
         alice.dial(bob.key, bob.address)
-        await bob.close()
         for _ in range(10_000):
             alice.push(bob.key, bytes(1000))
         assert alice.losses.unsent == 10_000

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -28,6 +27,7 @@ from oneway.paper.privacy import NO_NOISE, name_of
 from oneway.paper.run_grid import Cell, Need, run_cells
 from oneway.paper.world import World, trust_network
 from oneway.records import Vector, checksum
+from oneway.simulator.parallel import in_parallel
 from oneway.topology import TrustGraph
 
 NAME = "beyond"
@@ -251,11 +251,11 @@ def _differing(
         **{title: name for name, (title, _) in held.items()},
     }
     jobs = [(title, seed) for title in networks for seed in range(num_seeds)]
-    found = joblib.Parallel(n_jobs=os.cpu_count())(
-        joblib.delayed(_remembered_biases)(networks[title], seed, rounds, folder)
-        for title, seed in jobs
+    by_job = dict(
+        in_parallel(
+            joblib.delayed(_biases_of)(job, networks[job[0]], rounds, folder) for job in jobs
+        )
     )
-    by_job = dict(zip(jobs, found, strict=True))
     return {
         title: {
             method: [by_job[title, seed][method] for seed in range(num_seeds)]
@@ -263,6 +263,12 @@ def _differing(
         }
         for title in networks
     }
+
+
+def _biases_of(
+    job: tuple[str, int], network: str | None, rounds: int, folder: Path
+) -> tuple[tuple[str, int], dict[str, Bias]]:
+    return job, _remembered_biases(network, job[1], rounds, folder)
 
 
 def _remembered_biases(

@@ -6,7 +6,6 @@ import hashlib
 import io
 import json
 import math
-import os
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from oneway.paper.methods import PUBLISHED, make, make_private
 from oneway.paper.world import World, data_table
 from oneway.records import Ints, Matrix, Vector
 from oneway.simulator import simulate
+from oneway.simulator.parallel import in_parallel
 
 _POINTS = 240
 """Points of a remembered curve."""
@@ -116,8 +116,7 @@ def _run_groups(
 ) -> Iterator[tuple[Need, Cell]]:
     # The longest first, so that no core is left waiting for one at the end.
     order = sorted(groups, key=lambda group: -_work(group[0]) * len(groups[group]))
-    workers = joblib.Parallel(n_jobs=os.cpu_count(), return_as="generator_unordered")
-    for finished in workers(
+    for finished in in_parallel(
         joblib.delayed(_run_group)(world, seed, some, tuple(rates))
         for world, seed in order
         for some in _few(groups[world, seed])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -17,6 +16,7 @@ from oneway.models import Model
 from oneway.simulator.driver import EngineName, simulate
 from oneway.simulator.fast_engine import supports
 from oneway.simulator.network import Graphs
+from oneway.simulator.parallel import in_parallel
 from oneway.streams import Stream
 from oneway.tables import Table
 from oneway.task.assembly import assemble
@@ -136,14 +136,9 @@ def sweep(
     chosen = {(name, rate): changed(settings, name, rate) for name in names for rate in grid}
     work = _work(settings, chosen, numbers, table)
     first = next(work)
-    workers = joblib.Parallel(
-        n_jobs=jobs or os.cpu_count(),
-        # A process takes seconds to start; only what is not compiled needs one.
-        prefer="threads" if _compiled(settings, chosen.values(), first[1][2]) else "processes",
-        return_as="generator_unordered",
-    )
+    threads = _compiled(settings, chosen.values(), first[1][2])
     found: dict[tuple[str, Any, int], Trial] = {}
-    for trial in workers(chain([first], work)):
+    for trial in in_parallel(chain([first], work), jobs, threads=threads):
         found[trial.method, trial.learning_rate, trial.seed] = trial
         tick()
     return [found[name, rate, seed] for name, rate in chosen for seed in numbers]
