@@ -268,7 +268,7 @@ def test_a_stored_lab_is_opened_with_its_verdict_peers_graph_events_and_runs(sta
             [
                 peer["name"],
                 str(peer["samples"]),
-                f"{peer['average_loss']:.4f}",
+                *(f"{peer[loss]:.4f}" for loss in ("average_loss", "base_loss", "alone_loss")),
                 f"{peer['mass']:.4f}",
                 str(peer["restarts"]),
             ]
