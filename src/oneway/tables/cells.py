@@ -67,7 +67,7 @@ def is_gap(raw: object) -> bool:
     >>> is_gap(" NA "), is_gap(None), is_gap(float("nan")), is_gap(0), is_gap("no")
     (True, True, True, False, False)
     """
-    if isinstance(raw, str | list | dict):
+    if isinstance(raw, str | list | tuple | dict | np.ndarray):
         return is_empty(raw)
     # What is not a number, nor a time, differs from itself: nan, and NaT of pandas, but not its NA.
     return raw is None or type(raw).__name__ == "NAType" or bool(raw != raw)

@@ -15,6 +15,7 @@ from oneway.sentences import listed, nearest, shown
 from oneway.tables.features import Feature
 from oneway.tables.label_profile import LabelProfile
 from oneway.tables.labels import in_order
+from oneway.tables.names import spelled
 from oneway.tables.profile import MOST_VALUES, ColumnProfile
 
 MAX_VALUES = 50
@@ -180,7 +181,7 @@ class _Deciding:
             warns = not reason and (profile.is_unique or profile.is_running_number)
             return None, ColumnNote(name, "", profile.gaps, found, warns)
         if profile.gaps and not self.public and profile.gaps_tell(self.labels, self.classifies):
-            found = Feature(found.name, kind=found.kind, values=found.values, gaps=True)
+            found = replace(found, gaps=True)
         remark = self._warning(found, profile)
         return found, ColumnNote(name, described(found), profile.gaps, remark, bool(remark))
 
@@ -284,6 +285,9 @@ def described(feature: Feature) -> str:
     'category of 2, gaps flagged'
     """
     values = f" of {len(feature.values):,}" if feature.values else ""
+    if feature.shape:
+        by = f" by {feature.function}" if feature.function else ""
+        values = f" {'to' if by else 'of'} {spelled(feature.shape)}{by}"
     return f"{feature.kind}{values}{', gaps flagged' if feature.gaps else ''}"
 
 
