@@ -34,6 +34,7 @@ def load(
     exclude: Sequence[str] | None = None,
     category: Sequence[str] | Mapping[str, Sequence[str]] | None = None,
     numeric: Sequence[str] | None = None,
+    function: Mapping[str, str] | None = None,
     owner: str | None = None,
     standardise: bool | None = None,
     encoder: Encoder | None = None,
@@ -68,6 +69,8 @@ def load(
         exclude: Columns that are no features.
         category: Columns that are categories, or these with their values.
         numeric: Columns that are numbers, whatever else they look like.
+        function: Columns that a function of one's own makes numbers of, each with the name of it,
+            `package.module:function`: free text, for example.
         owner: The column that says whose a row is, for `deal_by`: no feature.
         standardise: Whether each number is brought to zero mean and unit variance (the default).
         encoder: Says label, features, scaling and classes of a file instead: those of a task.
@@ -88,6 +91,7 @@ def load(
         "exclude": exclude,
         "category": category,
         "numeric": numeric,
+        "function": function,
         "owner": owner,
         "standardise": standardise,
         "encoder": encoder,

@@ -140,10 +140,24 @@ def owners_of(table: Table, column: str) -> Column:
     return recover(table.features[:, feature], table.means[feature], table.scales[feature])
 
 
+def class_places(table: Table, adversarial: float = 0.0) -> Ints:
+    """The class of every row, counted from 0, for dealing by class.
+
+    Raises:
+        DataError: If the labels are numbers, or rows are to be dealt by cluster as well.
+    """
+    if not table.label_values or adversarial:
+        fact = "its labels are numbers" if not table.label_values else "adversarial is not 0"
+        raise DataError(
+            f"{table.name} cannot be dealt by class: {fact}; leave classes_per_node out"
+        )
+    codes = (table.labels + 1) / 2 if table.label_kind == "binary" else table.labels
+    return codes.astype(np.int32)
+
+
 def _by_label(table: Table) -> Column:
     """Whose a row is if every class is somebody's."""
-    codes = (table.labels + 1) / 2 if len(table.label_values) == 2 else table.labels
-    return Column.from_codes(codes.astype(np.int32), [label_text(it) for it in table.label_values])
+    return Column.from_codes(class_places(table), [label_text(it) for it in table.label_values])
 
 
 def told_owner(table: Table) -> str:

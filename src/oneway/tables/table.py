@@ -15,7 +15,7 @@ from oneway.errors import DataError, TaskError
 from oneway.files.typed_values import checked, whole_number
 from oneway.models import LabelKind
 from oneway.records import Ints, Origin, Vector
-from oneway.streams.deal import Overflow, deal_in_order, deal_rows
+from oneway.streams.deal import Overflow, deal_classes, deal_in_order, deal_rows
 from oneway.streams.stream import Stream, index_type
 from oneway.tables.cells import label_text
 from oneway.tables.encoder import Encoder, Feature
@@ -25,7 +25,7 @@ from oneway.tables.labels import LabelValue
 from oneway.tables.names import spelled
 from oneway.tables.owners import Column
 from oneway.tables.polars_extra import require_polars
-from oneway.tables.raw_cells import owners_of, recoded, told_owner, write_csv
+from oneway.tables.raw_cells import class_places, owners_of, recoded, told_owner, write_csv
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -145,7 +145,7 @@ class Table:
             name: What to call the table.
             task: What the label is; as it looks if not given.
             standardise: Whether each number is brought to zero mean and unit variance.
-            said: `features`, `exclude`, `category` and `numeric`, as in `load`.
+            said: `features`, `exclude`, `category`, `numeric` and `function`, as in `load`.
 
         Raises:
             DataError: If it is no frame, a column is not there, or a cell breaks a rule; says which
@@ -245,6 +245,7 @@ class Table:
         resample: int | None = None,
         shuffle: bool = True,
         overflow: Overflow = "pool",
+        classes_per_node: int | None = None,
     ) -> Stream:
         """Deal the rows to nodes as in the paper's experiments, at random and by cluster.
 
@@ -281,19 +282,28 @@ class Table:
             overflow: Where rows beyond a node's quota go: "pool", as above, or "next", to the next
                 node: the clusters, one after the other, are cut into equal parts, so that all of
                 the adversarial part stays so, but a large cluster goes to several nodes.
+            classes_per_node: If given, every node sees rows of exactly so many classes instead: a
+                class is cut into parts by its size, no node gets two parts of one class, and all
+                nodes see as many rows as the one with the fewest. With `resample`, they are drawn
+                from a node's own rows, as many of each of its classes.
 
         Raises:
             DataError: If an argument is out of range, there are more nodes than samples, or more
-                nodes than distinct samples to cluster.
+                nodes than distinct samples to cluster, or too few classes.
             MissingExtraError: If `adversarial` is not 0 and scikit-learn is not installed.
         """
         num_nodes = whole_number("num_nodes", num_nodes, 1, DataError)
         seed = whole_number("seed", seed, 0, DataError)
         if resample is not None:
             resample = whole_number("resample", resample, 1, DataError)
-        rows, share = deal_rows(
-            self.features, num_nodes, adversarial, seed, resample, shuffle, overflow
-        )
+        if classes_per_node is None:
+            rows, share = deal_rows(
+                self.features, num_nodes, adversarial, seed, resample, shuffle, overflow
+            )
+        else:
+            count = whole_number("classes_per_node", classes_per_node, 1, DataError)
+            rows = deal_classes(class_places(self, adversarial), num_nodes, count, seed, resample)
+            share = 0.0
         return Stream(
             features=self.features,
             labels=self.labels,
@@ -309,6 +319,7 @@ class Table:
                 "resample": resample,
                 "shuffle": shuffle,
                 "overflow": overflow,
+                **({"classes_per_node": classes_per_node} if classes_per_node else {}),
             },
             adversarial_share=share,
             encoder=self._encoder_if_any,
