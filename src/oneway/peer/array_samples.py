@@ -36,8 +36,8 @@ async def array_rows(
     Raises:
         DataError: If it cannot be read, or the task needs more columns.
     """
-    label, name = _two(path, columns)
     source = await asyncio.to_thread(open_arrays, path)
+    label, name = _two(path, columns)
     first = skip.num_rows
     if not _has(source, skip):
         say(f"{path} is not the file that was read before; reading it from its start")

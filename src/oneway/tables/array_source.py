@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol, cast
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -146,7 +147,7 @@ def open_arrays(path: Path) -> ArraySource:
         return cast(ArraySource, _module(_format_of(path)).open_file(path))
     except FileNotFoundError as error:
         raise MissingDataError(f"{error.filename} is not there; check the path") from None
-    except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+    except (OSError, EOFError, zlib.error, lzma.LZMAError, BadZipFile) as error:
         raise DataError(f"{path} cannot be read ({error}); check that it is whole") from None
 
 
@@ -167,6 +168,8 @@ def bare_name(path: Path) -> str:
 def read_bytes(path: Path) -> NDArray[np.uint8]:
     """All bytes of a file: mapped, or unpacked in memory if it is compressed."""
     opener = _OPENERS.get(path.suffix.lower())
+    if opener is None and path.stat().st_size == 0:
+        return np.empty(0, np.uint8)  # nothing cannot be mapped
     if opener is None:
         return np.memmap(path, dtype=np.uint8, mode="r")
     with opener(path, "rb") as file:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import BinaryIO
 
 import numpy as np
@@ -41,7 +42,7 @@ def assemble_arrays(
         encoder, labels, meaning = wish.encoder, *_as_told(source, wish.encoder)
         column = encoder.label
     else:
-        if wish.choices != ALL:
+        if replace(wish.choices, owner=None) != ALL:
             raise DataError(
                 f"{source.path} holds arrays, which are one feature each; leave out what is said "
                 "about columns"

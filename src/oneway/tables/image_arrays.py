@@ -55,8 +55,8 @@ def _images(path: Path) -> list[tuple[Path, str]]:
     ]
     if not found:
         raise DataError(
-            f"{path} is a folder without images by class; put them into a folder for each class, "
-            f"as {path.name}/cat/1.png (they end in {listed(SUFFIXES)})"
+            f"{path} is a folder without images by class; name a file, or put images (they end in "
+            f"{listed(SUFFIXES)}) into a folder for each class, as {path.name}/cat/1.png"
         )
     return found
 

@@ -71,7 +71,7 @@ def _load(path: Path) -> NDArray[Any]:
 
 def _members(path: Path) -> tuple[NDArray[Any], NDArray[Any]]:
     try:
-        with np.load(path, allow_pickle=False) as members:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as members:
             if not {NAME, f"{LABEL}s"} <= set(members.files):
                 raise DataError(
                     f"{path} holds {listed(members.files) or 'nothing'}; it must hold features and "
