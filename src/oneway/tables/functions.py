@@ -7,62 +7,28 @@ of a few fixed texts is its digest, by which sites notice that they have another
 from __future__ import annotations
 
 import hashlib
-import re
-import sys
 from collections.abc import Callable
 from functools import lru_cache
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oneway.errors import TaskError
-from oneway.sentences import cut, shown
+from oneway.registry import installed_function
+from oneway.sentences import shown
 from oneway.tables.names import spelled
 
 PROBES = ("oneway", "Two words, and 3.5 more.", "\N{GREEK SMALL LETTER OMEGA} \N{SNOWMAN}")
 """What a function is tried with; whatever it makes of them must be the same everywhere."""
 DIGITS = 4
 """So many significant digits count: machines differ in the last ones."""
-_PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 
 
 @lru_cache
 def find_function(path: str) -> Callable[[object], Any]:
-    """Return the function that `package.module:function` names.
-
-    Raises:
-        TaskError: If it names none, its module cannot be imported here, or is Python's own.
-    """
-    if not _PATH.fullmatch(path):
-        raise TaskError(
-            f"function is {shown(path)}; it must be package.module:function, code that is "
-            "installed at every site"
-        )
-    module, _, name = path.partition(":")
-    if module.partition(".")[0] in sys.stdlib_module_names:
-        # Somebody else's task must not hand the cells of a table to os:remove.
-        raise TaskError(
-            f"function {path} is in Python's own library; it must be in a package that is "
-            "installed for this task"
-        )
-    try:
-        found = getattr(import_module(module), name)
-    except AttributeError:
-        raise TaskError(
-            f"function {path} is not there: {module} is installed and has no {name}; install the "
-            "version that the task was made with"
-        ) from None
-    except Exception as error:
-        raise TaskError(
-            f"function {path} cannot be imported here ({cut(str(error) or repr(error))}); install "
-            f"{module.partition('.')[0]}, or set PYTHONPATH to where it is"
-        ) from None
-    if not callable(found):
-        raise TaskError(f"{path} is {shown(found)}; it must be a function")
-    called: Callable[[object], Any] = found
-    return called
+    """Return the function that `package.module:function` names; a TaskError if there is none."""
+    return installed_function(path, TaskError)
 
 
 @lru_cache

@@ -20,7 +20,7 @@ _CELL = re.compile(r"\[(\d+(?:, \d+)*)\]", re.ASCII)
 
 @dataclass(frozen=True)
 class Names(Sequence[str]):
-    """A sequence of names, its first so many given by `part(place)`; equal if made alike."""
+    """A sequence of names that are made when they are asked for."""
 
     def __contains__(self, name: object) -> bool:
         try:
