@@ -78,7 +78,7 @@ KINDS = np.array(["low", "mid", "high"])[np.digitize(SCORES, [-0.5, 0.5])]
 @pytest.mark.parametrize(
     ("labels", "task", "model"),
     [
-        (SCORES > 0.0, None, ow.models.LogisticRegression(l2=0.5, start=0.25)),
+        (SCORES > 0.0, "binary", ow.models.LogisticRegression(l2=0.5, start=0.25)),
         (SCORES, "number", ow.models.RidgeRegression(center=0.1, scale=2.0)),
         (KINDS, "classes", ow.models.SoftmaxRegression(3)),
     ],
