@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from oneway.errors import DataError
 from oneway.models import LabelKind
@@ -51,8 +52,7 @@ def encoder_for(rows: Any, labels: Any, kind: LabelKind) -> Encoder | None:
     """
     if not hasattr(rows, "columns"):
         return None
-    block = np.asarray(rows)
-    if block.dtype.kind in "biu" or (block.dtype.kind == "f" and not np.isnan(block).any()):
+    if all(_is_plain(np.asarray(rows[name])) for name in rows.columns):
         return None
     label = "label"
     while label in rows.columns:
@@ -67,6 +67,11 @@ def encoder_for(rows: Any, labels: Any, kind: LabelKind) -> Encoder | None:
     else:
         frame = rows.assign(**{label: given})
     return Table.from_frame(frame, label=label, task=kind).encoder
+
+
+def _is_plain(cells: NDArray[Any]) -> bool:
+    """Whether a column is of numbers without gaps."""
+    return cells.dtype.kind in "iu" or (cells.dtype.kind == "f" and not np.isnan(cells).any())
 
 
 def encoded(encoder: Encoder, rows: Any) -> Matrix:
