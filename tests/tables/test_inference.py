@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 
 import numpy as np
@@ -247,3 +248,26 @@ def test_a_table_keeps_its_name_where_numbers_have_gaps():
     assert table.name == "patients"
     assert table.gaps["age"].tolist() == [1]
     assert table.features[1, 0] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("cells", "parts"),
+    [
+        ([f"2026-03-{day:02}" for day in range(1, 31)], ("weekday", "season")),
+        ([f"{day}.3.2026 00:00" for day in range(1, 31)], ("weekday", "season")),
+        ([datetime(2026, 3, day) for day in range(1, 31)], ("weekday", "season")),
+        ([f"2026-03-{day:02} 14:{day:02}" for day in range(1, 31)], ()),
+        ([f"14:{minute:02}" for minute in range(30)], ("hour",)),
+        ([*["0:00", ""] * 15], ("hour",)),
+        ([f"2026-03-{day:02}" for day in range(1, 30)] + ["7:30"], ()),
+    ],
+)
+def test_a_time_has_the_parts_that_its_cells_tell(cells, parts):
+    label = ["a", "b"] * 15
+    table = Table.from_frame(pd.DataFrame({"at": cells, "label": label}), label="label")
+    [feature] = table.encoder.features
+    assert (feature.kind, feature.parts) == ("time", parts)
+    rows = [table.encoder.vector({"at": cell}) for cell in cells]
+    np.testing.assert_array_equal(table.features, np.array(rows, np.float32))
+    note = next(it for it in table.notes if it.name == "at")
+    assert all(part in note.used for part in parts)

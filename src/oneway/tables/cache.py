@@ -34,7 +34,7 @@ from oneway.tables.owners import Column
 from oneway.tables.source import Source, Wish
 from oneway.tables.table import Table
 
-FORMAT = 4
+FORMAT = 5
 CACHE_ABOVE_BYTES = 64 * 2**20
 ABANDONED_AFTER_SECONDS = 24 * 3600.0
 ATTEMPTS = 10

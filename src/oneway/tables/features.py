@@ -5,7 +5,7 @@ One feature is one column to the user and one or several columns to the model:
 - a *number* is learned from as (value - center) / scale;
 - a *boolean* as -1 or +1;
 - a *category* as one column of 0 and 1 per value, and one more for values that are not listed;
-- a *time* as sines and cosines of its hour, weekday and season.
+- a *time* as sines and cosines of its hour, weekday and season, or of some of these.
 
 A cell that holds nothing is a gap. It has 0 in all columns of the feature, which is the centre of a
 number, and 1 in a column of its own if `gaps` says that gaps tell something.
@@ -23,10 +23,9 @@ from msgspec import Meta
 
 from oneway.errors import DataError, TaskError
 from oneway.files.typed_values import checked
-from oneway.sentences import shown
+from oneway.sentences import listed, shown
 from oneway.tables.cells import as_number, as_truth, is_gap, label_key, label_text
-from oneway.tables.times import OUTPUTS as TIME_OUTPUTS
-from oneway.tables.times import parse_time, waves
+from oneway.tables.times import PARTS, TimePart, parse_time, wave_names, waves
 
 FeatureKind: TypeAlias = Literal["number", "boolean", "category", "time"]
 """What a column holds."""
@@ -52,6 +51,7 @@ class Feature:
         kind: What the column holds; one with `values` is a category.
         values: Of a category: its values as they stand in the data.
         gaps: Whether a gap has a column of its own.
+        parts: Of a time: what of it is learned from, all if nothing is said.
 
     Raises:
         TaskError: If one of them breaks its rule.
@@ -69,6 +69,7 @@ class Feature:
     kind: FeatureKind = "number"
     values: tuple[str, ...] = ()
     gaps: bool = False
+    parts: tuple[TimePart, ...] = ()
 
     def __post_init__(self) -> None:
         check_column("a feature", self.name)
@@ -78,6 +79,7 @@ class Feature:
             value = checked(f"{what}: {name}", getattr(self, name), hint, TaskError)
             object.__setattr__(self, name, value)
         self._check_values(what)
+        self._check_parts(what)
         if self.kind != "number" and (self.center, self.scale) != (0.0, 1.0):
             raise TaskError(
                 f"{what} is a {self.kind} with center {self.center:g} and scale {self.scale:g}; "
@@ -106,6 +108,19 @@ class Feature:
                     f"{LONGEST_NAME} characters, and not a word for an empty cell"
                 )
 
+    def _check_parts(self, what: str) -> None:
+        hint = tuple[TimePart, ...]
+        parts = checked(f"{what}: parts", self.parts, hint, TaskError)
+        if parts and (self.kind != "time" or len(set(parts)) < len(parts)):
+            fact = "twice the same" if self.kind == "time" else f"and is a {self.kind}"
+            raise TaskError(
+                f"{what} has the parts {listed(parts)}, {fact}; a time, and nothing else, lists "
+                f"some of {listed(PARTS)}, each once"
+            )
+        # In one order, and all of them unsaid: what means the same is the same.
+        ordered = tuple(part for part in PARTS if part in parts)
+        object.__setattr__(self, "parts", () if ordered == PARTS else ordered)
+
     @cached_property
     def outputs(self) -> tuple[str, ...]:
         """The names of its columns, in the order of the model's parameters."""
@@ -114,7 +129,7 @@ class Feature:
             other = OTHER if OTHER not in self.values else f"any {OTHER}"
             names = tuple(f"{self.name}={value}" for value in (*self.values, other))
         elif self.kind == "time":
-            names = tuple(f"{self.name} {part}" for part in TIME_OUTPUTS)
+            names = tuple(f"{self.name} {wave}" for wave in wave_names(self.parts or PARTS))
         return (*names, f"{self.name} missing") if self.gaps else names
 
     @property
@@ -161,7 +176,7 @@ class Feature:
         moment = parse_time(raw)
         if moment is None:
             raise self._wrong(raw, "a date, a time or both, as 2026-03-01 14:30")
-        return waves(moment)
+        return waves(moment, self.parts or PARTS)
 
     _encoders = {  # noqa: RUF012
         "number": _encode_number,

@@ -180,7 +180,7 @@ class _Deciding:
             warns = not reason and (profile.is_unique or profile.is_running_number)
             return None, ColumnNote(name, "", profile.gaps, found, warns)
         if profile.gaps and not self.public and profile.gaps_tell(self.labels, self.classifies):
-            found = Feature(found.name, kind=found.kind, values=found.values, gaps=True)
+            found = replace(found, gaps=True)
         remark = self._warning(found, profile)
         return found, ColumnNote(name, described(found), profile.gaps, remark, bool(remark))
 
@@ -216,7 +216,7 @@ class _Deciding:
                 return "it numbers the rows: an identifier"
             return Feature(name)
         if profile.is_time:
-            return Feature(name, kind="time")
+            return Feature(name, kind="time", parts=tuple(profile.time_parts) or ("hour",))
         return self._text(name, profile, asked)
 
     def _text(self, name: str, profile: ColumnProfile, asked: bool) -> Feature | str:
@@ -284,7 +284,8 @@ def described(feature: Feature) -> str:
     'category of 2, gaps flagged'
     """
     values = f" of {len(feature.values):,}" if feature.values else ""
-    return f"{feature.kind}{values}{', gaps flagged' if feature.gaps else ''}"
+    parts = f": {', '.join(feature.parts)}" if feature.parts else ""
+    return f"{feature.kind}{values}{parts}{', gaps flagged' if feature.gaps else ''}"
 
 
 def parse_categories(texts: Iterable[str]) -> dict[str, tuple[str, ...]]:

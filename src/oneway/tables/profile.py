@@ -15,7 +15,7 @@ from oneway.records import Bools, Ints, Vector
 from oneway.tables.cells import as_number, as_truth, is_gap, label_key, label_text
 from oneway.tables.label_profile import MAX_CLASSES, LabelBlock, LabelProfile
 from oneway.tables.scaling import Moments
-from oneway.tables.times import parse_time
+from oneway.tables.times import TimePart, parse_time, told_parts
 
 MOST_VALUES = 1_000
 """More distinct values than this are only known to be many."""
@@ -38,6 +38,7 @@ class ColumnProfile:
         is_number: Whether all others are finite numbers.
         is_truth: Whether all others are true or false, in words or as 1 and 0.
         is_time: Whether all others are dates or times.
+        time_parts: What these tell something about: hour, weekday, season.
         is_whole: Whether all numbers are whole.
         wrong: The first cell that is no number.
         num_wrong: How many there are.
@@ -49,6 +50,7 @@ class ColumnProfile:
     def __init__(self) -> None:
         self.count = self.gaps = self.num_wrong = 0
         self.is_number = self.is_truth = self.is_time = self.is_whole = True
+        self.time_parts: set[TimePart] = set()
         self.wrong: object = None
         self.values: dict[str | float, str] = {}
         self.is_many = False
@@ -93,7 +95,7 @@ class ColumnProfile:
             elif math.isfinite(number):
                 numbers[code] = number
             self.is_truth = self.is_truth and as_truth(cell) is not None
-            self.is_time = self.is_time and parse_time(cell) is not None
+            self._tell_time(cell)
             label = int(lows[code]) if lows[code] == highs[code] else _MIXED
             self._tell_value(label_key(cell), cell, label, int(times_seen[code]))
         self._tell_numbers(numbers[codes], gaps[codes], labels)
@@ -124,12 +126,18 @@ class ColumnProfile:
             if not is_gap(cell):
                 self._tell_value(label_key(cell), cell, _MIXED, 2)
                 self.is_truth = self.is_truth and as_truth(cell) is not None
-                self.is_time = self.is_time and parse_time(cell) is not None
+                self._tell_time(cell)
 
     def miss(self, count: int) -> None:
         """Take in rows before the first that had the column."""
         self.count += count
         self.gaps += count
+
+    def _tell_time(self, cell: object) -> None:
+        moment = parse_time(cell) if self.is_time else None
+        self.is_time = moment is not None
+        if moment is not None:
+            self.time_parts |= told_parts(moment)
 
     def _tell_value(self, key: str | float, cell: object, label: int, times_seen: int) -> None:
         if self.is_many:

@@ -54,11 +54,13 @@ MOST_AT_ONCE = 2.0
 MOST_MASS = 256.0
 """What a peer may hold at most: a hub of a large network has some dozens of units."""
 
+_FEATURE_KEYS = ("center", "scale", "kind", "values", "gaps", "parts")
 _FEATURES = """\
 
 # What is predicted from; the order matters. A number is learned as (value - center) / scale, a
 # category (values = [...]) as one column per value and one for all others, kind = "boolean" as -1
-# or +1, kind = "time" as hour, weekday and season. An empty cell is 0; gaps = true flags it.
+# or +1, kind = "time" as hour, weekday and season, or as those of its parts = [...] only. An empty
+# cell is 0; gaps = true flags it.
 [features]"""
 
 _PRIVACY = """\
@@ -324,7 +326,7 @@ def _features(value: object, where: str) -> tuple[Feature, ...]:
                 f"{{ center = 119.5, scale = 194.8 }} or {{}}{above}"
             )
         place = f"{where}: feature {shown(name)}"
-        refuse_unknown(scaling, ("center", "scale", "kind", "values", "gaps"), place, TaskError)
+        refuse_unknown(scaling, _FEATURE_KEYS, place, TaskError)
         features.append(_feature(name, scaling, where))
     return tuple(features)
 
@@ -344,8 +346,9 @@ def _said(feature: Mapping[str, Any]) -> dict[str, Any]:
     said = {name: feature[name] for name in ("name", "center", "scale")}
     if feature["kind"] != "number":
         said |= {"kind": feature["kind"]}
-    if feature["values"]:
-        said |= {"values": list(feature["values"])}
+    for name in ("values", "parts"):
+        if feature[name]:
+            said |= {name: list(feature[name])}
     return said | ({"gaps": True} if feature["gaps"] else {})
 
 
