@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
+from textwrap import fill
 from typing import Annotated, Any
 
 from oneway.errors import ConfigError, TaskError
@@ -187,8 +188,8 @@ class Task(Learning):
         remedy = "get the task.toml that the other peers have, or derive one from your data"
         return cls.parse(read_text(path, TaskError, remedy), str(path))
 
-    def to_toml(self) -> str:
-        """Return the text of a task.toml that reads back as this task."""
+    def to_toml(self, about: str = "") -> str:
+        """Return the text of a task.toml that reads back as this task; `about` is a comment."""
         values = self.fields() | ({"rows": self.rows} if self.rows else {})
         features, options = values.pop("features"), values.pop("options")
         privacy = values["privacy"]
@@ -203,7 +204,8 @@ class Task(Learning):
             lines += [_PRIVACY, *toml_lines(privacy, comments_of(Privacy))]
         for name, parameters in options.items():
             lines += ["", f"[options.{name}]", *toml_lines(parameters, {})]
-        return "\n".join([*lines, ""])
+        comment = fill(about, 98, initial_indent="# ", subsequent_indent="# ")
+        return "\n".join([*([comment] if about else []), *lines, ""])
 
     def fields(self) -> dict[str, Any]:
         """Return all that matters about the task in terms JSON can hold."""
