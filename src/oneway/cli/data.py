@@ -131,7 +131,7 @@ def deal(
     model = settings.with_model_for(table.label_kind).model
     is_own = name not in DATASETS
     about = (
-        f"Centers, scales and the like are statistics of all owners' rows, without noise."
+        "Centers, scales and the like are statistics of all owners' rows, without noise."
         if is_own
         else ""
     )
