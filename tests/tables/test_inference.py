@@ -271,3 +271,18 @@ def test_a_time_has_the_parts_that_its_cells_tell(cells, parts):
     np.testing.assert_array_equal(table.features, np.array(rows, np.float32))
     note = next(it for it in table.notes if it.name == "at")
     assert all(part in note.used for part in parts)
+
+
+def test_a_mistake_among_numbers_is_named_and_codes_with_letters_stay_a_category(tmp_path):
+    rng = np.random.default_rng(1)
+    pressure = [*map(str, rng.normal(130.0, 20.0, 99).round(1)), "high"]
+    codes = ["1", "2", "3"] * 33 + ["X"]
+    frame = pd.DataFrame({"pressure": pressure, "code": codes, "ill": ["no", "yes"] * 50})
+    told = {note.name: note for note in Table.from_frame(frame, label="ill").notes}
+    assert (told["pressure"].used, told["pressure"].warns) == ("", True)
+    assert "numbers but for 1 cell, as 'high'" in told["pressure"].remark
+    assert told["code"].used == "category of 4"
+    frame.to_csv(tmp_path / "mine.csv", index=False)
+    with pytest.raises(DataError, match=r"line 101, column 'pressure' is 'high'") as raised:
+        load(tmp_path / "mine.csv", label="ill", numeric=["pressure"])
+    assert "--exclude pressure" in raised.value.for_shell

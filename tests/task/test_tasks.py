@@ -597,3 +597,10 @@ def test_a_privacy_of_any_shape_is_told_short_and_escaped(strange):
         assert "privacy" in sentence
         assert len(sentence) < 250
         assert "\x1b" not in sentence
+
+
+def test_a_task_is_read_by_the_name_of_its_file_and_nothing_else(tmp_path):
+    (tmp_path / "task.toml").write_text(TEXT)
+    assert Task.read(str(tmp_path / "task.toml")) == Task.read(tmp_path / "task.toml")
+    with pytest.raises(TaskError, match=r"the task to read is .*Task\.of"):
+        Task.read({"label": "ill"})

@@ -24,6 +24,8 @@ FEWEST_ROWS = 30
 TELLING = 4.0
 """Gaps tell something if labels with them and without differ by so many standard errors."""
 FEWEST_GAPS = 10
+MISTAKEN = 0.05
+"""If no more cells than this share are no numbers, the others being some, they are mistakes."""
 NEARLY_ONE = 0.9999
 """A correlation with the label above this gives it away."""
 _MIXED = -1
@@ -180,6 +182,11 @@ class ColumnProfile:
     def is_constant(self) -> bool:
         """Whether all cells are the same; a gap is another one."""
         return len(self.values) == 1 and not self.is_many and not self.gaps and self.count > 1
+
+    @property
+    def is_nearly_number(self) -> bool:
+        """Whether few cells keep it from being a column of numbers: mistakes, probably."""
+        return 0 < self.num_wrong <= MISTAKEN * self.filled and not self.is_number
 
     @property
     def is_unique(self) -> bool:

@@ -17,6 +17,7 @@ from textwrap import fill
 from typing import Annotated, Any
 
 from oneway.errors import ConfigError, TaskError
+from oneway.files.paths import as_path
 from oneway.files.toml import parse_toml, read_text, refuse_unknown, toml_lines
 from oneway.files.typed_values import comments_of
 from oneway.methods import Method
@@ -179,14 +180,15 @@ class Task(Learning):
         return replace(task, options=start_options(task, len(classes), table.labels))
 
     @classmethod
-    def read(cls, path: Path) -> Task:
+    def read(cls, path: Path | str) -> Task:
         """Return the task in a file.
 
         Raises:
             TaskError: If it cannot be read, or does not describe a task.
         """
         remedy = "get the task.toml that the other peers have, or derive one from your data"
-        return cls.parse(read_text(path, TaskError, remedy), str(path))
+        known = as_path(path, "the task to read", TaskError, "a table has the task Task.of(table)")
+        return cls.parse(read_text(known, TaskError, remedy), str(path))
 
     def to_toml(self, about: str = "") -> str:
         """Return the text of a task.toml that reads back as this task; `about` is a comment."""
