@@ -13,6 +13,7 @@ import pytest
 from oneway.datasets import load
 from oneway.errors import DataError
 from oneway.tables import Feature, Table
+from oneway.tables.format import check_columns
 from oneway.tables.inference import ColumnNote
 from oneway.task.task_from_file import derive_task
 
@@ -286,3 +287,12 @@ def test_a_mistake_among_numbers_is_named_and_codes_with_letters_stay_a_category
     with pytest.raises(DataError, match=r"line 101, column 'pressure' is 'high'") as raised:
         load(tmp_path / "mine.csv", label="ill", numeric=["pressure"])
     assert "--exclude pressure" in raised.value.for_shell
+
+
+def test_all_columns_that_a_file_lacks_are_named_at_once(tmp_path):
+    task = derive_task(as_csv(tmp_path), "ill").task
+    FRAME[["ill", "ward"]].write_csv(tmp_path / "few.csv")
+    with pytest.raises(DataError, match=r"no columns 'age', 'chol'.* it has: ill, ward"):
+        load(tmp_path / "few.csv", encoder=task.encoder)
+    with pytest.raises(DataError, match=r"columns 'age', 'chol'.*which are not in the header"):
+        check_columns(("ill", "ward"), task.columns, "few.csv")
