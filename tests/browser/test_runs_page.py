@@ -127,6 +127,9 @@ def test_two_runs_are_compared_by_keyboard_bookmarked_and_exported(start, open_p
     assert picture.startswith(b"\x89PNG")
     assert len(picture) > 5_000
 
+    around = page.locator(".ow-scroll", has=page.locator("tr[data-final]")).last
+    assert around.evaluate("it => it.scrollWidth - it.clientWidth") == 0, "nothing is cut"
+
     assert page.url.endswith("/?run=together&run=alone")
     page.reload()
     expect(page.locator("tr[data-final]")).to_have_count(2)

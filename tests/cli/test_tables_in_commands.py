@@ -91,6 +91,8 @@ def test_a_table_is_dealt_with_its_own_cells_and_the_task_for_its_label(oneway, 
     result = oneway("data", "deal", path, "--label", "y", "--owner", "site", "--out", out)
     assert result.code == 0, result.err
     assert says_what_became_of_columns(result.err)
+    assert "Careful" in result.err
+    assert (out / "task.toml").read_text().startswith("# Centers, scales")
     task = Task.read(out / "task.toml")
     assert task.model == model
     with path.open() as file:
@@ -184,3 +186,10 @@ def test_real_peers_learn_any_label_from_a_real_table(oneway, tmp_path, label):
     missing = oneway("peer", "predict", "dose=high", "--home", out / "north")
     assert missing.code == 2
     assert all(f"'{name}'" in missing.err for name in ("age", "smoker", "visit"))
+
+
+def test_nobody_is_warned_of_the_statistics_of_public_data(oneway, tmp_path):
+    given = ("flights", "--owner", "origin", "--samples", 20, "--out", tmp_path / "flights")
+    result = oneway("data", "deal", *given)
+    assert result.code == 0, result.err
+    assert "Careful" not in result.err

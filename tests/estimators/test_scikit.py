@@ -241,3 +241,53 @@ def test_before_the_first_row_a_peer_answers_with_the_names_of_its_classes(tmp_p
     told = {"label": "late", "classes": 'classes = ["no", "yes"]\n', "model": "logistic"}
     with a_peer(tmp_path, **told) as peer:
         assert ow.OnewayClassifier(peer).predict([[0.0, 0.0]]).tolist() == ["yes"]
+
+
+def patients(rows: int = 400) -> pd.DataFrame:
+    rng = np.random.default_rng(5)
+    age = rng.normal(60.0, 12.0, rows)
+    ward = rng.choice(["east", "west", "north"], rows)
+    ill = rng.random(rows) < 1.0 / (1.0 + np.exp(-(age - 60.0) / 5.0 - 2.0 * (ward == "east")))
+    day = pd.Timestamp("2026-01-01") + pd.to_timedelta(rng.integers(0, 300, rows), "D")
+    frame = pd.DataFrame({"age": age, "ward": ward, "smoker": rng.random(rows) < 0.3, "day": day})
+    frame.loc[rng.random(rows) < 0.15, ["age", "ward"]] = None
+    return frame.assign(ill=np.where(ill, "yes", "no"), cost=100.0 * age)
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+def test_a_network_takes_frames_with_text_dates_and_gaps(kind):
+    table = patients()
+    frame = table[["age", "ward", "smoker", "day"]]
+    if kind == "polars":
+        cells = frame.astype(object).where(frame.notna(), None)
+        frame = pl.DataFrame({name: cells[name].tolist() for name in cells})
+    ill = ow.OnewayClassifier(nodes=4, random_state=0).fit(frame[:300], table.ill[:300])
+    assert ill.score(frame[300:], table.ill[300:]) > 0.75
+    assert [it.kind for it in ill.encoder_.features] == ["number", "category", "boolean", "time"]
+    cost = ow.OnewayRegressor(nodes=4, random_state=0).fit(frame[:300], table.cost[:300])
+    known = table.age.notna().to_numpy()
+    assert np.corrcoef(cost.predict(frame)[known], table.cost[known])[0, 1] > 0.9
+    by_blocks = ow.OnewayClassifier(nodes=4, random_state=0)
+    for begin in range(0, 400, 100):
+        some = slice(begin, begin + 100)
+        by_blocks.partial_fit(frame[some], table.ill[some], classes=["no", "yes"])
+    assert by_blocks.score(frame, table.ill) > 0.7
+
+
+def test_a_network_names_the_row_and_column_of_a_frame_that_it_cannot_take():
+    table = patients()
+    fitted = ow.OnewayClassifier(nodes=3, random_state=0).fit(table[["age", "ward"]], table.ill)
+    with pytest.raises(DataError, match=r"row 1.*'age'.*'old'"):
+        fitted.predict(pd.DataFrame({"age": [50, "old"], "ward": ["east", "moon"]}))
+    with pytest.raises(DataError, match="ward"):
+        fitted.predict(pd.DataFrame({"age": [50]}))
+
+
+def test_a_frame_of_numbers_is_learned_as_an_array_of_them():
+    X, y = load_wine(return_X_y=True)
+    names = [f"c{index}" for index in range(X.shape[1])]
+    of_array = ow.OnewayClassifier(nodes=3, random_state=0).fit(X, y).predict_proba(X)
+    frame = pd.DataFrame(X, columns=names)
+    of_frame = ow.OnewayClassifier(nodes=3, random_state=0).fit(frame, y)
+    np.testing.assert_array_equal(of_frame.predict_proba(frame), of_array)
+    assert of_frame.encoder_ is None

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sklearn.calibration import calibration_curve
 
 from oneway.metrics.measured import measures_of, roc_auc
-from oneway.metrics.tally import base_expectation, counted, merged
+from oneway.metrics.tally import base_expectation, counted, merged, with_sample
 from oneway.models import Hinge, LogisticRegression, Model, RidgeRegression, SoftmaxRegression
 from oneway.records import Batch
 
@@ -57,6 +57,38 @@ def test_samples_one_by_one_and_in_any_parts_give_the_same_tally(name):
         for key, array in whole.items():
             np.testing.assert_allclose(other[key], array, rtol=1e-12, atol=1e-12)
     assert sum(array.size for array in whole.values()) < 2200  # however many samples there are
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("spread", [1.0, 300.0])
+def test_one_sample_more_is_counted_as_a_block_of_one_is_merged(name, spread):
+    model, size = MODELS[name], SIZES[name]
+    stack, batch = samples(name, 60, seed=4, spread=spread)
+    losses = model.losses(stack, batch)
+    tally: dict = {}
+    for row in range(60):
+        before = {key: array.copy() for key, array in tally.items()}
+        answers = model.answers(stack[row], batch.features[row : row + 1])
+        loss = float(losses[row])
+        label = float(batch.labels[row])
+        after = with_sample(tally, model, size, answers, label, loss, loss + 1.0, loss + 2.0)
+        for key, array in before.items():
+            np.testing.assert_array_equal(tally[key], array, "what was stored stays as it is")
+        tally = after
+    whole = tally_of(name, stack, batch)
+    assert tally.keys() == whole.keys()
+    for key, array in whole.items():
+        np.testing.assert_allclose(tally[key], array, rtol=1e-12, atol=1e-12)
+
+
+def test_sums_of_single_samples_stop_at_the_largest_number():
+    model, largest = MODELS["ridge"], float(np.finfo(np.float64).max)
+    answers = model.answers(np.array([0.0, 1e200]), np.array([[1e100]]))
+    tally: dict = {}
+    for alone in (1.0, math.inf, math.nan):
+        tally = with_sample(tally, model, 0, answers, 0.0, largest, largest, alone)
+    assert tally["losses"].tolist() == [3.0, largest, largest]
+    assert (tally["alone"].tolist(), tally["errors"][0]) == ([largest], largest)
 
 
 @pytest.mark.parametrize("name", ["logistic", "hinge"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -307,3 +308,26 @@ def test_published_ops_is_worse_than_learning_alone_on_epinions_but_not_on_the_p
         excess[world] = ops - local
     assert excess[epinions] == pytest.approx(0.074, abs=5e-3)
     assert excess[random] < -0.05
+
+
+class Alike(World):
+    """Data and graph are the same for every seed."""
+
+    def stream(self, seed: int) -> ow.Stream:
+        return super().stream(0)
+
+    def graph(self, seed: int) -> ow.TrustGraph:
+        return super().graph(0)
+
+
+@pytest.mark.parametrize("method", ["ops", "relay-plain"])
+def test_every_seed_has_noise_of_its_own_and_without_noise_all_are_alike(method):
+    world = Alike("synthetic", 4, max_receivers=2, rounds=40)
+
+    def losses(seed: int, epsilon: float) -> list[float]:
+        [(_, cell)] = cells._run_group(world, seed, [Need(world, method, seed, epsilon)], (0.3,))
+        return cell.losses.tolist()
+
+    assert losses(0, 8.0) != losses(1, 8.0)
+    assert losses(1, 8.0) == losses(1, 8.0)
+    assert losses(0, math.inf) == losses(1, math.inf)

@@ -11,6 +11,7 @@ from oneway import metrics
 from oneway.errors import DivergenceError
 from oneway.metrics.tally import counted, merged
 from oneway.models import Hinge, LogisticRegression, RidgeRegression, SoftmaxRegression
+from oneway.simulator.views import run_facts
 
 MODELS = {
     "logistic": LogisticRegression(),
@@ -164,3 +165,19 @@ def test_areas_of_a_run_are_near_those_of_scikit_learn():
     area = sk.roc_auc_score(np.array(labels) > 0, scores)
     assert abs(run.measures.roc_auc - area) <= run.measures.roc_auc_error + 1e-9
     assert run.measures.roc_auc == pytest.approx(area, abs=1e-3)
+
+
+@pytest.mark.parametrize(("name", "answer"), [("ridge", "mean"), ("logistic", "frequent")])
+def test_people_are_told_what_the_base_rate_answers(name, answer, tmp_path):
+    run = ow.simulate(ow.OnlinePushSum(0.1), MODELS[name], stream_for(name), GRAPH)
+    assert answer in run_facts(run)["base rate"]
+    assert ("frequent" in run_facts(run)["base rate"]) == MODELS[name].classifies
+    run.save(tmp_path / "run")
+    assert run_facts(ow.simulator.Run.load(tmp_path / "run")) == run_facts(run)
+
+
+def test_the_error_of_the_area_is_said_to_be_that_of_binning_and_not_an_interval():
+    stream = stream_for("logistic")
+    run = ow.simulate(ow.OnlinePushSum(0.1), MODELS["logistic"], stream, GRAPH, measure=True)
+    assert run.measures is not None
+    assert "binning" in run_facts(run)["ROC AUC"]

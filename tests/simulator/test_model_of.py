@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import oneway as ow
-from oneway.errors import ConfigError, StoreError
+from oneway.errors import ConfigError, DataError, StoreError
 
 FEATURES = np.random.default_rng(1).normal([50.0, -2.0], [10.0, 0.5], (600, 2))
 SCORES = (FEATURES - [50.0, -2.0]) @ [0.1, -2.0]
@@ -70,10 +72,51 @@ def test_a_stream_of_arrays_has_plain_names_and_codes():
     assert taken.classes == ("-1", "1")
 
 
+KINDS = np.array(["low", "mid", "high"])[np.digitize(SCORES, [-0.5, 0.5])]
+
+
+@pytest.mark.parametrize(
+    ("labels", "task", "model"),
+    [
+        (SCORES > 0.0, "binary", ow.models.LogisticRegression(l2=0.5, start=0.25)),
+        (SCORES, "number", ow.models.RidgeRegression(center=0.1, scale=2.0)),
+        (KINDS, "classes", ow.models.SoftmaxRegression(3)),
+    ],
+)
+def test_a_stored_run_knows_the_models_of_its_nodes(labels, task, model, tmp_path):
+    owners = np.where(np.arange(600) % 3, "clinic", "surgery")
+    stream = table_of(labels, task=task, columns={"owner": owners}).deal_by("owner")
+    run = simulate(model, stream)
+    run.save(tmp_path / "run")
+    loaded = ow.simulator.Run.load(tmp_path / "run")
+    loaded.save(tmp_path / "again")
+    for stored in (loaded, ow.simulator.Run.load(tmp_path / "again")):
+        for node in ("surgery", 0):
+            taken, found = run.model_of(node), stored.model_of(node)
+            assert found.encoder == replace(taken.encoder, model=model.name)
+            assert found.model == model
+            assert (found.coefficients, found.origin) == (taken.coefficients, taken.origin)
+        with pytest.raises(ConfigError, match=r"'surgry'.*did you mean 'surgery'"):
+            stored.model_of("surgry")
+
+
+def test_a_stored_run_whose_description_was_changed_is_refused(tmp_path):
+    stream = table_of(SCORES > 0.0).deal(num_nodes=2)
+    folder = simulate(ow.models.LogisticRegression(), stream).save(tmp_path / "run")
+    file = folder / "model.json"
+    file.write_text(file.read_text().replace('"scale": ', '"scale": -'))
+    with pytest.raises(DataError, match=r"age.*scale"):
+        ow.simulator.Run.load(folder).model_of(0)
+    file.write_text("{")
+    with pytest.raises(StoreError, match="damaged"):
+        ow.simulator.Run.load(folder)
+
+
 def test_a_run_without_its_data_says_what_it_needs(tmp_path):
     stream = table_of(SCORES > 0.0).deal(num_nodes=2)
     run = simulate(ow.models.LogisticRegression(), stream)
     run.save(tmp_path / "run")
+    (tmp_path / "run" / "model.json").unlink()  # as an older release has stored it
     with pytest.raises(StoreError, match=r"Run\.load\(path, model="):
         ow.simulator.Run.load(tmp_path / "run").model_of(0)
     again = ow.simulator.Run.load(tmp_path / "run", model=run.model, stream=stream)

@@ -136,6 +136,17 @@ def test_a_time_says_hour_weekday_and_season_as_points_of_circles():
     assert VISIT.encode("2024-12-31")[:2] == (0.0, 0.0), "no hour"
 
 
+def test_a_time_has_the_parts_that_it_is_to_have_in_one_order():
+    day = Feature("day", kind="time", parts=("season", "weekday"))
+    assert day.outputs == ("day weekday sin", "day weekday cos", "day season sin", "day season cos")
+    whole = VISIT.encode("2024-12-31 18:45")
+    assert day.encode("2024-12-31") == day.encode("2024-12-31 18:45") == whole[2:6]
+    assert Feature("at", kind="time", parts=("hour",)).encode("18:45") == whole[:2]
+    assert Feature("day", kind="time", parts=("season", "hour", "weekday")) == Feature(
+        "day", kind="time"
+    )
+
+
 @pytest.mark.parametrize("text", ["2023-02-29", "24:00", "2024-1/2", "99", "1.1.99", "12:5"])
 def test_what_is_no_time_is_none(text):
     assert parse_time(text) is None
@@ -145,6 +156,9 @@ def test_what_is_no_time_is_none(text):
     ("told", "message"),
     [
         ({"kind": "category"}, "without values"),
+        ({"parts": ("hour",)}, "parts hour, and is a number"),
+        ({"kind": "time", "parts": ("hour", "hour")}, "twice"),
+        ({"kind": "time", "parts": ("minute",)}, "parts"),
         ({"kind": "boolean", "values": ("a",)}, "boolean with values"),
         ({"kind": "colour"}, "kind is 'colour'"),
         ({"values": "ab"}, "values is 'ab'; it must be a list"),

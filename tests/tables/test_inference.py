@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 from oneway.datasets import load
 from oneway.errors import DataError
 from oneway.tables import Feature, Table
+from oneway.tables.format import check_columns
 from oneway.tables.inference import ColumnNote
 from oneway.task.task_from_file import derive_task
 
@@ -247,3 +249,50 @@ def test_a_table_keeps_its_name_where_numbers_have_gaps():
     assert table.name == "patients"
     assert table.gaps["age"].tolist() == [1]
     assert table.features[1, 0] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("cells", "parts"),
+    [
+        ([f"2026-03-{day:02}" for day in range(1, 31)], ("weekday", "season")),
+        ([f"{day}.3.2026 00:00" for day in range(1, 31)], ("weekday", "season")),
+        ([datetime(2026, 3, day) for day in range(1, 31)], ("weekday", "season")),
+        ([f"2026-03-{day:02} 14:{day:02}" for day in range(1, 31)], ()),
+        ([f"14:{minute:02}" for minute in range(30)], ("hour",)),
+        ([*["0:00", ""] * 15], ("hour",)),
+        ([f"2026-03-{day:02}" for day in range(1, 30)] + ["7:30"], ()),
+    ],
+)
+def test_a_time_has_the_parts_that_its_cells_tell(cells, parts):
+    label = ["a", "b"] * 15
+    table = Table.from_frame(pd.DataFrame({"at": cells, "label": label}), label="label")
+    [feature] = table.encoder.features
+    assert (feature.kind, feature.parts) == ("time", parts)
+    rows = [table.encoder.vector({"at": cell}) for cell in cells]
+    np.testing.assert_array_equal(table.features, np.array(rows, np.float32))
+    note = next(it for it in table.notes if it.name == "at")
+    assert all(part in note.used for part in parts)
+
+
+def test_a_mistake_among_numbers_is_named_and_codes_with_letters_stay_a_category(tmp_path):
+    rng = np.random.default_rng(1)
+    pressure = [*map(str, rng.normal(130.0, 20.0, 99).round(1)), "high"]
+    codes = ["1", "2", "3"] * 33 + ["X"]
+    frame = pd.DataFrame({"pressure": pressure, "code": codes, "ill": ["no", "yes"] * 50})
+    told = {note.name: note for note in Table.from_frame(frame, label="ill").notes}
+    assert (told["pressure"].used, told["pressure"].warns) == ("", True)
+    assert "numbers but for 1 cell, as 'high'" in told["pressure"].remark
+    assert told["code"].used == "category of 4"
+    frame.to_csv(tmp_path / "mine.csv", index=False)
+    with pytest.raises(DataError, match=r"line 101, column 'pressure' is 'high'") as raised:
+        load(tmp_path / "mine.csv", label="ill", numeric=["pressure"])
+    assert "--exclude pressure" in raised.value.for_shell
+
+
+def test_all_columns_that_a_file_lacks_are_named_at_once(tmp_path):
+    task = derive_task(as_csv(tmp_path), "ill").task
+    FRAME[["ill", "ward"]].write_csv(tmp_path / "few.csv")
+    with pytest.raises(DataError, match=r"no columns 'age', 'chol'.* it has: ill, ward"):
+        load(tmp_path / "few.csv", encoder=task.encoder)
+    with pytest.raises(DataError, match=r"columns 'age', 'chol'.*which are not in the header"):
+        check_columns(("ill", "ward"), task.columns, "few.csv")

@@ -115,3 +115,17 @@ def test_tasks_that_cannot_be_one_get_a_sentence(change, culprit):
         merged(replace(TASK, **change))
     with pytest.raises(TaskError, match="at least two"):
         merge_tasks({"a.toml": TASK})
+
+
+def test_a_time_has_the_parts_that_it_has_at_any_site():
+    def having(*parts):
+        visit = Feature("visit", kind="time", parts=parts)
+        return replace(TASK, features=(*TASK.features, visit))
+
+    for first, second, merged in (
+        (("weekday", "season"), ("weekday", "season"), ("weekday", "season")),
+        (("weekday", "season"), ("hour",), ()),
+        (("hour",), (), ()),
+    ):
+        task = merge_tasks({"a.toml": having(*first), "b.toml": having(*second)}).task
+        assert task.features[-1].parts == merged

@@ -43,6 +43,7 @@ OTHER_FEATURES = [
     Feature("CO2", gaps=True),
     Feature("CO2", kind="boolean"),
     Feature("CO2", kind="time"),
+    Feature("CO2", kind="time", parts=("hour",)),
     Feature("CO2", values=("1",)),
     Feature("CO2", values=("1", "2")),
     Feature("CO2", values=("2", "1")),
@@ -103,6 +104,9 @@ privacies = (
 )
 
 
+_PARTS = [(), ("hour",), ("season",), ("weekday", "season"), ("hour", "weekday", "season")]
+
+
 def features(name: str) -> st.SearchStrategy[Feature]:
     """A feature of any kind."""
     named = st.just(name)
@@ -110,7 +114,8 @@ def features(name: str) -> st.SearchStrategy[Feature]:
     return (
         st.builds(Feature, named, finite, positive)
         | st.builds(Feature, named, finite, positive, gaps=flag)
-        | st.builds(Feature, named, kind=st.sampled_from(["boolean", "time"]), gaps=flag)
+        | st.builds(Feature, named, kind=st.just("boolean"), gaps=flag)
+        | st.builds(Feature, named, kind=st.just("time"), gaps=flag, parts=st.sampled_from(_PARTS))
         | st.builds(
             Feature,
             named,
@@ -284,6 +289,7 @@ pain = { values = [1, 2] }
 chol = { center = 246.0, scale = 51.0, gaps = true }
 smoker = { kind = "boolean" }
 visit = { kind = "time", gaps = true }
+born = { kind = "time", parts = ["weekday", "season"] }
 """
     )
     task = Task.parse(told)
@@ -293,8 +299,9 @@ visit = { kind = "time", gaps = true }
         Feature("chol", 246.0, 51.0, gaps=True),
         Feature("smoker", kind="boolean"),
         Feature("visit", kind="time", gaps=True),
+        Feature("born", kind="time", parts=("weekday", "season")),
     )
-    assert task.dim == 3 + 3 + 3 + 2 + 1 + 7 + 1
+    assert task.dim == 3 + 3 + 3 + 2 + 1 + 7 + 4 + 1
     assert task.columns == ("Occupancy", *task.encoder.names)
     written = tomllib.loads(task.to_toml())["features"]
     assert written == tomllib.loads(told)["features"] | {"pain": {"values": ["1", "2"]}}
@@ -328,6 +335,9 @@ def test_the_fingerprint_is_fixed_for_ever():
         *(replace(TASK, features=(*TASK.features[:2], feature)) for feature in OTHER_FEATURES),
     ]
     assert len({task.fingerprint for task in [TASK, *said]}) == 1 + len(said)
+    visits = (Feature("visit", kind="time", gaps=True), Feature("age", 40.0, 10.0))
+    timed = Task("logistic", "ill", visits, ("no", "yes"))
+    assert timed.fingerprint.hex() == "cb2ddfdf2c1b1e3a628d094c91e02818"
 
 
 def test_a_zero_has_no_sign():
@@ -587,3 +597,10 @@ def test_a_privacy_of_any_shape_is_told_short_and_escaped(strange):
         assert "privacy" in sentence
         assert len(sentence) < 250
         assert "\x1b" not in sentence
+
+
+def test_a_task_is_read_by_the_name_of_its_file_and_nothing_else(tmp_path):
+    (tmp_path / "task.toml").write_text(TEXT)
+    assert Task.read(str(tmp_path / "task.toml")) == Task.read(tmp_path / "task.toml")
+    with pytest.raises(TaskError, match=r"the task to read is .*Task\.of"):
+        Task.read({"label": "ill"})

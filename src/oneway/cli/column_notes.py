@@ -17,6 +17,14 @@ MOST = 40
 """Of a wider table the columns that nothing is to be said about are only counted."""
 
 
+def warn_of_statistics(remedy: str) -> None:
+    """Say on stderr that a task tells about the data that it was made from."""
+    note_more(
+        "Careful: such centers, scales, values and flags are statistics of your data, and whoever "
+        f"gets the file sees them; {remedy}"
+    )
+
+
 def show_columns(notes: Sequence[ColumnNote], num_rows: int) -> None:
     """Say on stderr as what every column is used, which are left out and why, and their gaps."""
     if not notes:

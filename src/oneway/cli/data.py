@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn
 
-from oneway.cli.column_notes import show_columns
+from oneway.cli.column_notes import show_columns, warn_of_statistics
 from oneway.cli.options import argument, option
 from oneway.cli.out_path import Force, check_out_folder, empty_folder
 from oneway.cli.output import (
@@ -120,6 +120,7 @@ def deal(
     as_json: AsJson = False,
 ) -> None:
     """Split a table by owner into files for peers: one CSV each, and the task.toml they share."""
+    from oneway.datasets import DATASETS
     from oneway.lab.peer_folders import TASK_FILE, are_owner_files, write_owner_files
     from oneway.task.assembly import read_table
 
@@ -128,8 +129,19 @@ def deal(
     table = read_table(settings)
     empty_folder(out)
     model = settings.with_model_for(table.label_kind).model
-    written = write_owner_files(table, owner, out, samples=samples, model=model)
+    is_own = name not in DATASETS
+    about = (
+        "Centers, scales and the like are statistics of all owners' rows, without noise."
+        if is_own
+        else ""
+    )
+    written = write_owner_files(table, owner, out, samples=samples, model=model, about=about)
     show_columns(table.notes, len(table))
+    if is_own:
+        note(about)
+        warn_of_statistics(
+            "for one without, derive it with oneway peer task and --range or --private-scales."
+        )
     if as_json:
         files = {str(path): count for path, count in written.items()}
         print_json({"task": str(out / TASK_FILE), "samples": files})

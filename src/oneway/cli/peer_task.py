@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from textwrap import fill
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from oneway.cli.column_notes import show_columns
+from oneway.cli.column_notes import show_columns, warn_of_statistics
 from oneway.cli.options import argument, option, switch
 from oneway.cli.out_path import Force, check_out_file, write_out_file
 from oneway.cli.output import note
@@ -135,8 +134,7 @@ def _merge(
 
 def _hand_out(task: Task, about: str, out: Path | None, *, force: bool) -> None:
     """Print the task or write it, with a comment on where its numbers are from."""
-    comment = fill(about, 98, initial_indent="# ", subsequent_indent="# ")
-    text = f"{comment}\n{task.to_toml()}"
+    text = task.to_toml(about)
     if out is None:
         typer.echo(text, nl=False)
     else:
@@ -186,9 +184,7 @@ def _say_what_it_tells(derived: Derived, private_scales: bool) -> None:
             "file have the task's."
         )
     elif derived.exact:
-        note(
-            "Careful: such centers, scales, values and flags are statistics of your data, and "
-            "whoever gets the file sees them; give --range for every column of numbers and "
-            "--category COLUMN=A,B,C for categories, and --private-scales if ranges alone are too "
-            "coarse."
+        warn_of_statistics(
+            "give --range for every column of numbers and --category COLUMN=A,B,C for categories, "
+            "and --private-scales if ranges alone are too coarse."
         )

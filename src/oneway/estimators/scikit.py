@@ -14,10 +14,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from oneway.errors import ConfigError, DataError
 from oneway.estimators import through_peer
+from oneway.estimators.frame_rows import encoded, encoder_for
 from oneway.estimators.network import SimulatedNetwork, graph_of, learning_of
 from oneway.estimators.running_scale import RunningScale
 from oneway.files.typed_values import whole_number
-from oneway.models import MODELS, HasProbabilities, SoftmaxRegression
+from oneway.models import MODELS, HasProbabilities, LabelKind, SoftmaxRegression
 from oneway.peer.peer import Peer
 from oneway.records import Vector
 from oneway.sentences import shown
@@ -32,7 +33,9 @@ class _OnewayEstimator(BaseEstimator):  # type: ignore[misc]
     a peer, `fit` and `partial_fit` both learn through it, each row once: a peer has one life, and
     its store, its network and its promise of privacy stay as they are.
 
-    Features are standardised by the rows seen so far, in a peer as its task says.
+    Features are standardised by the rows seen so far, in a peer as its task says. The columns of a
+    frame of pandas or polars may be text, truth values and dates and may have gaps: they are told
+    by what the first rows hold, as those of a file, and `encoder_` says as what.
 
     Attributes:
         peer: A peer that runs (`with ow.Peer(folder) as peer`); None for a simulated network, which
@@ -104,6 +107,16 @@ class _OnewayEstimator(BaseEstimator):  # type: ignore[misc]
         self.n_features_in_ = len(self.peer.task.encoder.names)
         return self
 
+    def _numbers(self, X: Any, y: Any = None, *, begins: bool = False) -> Any:
+        """Rows as numbers: those of a frame with other columns, or gaps, as a task encodes them.
+
+        Columns are told by what the first rows hold.
+        """
+        if begins:
+            kind: LabelKind = "classes" if self._learns_classes else "number"
+            self.encoder_ = None if y is None else encoder_for(X, y, kind)
+        return X if self.encoder_ is None else encoded(self.encoder_, X)
+
     def _begin(self, num_features: int, model: str, num_classes: int) -> None:
         """Start a network anew."""
         nodes = whole_number("nodes", self.nodes, 1, ConfigError)
@@ -141,7 +154,8 @@ class _OnewayEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _scaled(self, X: Any) -> Any:
         check_is_fitted(self)
-        return self._scale.apply(validate_data(self, X, reset=False, dtype=np.float64))
+        numbers = validate_data(self, self._numbers(X), reset=False, dtype=np.float64)
+        return self._scale.apply(numbers)
 
     @property
     def _params(self) -> Vector:
@@ -175,7 +189,7 @@ class OnewayClassifier(ClassifierMixin, _OnewayEstimator):  # type: ignore[misc]
         """Learn from all rows, in a random order, `passes` times; begins anew without a peer."""
         if self.peer is not None:
             return self._through_peer(X, y)
-        X, y = self._checked(X, y, reset=True)
+        X, y = self._checked(self._numbers(X, y, begins=True), y, reset=True)
         self._begin_with(X, unique_labels(y))
         X, y = self._fit_order(X, y)
         self._learn(X, self._codes(y), whole_number("passes", self.passes, 1, ConfigError))
@@ -193,7 +207,7 @@ class OnewayClassifier(ClassifierMixin, _OnewayEstimator):  # type: ignore[misc]
         if self.peer is not None:
             return self._through_peer(X, y)
         begins = not hasattr(self, "network_")
-        X, y = self._checked(X, y, reset=begins)
+        X, y = self._checked(self._numbers(X, y, begins=begins), y, reset=begins)
         if begins:
             self._begin_with(X, unique_labels(y if classes is None else classes))
         self._learn(X, self._codes(y), 1)
@@ -293,6 +307,7 @@ class OnewayRegressor(RegressorMixin, _OnewayEstimator):  # type: ignore[misc]
         """Learn from all rows, in a random order, `passes` times; begins anew without a peer."""
         if self.peer is not None:
             return self._learn_through_peer(X, y)
+        X = self._numbers(X, y, begins=True)
         X, y = validate_data(self, X, y, reset=True, dtype=np.float64, y_numeric=True)
         self._begin_with(X)
         X, y = self._fit_order(X, y)
@@ -304,6 +319,7 @@ class OnewayRegressor(RegressorMixin, _OnewayEstimator):  # type: ignore[misc]
         if self.peer is not None:
             return self._learn_through_peer(X, y)
         begins = not hasattr(self, "network_")
+        X = self._numbers(X, y, begins=begins)
         X, y = validate_data(self, X, y, reset=begins, dtype=np.float64, y_numeric=True)
         if begins:
             self._begin_with(X)

@@ -2,39 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from oneway.errors import DataError
+from oneway.estimators.frame_rows import samples_of
 from oneway.peer.peer import Peer
-from oneway.sentences import listed, shown
 from oneway.tables.cells import label_key
-
-
-def samples_of(peer: Peer, rows: Any) -> Iterator[Mapping[str, object]]:
-    """The rows of a frame by the names of its columns, those of an array by the task's order.
-
-    Raises:
-        DataError: An array does not have one column for each of the task's features.
-    """
-    if hasattr(rows, "iter_rows"):  # polars
-        yield from rows.iter_rows(named=True)
-        return
-    if hasattr(rows, "to_dict"):  # pandas
-        yield from rows.to_dict("records")
-        return
-    names, block = peer.task.encoder.names, np.asarray(rows)
-    if block.ndim != 2 or block.shape[1] != len(names):
-        raise DataError(
-            f"the samples have the shape {block.shape} and the peer's task has {len(names)} "
-            f"features ({listed(map(shown, names), 5)}); give rows[sample, feature] in this order, "
-            "or a frame with columns of these names"
-        )
-    for row in block.tolist():
-        yield dict(zip(names, row, strict=True))
 
 
 def learn_rows(peer: Peer, rows: Any, labels: Any) -> None:
@@ -43,7 +18,9 @@ def learn_rows(peer: Peer, rows: Any, labels: Any) -> None:
     Raises:
         DataError: A sample cannot be used; those before it are learned.
     """
-    for sample, label in zip(samples_of(peer, rows), _items(labels), strict=True):
+    for sample, label in zip(
+        samples_of(rows, peer.task.encoder.names), _items(labels), strict=True
+    ):
         peer.learn_one(sample, label)
 
 
@@ -69,19 +46,27 @@ def classes_of(peer: Peer, labels: Any) -> NDArray[Any]:
 def predicted_classes(peer: Peer, rows: Any, classes: NDArray[Any]) -> NDArray[Any]:
     """The class expected for every row."""
     model = peer.model()
-    places = [model.classes.index(model.predict_one(it)) for it in samples_of(peer, rows)]
+    places = [
+        model.classes.index(model.predict_one(it))
+        for it in samples_of(rows, peer.task.encoder.names)
+    ]
     return classes[np.array(places, np.intp)]
 
 
 def predicted_numbers(peer: Peer, rows: Any) -> NDArray[np.float64]:
     """The number expected for every row."""
-    return np.array([float(it) for it in peer.model().predict_many(samples_of(peer, rows))])
+    return np.array(
+        [float(it) for it in peer.model().predict_many(samples_of(rows, peer.task.encoder.names))]
+    )
 
 
 def probabilities(peer: Peer, rows: Any) -> NDArray[np.float64]:
     """How probable every class is, `[row, class]`, in the task's order."""
     model = peer.model()
-    shares = [list(model.predict_proba_one(it).values()) for it in samples_of(peer, rows)]
+    shares = [
+        list(model.predict_proba_one(it).values())
+        for it in samples_of(rows, peer.task.encoder.names)
+    ]
     return np.array(shares).reshape(-1, len(model.classes))
 
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from oneway.errors import DataError, OnewayError
 from oneway.export.fitted import FittedModel
-from oneway.models import MODELS, HasCoefficients
-from oneway.records import Vector
+from oneway.models import MODELS, HasCoefficients, Model
+from oneway.records import Origin, Vector
 from oneway.sentences import shown
 from oneway.tables.cells import label_text
 from oneway.tables.encoder import Encoder
@@ -62,7 +62,7 @@ def facts(fitted: FittedModel) -> dict[str, Any]:
         "columns": columns(fitted),
         "parameters": {
             "of": "the model, which sees the columns scaled as the features say, in this order",
-            "options": {it.name: getattr(model, it.name) for it in fields(model)},  # type: ignore[arg-type]
+            "options": _options(model),
             "values": fitted.params.tolist(),
         },
     }
@@ -127,20 +127,55 @@ def from_json(content: bytes, where: str = "the file") -> FittedModel:
             f"{where} has the format {shown(told.format)}, and this oneway reads 'oneway model "
             f"{VERSION}'; read it with the release that wrote it"
         )
-    kind = MODELS[told.model]
+    values: Vector = np.array(told.parameters.values, dtype=np.float64)
+    description = Description(
+        told.label, told.model, told.classes, told.features, told.parameters.options
+    )
+    return fitted_from(description, values, told.origin, where)
+
+
+class Description(msgspec.Struct):
+    """All that a fitted model is but its parameters and its origin, in terms JSON can hold."""
+
+    label: str
+    model: str
+    classes: tuple[str, ...]
+    features: list[dict[str, Any]]
+    options: dict[str, Any]
+
+    @classmethod
+    def of(cls, encoder: Encoder, model: Model) -> Description:
+        """Describe a model, and how rows are encoded for it."""
+        features = [_told(feature) for feature in encoder.features]
+        return cls(encoder.label, model.name, encoder.classes, features, _options(model))
+
+
+def fitted_from(
+    description: Description, params: Vector, origin: Origin, where: str = "the file"
+) -> FittedModel:
+    """Return the model of a description with these parameters.
+
+    Raises:
+        DataError: A part of the description is not as it was written.
+        ConfigError: It is of a model that is not registered here.
+    """
+    kind = MODELS[description.model]
     try:
-        model = kind(**told.parameters.options)
-        values: Vector = np.array(told.parameters.values, dtype=np.float64)
+        model = kind(**description.options)
         encoder = msgspec.convert(
             {
-                "features": told.features,
-                "label": told.label,
+                "features": description.features,
+                "label": description.label,
                 "kind": model.labels,
-                "classes": told.classes,
-                "model": told.model,
+                "classes": description.classes,
+                "model": description.model,
             },
             Encoder,
         )
-        return FittedModel(encoder, model, values, told.origin)
+        return FittedModel(encoder, model, params, origin)
     except (OnewayError, msgspec.MsgspecError, TypeError) as error:
-        raise DataError(f"{where} was changed after it was exported ({error})") from None
+        raise DataError(f"{where} was changed after it was written ({error})") from None
+
+
+def _options(model: Model) -> dict[str, Any]:
+    return {it.name: getattr(model, it.name) for it in fields(model)}  # type: ignore[arg-type]

@@ -155,6 +155,7 @@ def write_owner_files(
     *,
     samples: int | None = None,
     model: str | None = None,
+    about: str = "",
 ) -> dict[Path, int]:
     """Write a table as a task.toml and one CSV per owner, in order of time.
 
@@ -164,6 +165,7 @@ def write_owner_files(
         folder: New or empty.
         samples: At most so many per owner, the first ones; None for all.
         model: What is learned; that for the kind of label if not given.
+        about: A comment of the task.
 
     Returns:
         The number of samples in the file of each owner.
@@ -179,7 +181,7 @@ def write_owner_files(
             "that files are written for; choose another column"
         )
     task = Task.of(table, model=model)
-    write_task(folder, task)
+    write_task(folder, task, about)
     written = {}
     for node in range(dealt.num_nodes):
         rows = dealt.rows[:, node]
@@ -190,8 +192,8 @@ def write_owner_files(
     return written
 
 
-def write_task(folder: Path, task: Task) -> None:
-    """Write the task that all peers share into a new or empty folder.
+def write_task(folder: Path, task: Task, about: str = "") -> None:
+    """Write the task that all peers share into a new or empty folder; `about` is a comment of it.
 
     Raises:
         ConfigError: If the folder holds something already, or cannot be written.
@@ -202,7 +204,7 @@ def write_task(folder: Path, task: Task) -> None:
             raise ConfigError(
                 f"{folder} is not empty, and a lab starts from nothing; choose another folder"
             )
-        (folder / TASK_FILE).write_text(task.to_toml(), encoding="utf-8")
+        (folder / TASK_FILE).write_text(task.to_toml(about), encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"cannot make a lab in {folder}: {error.strerror}") from error
 

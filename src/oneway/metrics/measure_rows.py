@@ -30,11 +30,20 @@ BASE_RATE = "base rate"
 ALONE = "alone"
 
 
+def base_answer(*, classifies: bool) -> str:
+    """What the base rate always answers, in words."""
+    return "what was frequent so far" if classifies else "the mean so far"
+
+
 def baseline_rows(losses: Baselines) -> list[MeasureRow]:
     """The loss, and the two baselines beside it as far as they are known."""
     numbers = {
         "loss": ("loss", losses.loss, "of the model"),
-        "base_loss": (BASE_RATE, losses.base_loss, "of always answering what was frequent so far"),
+        "base_loss": (
+            BASE_RATE,
+            losses.base_loss,
+            "of always answering what was frequent, or the mean, so far",
+        ),
         "alone_loss": (ALONE, losses.alone_loss, "of the same samples without the others"),
     }
     return [
@@ -52,7 +61,7 @@ def measure_rows(measures: Measures) -> list[MeasureRow]:
         "roc_auc": (
             "ROC AUC",
             measures.roc_auc,
-            "{:.4f}" if area is None else f"{{:.4f}} (within {area:.1g})",
+            "{:.4f}" if area is None else f"{{:.4f}} (binning error at most {area:.1g})",
             "pairs of samples in the right order",
         ),
         "log_loss": ("log loss", measures.log_loss, "{:.4f}", "without the l2 term"),

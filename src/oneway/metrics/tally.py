@@ -10,10 +10,12 @@ wide where they are few.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from oneway.models import Answers, LabelKind, Model
 from oneway.records import Floats, Ints, Matrix, Vector
@@ -40,7 +42,7 @@ ALL_BINS = 1024
 """Bins of scores, of all columns together; two classes have one column, of half as many."""
 _REACH = 5.0
 """Bins end at asinh(score) = 5, a score of 74; those at the ends take what lies beyond."""
-_LARGEST = np.finfo(np.float64).max
+_LARGEST = float(np.finfo(np.float64).max)
 """Sums stop here: neither JSON nor a picture has a place for infinity."""
 _EPSILON = float(np.finfo(np.float64).eps)
 
@@ -95,6 +97,48 @@ def merged(one: Tally, other: Tally) -> Tally:
     return both
 
 
+def with_sample(
+    tally: Tally,
+    model: Model,
+    num_classes: int,
+    answers: Answers,
+    label: float,
+    loss: float,
+    base: float,
+    alone: float | None = None,
+) -> Tally:
+    """Return the tally with one sample more: that of `counted`, merged, by plain numbers.
+
+    Of a single sample, making arrays takes longer than counting.
+    """
+    if not tally:
+        apart = None if alone is None else np.array([alone])
+        given = (np.array([label]), np.array([loss]), np.array([base]), apart)
+        return counted(model, num_classes, answers, *given)
+    after = {"losses": _plus(tally["losses"], 1.0, loss, base)}
+    if alone is not None and "alone" in tally:
+        after["alone"] = _plus(tally["alone"], alone if math.isfinite(alone) else _LARGEST)
+    if not model.classifies:
+        away = float(answers.predicted[0]) - label
+        after["errors"] = _plus(tally["errors"], away * away, abs(away))
+        after["labels"] = _pooled(tally["labels"], np.array([1.0, label, 0.0]))
+        return after
+    kind = model.labels
+    code, said = _code(kind, label), _code(kind, float(answers.predicted[0]))
+    marks = {"counts": [(0, code), (1, said), *([(2, code)] if code == said else [])]}
+    if "table" in tally:
+        marks["table"] = [(code, said)]
+    for name, places in marks.items():
+        after[name] = tally[name].copy()
+        for place in places:
+            after[name][place] += 1.0
+    if answers.scores is not None and "scores" in tally:
+        after["scores"] = _with_ranks(tally["scores"], answers.scores, code)
+    if answers.probabilities is not None and "chances" in tally:
+        after |= _with_chances(tally, answers.probabilities[0].tolist(), code, said)
+    return after
+
+
 def class_codes(kind: LabelKind, labels: Floats) -> Ints:
     """Return which class labels mean, counted from 0."""
     codes: Ints = (labels > 0).astype(np.intp) if kind == "binary" else labels.astype(np.intp)
@@ -147,14 +191,51 @@ def _binned(scores: Matrix, codes: Ints) -> Matrix:
     """Count scores by column, by whether they are of the column's class, and by bin."""
     num_columns = scores.shape[1]
     num_bins = ALL_BINS // max(2, num_columns)
-    # Every function here is monotone also in floating point: no pair of scores changes its order.
-    places = (np.arcsinh(scores) + _REACH) * (num_bins / (2.0 * _REACH))
-    bins = places.clip(0.0, num_bins - 1.0).astype(np.intp)
+    bins = _bins(scores, num_bins)
     columns = np.arange(num_columns)
     own = codes[:, None] == (columns if num_columns > 1 else 1)
     flat = ((2 * columns + own) * num_bins + bins).reshape(-1)
     counts = np.bincount(flat, minlength=2 * num_columns * num_bins)
     return counts.reshape(num_columns, 2, num_bins).astype(np.float64)
+
+
+def _bins(scores: Matrix, num_bins: int) -> NDArray[np.intp]:
+    # Every function here is monotone also in floating point: no pair of scores changes its order.
+    places = (np.arcsinh(scores) + _REACH) * (num_bins / (2.0 * _REACH))
+    return places.clip(0.0, num_bins - 1.0).astype(np.intp)
+
+
+def _with_ranks(ranks: Matrix, scores: Matrix, code: int) -> Matrix:
+    """The counts of `_binned` with one row of scores more."""
+    after = ranks.copy()
+    bins = _bins(scores, ranks.shape[2])[0].tolist()
+    for column, place in enumerate(bins):
+        own = code == (column if len(bins) > 1 else 1)
+        after[column, int(own), place] += 1.0
+    return after
+
+
+def _with_chances(tally: Tally, chances: list[float], code: int, said: int) -> dict[str, Matrix]:
+    """The sums of `_of_chances` with one row of probabilities more."""
+    of_label = min(max(chances[code], _EPSILON), 1.0 - _EPSILON)
+    if len(chances) == 2:
+        chosen, happened = chances[1], code == 1
+        brier = (chosen - happened) ** 2
+    else:
+        chosen, happened = chances[said], code == said
+        brier = sum(chance * chance for chance in chances) - 2.0 * chances[code] + 1.0
+    tenths = tally["tenths"].copy()
+    tenths[:, min(int(10.0 * chosen), 9)] += (1.0, chosen, happened)
+    return {"chances": _plus(tally["chances"], -math.log(of_label), brier), "tenths": tenths}
+
+
+def _code(kind: LabelKind, label: float) -> int:
+    """Which class a label means, as `class_codes` says."""
+    return int(label > 0) if kind == "binary" else int(label)
+
+
+def _plus(sums: Vector, *more: float) -> Vector:
+    return np.array([min(a + b, _LARGEST) for a, b in zip(sums.tolist(), more, strict=True)])
 
 
 def _of_chances(chances: Matrix, codes: Ints, said: Ints) -> Tally:

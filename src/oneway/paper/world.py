@@ -46,9 +46,9 @@ class World:
     network: str | None = None
     asynchronous: bool = False
 
-    def timing(self, seed: int) -> dict[str, Any]:
-        """What `simulate` is told about time: how long pushes take, if they do."""
-        return {"delays": DELAYS, "seed": seed} if self.asynchronous else {}
+    def run_options(self, seed: int) -> dict[str, Any]:
+        """What `simulate` is told besides: the seed, of noise too, and how long pushes take."""
+        return {"seed": seed} | ({"delays": DELAYS} if self.asynchronous else {})
 
     def stream(self, seed: int) -> Stream:
         """The samples. A table that is too small for the rounds is resampled."""

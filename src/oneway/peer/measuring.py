@@ -15,7 +15,7 @@ import numpy as np
 from oneway.methods import Gradients, Isolated, Method, State
 from oneway.metrics.baselines import lately
 from oneway.metrics.measured import measures_of
-from oneway.metrics.tally import Tally, base_expectation, counted, merged
+from oneway.metrics.tally import Tally, base_expectation, with_sample
 from oneway.models import HasCurvature, Model
 from oneway.models.base import typical_curvature
 from oneway.records import Batch, Floats, Matrix, Vector
@@ -87,18 +87,12 @@ class Measuring:
             base = model.base_losses(expected, batch.labels)
             alone, own = self._alone(arrays, batch, seen - int(since[0]))
             answers = model.answers(params, batch.features)
-            one = counted(
-                model,
-                len(self._classes),
-                answers,
-                batch.labels,
-                np.array([loss]),
-                base,
-                None if alone is None else np.array([alone]),
+            label, suffered = float(batch.labels[0]), float(base[0])
+            tally = with_sample(
+                tally, model, len(self._classes), answers, label, loss, suffered, alone
             )
-            tally = merged(tally, one)
         after = {_TALLY + name: array for name, array in tally.items()}
-        return Measured({_SINCE: since, **after, **own}, float(base[0]), alone)
+        return Measured({_SINCE: since, **after, **own}, suffered, alone)
 
     def _alone(
         self, arrays: Mapping[str, Matrix], batch: Batch, index: int

@@ -120,6 +120,8 @@ class RunRecord:
         base_sums: Per round, the summed loss of every node's running base rate, once asked for.
         alone_sums: Per round, the summed loss of the same nodes each alone, once asked for.
         measures: How good the predictions of all nodes were, once asked for.
+        model: What the estimates predict raw rows with, in terms JSON can hold: model, features,
+            label, classes, and every node's name and samples. None if nobody has said so.
     """
 
     algorithm: str
@@ -137,6 +139,7 @@ class RunRecord:
     base_sums: Vector | None = None
     alone_sums: Vector | None = None
     measures: Measures | None = None
+    model: Mapping[str, Any] | None = None
 
     @property
     def num_rounds(self) -> int:

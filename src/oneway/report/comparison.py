@@ -15,6 +15,7 @@ from oneway.errors import StoreError
 from oneway.files.atomic import write_atomically
 from oneway.methods import Isolated
 from oneway.methods.labels import label_of
+from oneway.metrics.measure_rows import base_answer
 from oneway.report.pages import loss_text, render
 from oneway.simulator import Run
 from oneway.simulator.comparison import Tuned
@@ -79,6 +80,7 @@ def comparison_page(comparison: Comparison) -> str:
         late=some.late_loss is not None,
         grid=sorted(some.tried),
         base_loss=comparison.base_loss,
+        base_answer=base_answer(classifies=some.run.accuracy is not None),
         loss_text=loss_text,
         chart=as_svg(comparison_chart(comparison)),
         facts=comparison.facts,

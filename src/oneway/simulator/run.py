@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import msgspec
 import numpy as np
 
 from oneway import metrics, store
 from oneway.display.frames import FrameKind, as_frame
 from oneway.errors import ComparatorError, ConfigError, DivergenceError, StoreError
 from oneway.export import FittedModel
+from oneway.export.json_format import Description, fitted_from
 from oneway.files.paths import as_path
 from oneway.metrics.baselines import base_rate_sums
 from oneway.metrics.measured import measures_of
 from oneway.metrics.tally import Tally
-from oneway.models import HasCoefficients, Model
+from oneway.models import MODELS, HasCoefficients, Model
 from oneway.records import Matrix, RunRecord, Vector
 from oneway.records.measures import Measures
 from oneway.sentences import listed, nearest, shown
@@ -148,23 +151,40 @@ class Run:
             node: Its index, or its name if the nodes of the stream have names.
 
         Raises:
-            StoreError: The run was loaded without its model and stream.
-            ConfigError: There is no such node.
+            StoreError: The run was stored without saying what its numbers mean.
+            ConfigError: There is no such node, or the model is not registered here.
         """
-        if self.model is None or self.stream is None:
-            raise StoreError(
-                "this run was loaded without its data, so what its numbers mean is not known; call "
-                "Run.load(path, model=..., stream=...)"
-            )
-        model, stream = self.model, self.stream
-        index = _index_of(node, stream)
+        told = self._described()
+        index = _index_of(node, told.nodes, len(self.masses))
         origin = {
             "method": self.record.algorithm,
-            "node": stream.node_names[index] if stream.node_names else index,
-            "samples": int((stream.rows[: self.record.num_rounds, index] >= 0).sum()),
+            "node": told.nodes[index] if told.nodes else index,
+            "samples": told.samples[index],
             "estimate": "momentary, at the end of a simulation",
         }
-        return FittedModel(_encoder_of(stream, model), model, self.estimates[index], origin)
+        if self.model is None or self.stream is None:
+            return fitted_from(told, self.estimates[index], origin, "the run")
+        encoder = _encoder_of(self.stream, self.model)
+        return FittedModel(encoder, self.model, self.estimates[index], origin)
+
+    def _described(self) -> _Described:
+        """What the estimates predict raw rows with, from model and stream or as it was stored."""
+        model, stream = self.model, self.stream
+        if model is not None and stream is not None:
+            described = Description.of(_encoder_of(stream, model), model)
+            dealt = (stream.rows[: self.record.num_rounds] >= 0).sum(axis=0)
+            return _Described(
+                **msgspec.structs.asdict(described),
+                nodes=tuple(stream.node_names or ()),
+                samples=dealt.tolist(),
+            )
+        try:
+            return msgspec.convert(self.record.model, _Described)
+        except msgspec.ValidationError:
+            raise StoreError(
+                "this run was stored without saying what its numbers mean, as by older releases; "
+                "give model and stream that it was made with: Run.load(path, model=..., stream=...)"
+            ) from None
 
     @property
     def disagreement(self) -> Vector:
@@ -293,6 +313,9 @@ class Run:
         computed = "_with_comparator" in self.__dict__
         record = self._with_comparator if computed else self.record
         asked = [name for name in _ON_DEMAND if name in self.__dict__]
+        if self.stream is not None and type(self.model) in MODELS.values():
+            with suppress(TypeError):  # options that JSON cannot hold, such as code
+                record = replace(record, model=msgspec.to_builtins(self._described()))
         return store.save(replace(record, **{name: getattr(self, name) for name in asked}), path)
 
     @classmethod
@@ -300,6 +323,8 @@ class Run:
         cls, path: Path | str, *, model: Model | None = None, stream: Stream | None = None
     ) -> Run:
         """Read a run back; give model and stream if you want to ask for its regret afterwards.
+
+        `model_of` needs neither, where the model is registered.
 
         Raises:
             StoreError: If there is no run, or it was made with another model or stream.
@@ -328,15 +353,21 @@ class Run:
         return self.model, self.stream
 
 
-def _index_of(node: int | str, stream: Stream) -> int:
-    names = stream.node_names or ()
+class _Described(Description):
+    """What the estimates of all nodes predict with, their names and how many samples they had."""
+
+    nodes: tuple[str, ...]
+    samples: list[int]
+
+
+def _index_of(node: int | str, names: Sequence[str], num_nodes: int) -> int:
     if isinstance(node, str) and node in names:
         return names.index(node)
-    if isinstance(node, int) and not isinstance(node, bool) and 0 <= node < stream.num_nodes:
+    if isinstance(node, int) and not isinstance(node, bool) and 0 <= node < num_nodes:
         return node
     called = f", or one of {listed(names, 10)}{nearest(str(node), names)}" if names else ""
     raise ConfigError(
-        f"node is {shown(node)}; it must be a whole number from 0 to {stream.num_nodes - 1}{called}"
+        f"node is {shown(node)}; it must be a whole number from 0 to {num_nodes - 1}{called}"
     )
 
 

@@ -11,7 +11,7 @@ from oneway.display.html import Html, card, facts, side_by_side
 from oneway.display.pictures import curves_picture
 from oneway.errors import ConfigError, needs_extra
 from oneway.methods.labels import label_of
-from oneway.metrics.measure_rows import ALONE, BASE_RATE, loss_number, measure_rows
+from oneway.metrics.measure_rows import ALONE, BASE_RATE, base_answer, loss_number, measure_rows
 from oneway.simulator.run import Run
 
 if TYPE_CHECKING:
@@ -26,7 +26,8 @@ def run_facts(run: Run) -> dict[str, str]:
     """What people are told about a run, by name: on the command line and in a notebook."""
     told = {"average loss": f"{run.average_loss:.4f}"}
     if run.base_loss is not None:
-        told[BASE_RATE] = f"{loss_number(run.base_loss)}, of always answering what was frequent"
+        answer = base_answer(classifies=run.accuracy is not None)
+        told[BASE_RATE] = f"{loss_number(run.base_loss)}, of always answering {answer}"
     if run.was_asked_for("alone_sums") and run.alone_loss is not None:
         told[ALONE] = f"{loss_number(run.alone_loss)}, the same nodes without each other"
     if run.accuracy is not None:

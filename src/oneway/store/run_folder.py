@@ -1,4 +1,7 @@
-"""Run folder: `run.json` says what a run was, `arrays.npz` holds its numbers."""
+"""Run folder: `run.json` says what a run was, `arrays.npz` holds its numbers.
+
+`model.json`, where there is one, says how its estimates predict raw rows.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import shutil
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
@@ -25,6 +28,7 @@ from oneway.records import Ints, RunRecord, Vector
 FORMAT = 1
 SUMMARY = "run.json"
 ARRAYS = "arrays.npz"
+MODEL = "model.json"
 MOST_BYTES = 1 << 24
 """A longer file of text is none of ours; what Python makes of a text can take 30 times as much."""
 _MOST_AT_ONCE = 1 << 20
@@ -88,7 +92,7 @@ def save(record: RunRecord, path: Path | str) -> Path:
     values = {item.name: getattr(record, item.name) for item in fields(record)}
     arrays = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
     summary = {"format": FORMAT} | {
-        name: value for name, value in values.items() if name not in arrays
+        name: value for name, value in values.items() if name not in (*arrays, "model")
     }
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -96,6 +100,8 @@ def save(record: RunRecord, path: Path | str) -> Path:
         try:
             (draft / SUMMARY).write_text(json.dumps(summary, indent=2, default=_plain) + "\n")
             np.savez(draft / ARRAYS, allow_pickle=False, **arrays)
+            if record.model is not None:
+                _save_model(draft, record.model)
             draft.chmod(0o755)
             old = draft.with_name(f"{draft.name}-old")
             if folder.exists():
@@ -123,9 +129,19 @@ def load(path: Path | str) -> RunRecord:
     """
     summary = read_summary(path)
     with _damage_in_words(path):
-        for name in summary.keys() - {item.name for item in fields(RunRecord)}:
+        known = {item.name for item in fields(RunRecord)} - {"model"}
+        for name in summary.keys() - known:
             raise ValueError(f"{SUMMARY} holds {name[:40]!r}, which no run has")
+        if (Path(path) / MODEL).exists():
+            summary["model"] = read_json(Path(path) / MODEL)
         return msgspec.convert(summary | _read_arrays(Path(path)), RunRecord)
+
+
+def _save_model(folder: Path, model: Mapping[str, Any]) -> None:
+    """Write down how estimates predict, unless that of a huge network would not be read again."""
+    text = json.dumps(model, default=_plain) + "\n"
+    if len(text) <= MOST_BYTES:
+        (folder / MODEL).write_text(text)
 
 
 def load_losses(path: Path | str) -> tuple[Vector, Ints]:

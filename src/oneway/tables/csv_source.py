@@ -177,8 +177,9 @@ class _Reader:
             row = int(wrong.arg_true()[0])
             raise DataError(
                 f"{self._path.name}: {self._place(first_row + row)}, column {cells.name!r} is "
-                f"{cells[row]!r}, but the column is one of numbers; repair it, or leave the "
-                "column out with features=[...]"
+                f"{cells[row]!r}, but the column is one of numbers",
+                remedy="repair it, or leave the column out with exclude=[...]",
+                flag_remedy=f"repair it, or leave the column out with --exclude {cells.name}",
             )
         return numbers
 

@@ -5,7 +5,7 @@ One feature is one column to the user and one or several columns to the model:
 - a *number* is learned from as (value - center) / scale;
 - a *boolean* as -1 or +1;
 - a *category* as one column of 0 and 1 per value, and one more for values that are not listed;
-- a *time* as sines and cosines of its hour, weekday and season;
+- a *time* as sines and cosines of its hour, weekday and season, or of some of these;
 - an *array* of a given shape, such as an image, as its cells, each (value - center) / scale;
 - a *transform* likewise as what a function of one's own makes of the cell.
 
@@ -28,12 +28,11 @@ from msgspec import Meta
 from oneway.errors import DataError, TaskError
 from oneway.files.typed_values import checked
 from oneway.records import Floats, Vector
-from oneway.sentences import cut, shown
+from oneway.sentences import cut, listed, shown
 from oneway.tables.cells import SPACES, as_number, as_truth, is_gap, label_key, label_text
 from oneway.tables.functions import find_function, probed
 from oneway.tables.names import CellNames, chained, spelled
-from oneway.tables.times import OUTPUTS as TIME_OUTPUTS
-from oneway.tables.times import parse_time, waves
+from oneway.tables.times import PARTS, TimePart, parse_time, wave_names, waves
 
 FeatureKind: TypeAlias = Literal["number", "boolean", "category", "time", "array", "transform"]
 """What a column holds."""
@@ -71,6 +70,7 @@ class Feature:
             with `function` a transform.
         values: Of a category: its values as they stand in the data.
         gaps: Whether a gap has a column of its own.
+        parts: Of a time: what of it is learned from, all if nothing is said.
         shape: Of an array, or of what a transform gives: its lengths, as (channel, row, column).
         function: Of a transform: `package.module:function`, installed at every site; it gets the
             cell, text without the spaces around it. Without a shape, that of what it gives.
@@ -93,6 +93,7 @@ class Feature:
     kind: FeatureKind = "number"
     values: tuple[str, ...] = ()
     gaps: bool = False
+    parts: tuple[TimePart, ...] = ()
     shape: tuple[int, ...] = ()
     function: str = ""
     hash: str = ""
@@ -110,6 +111,7 @@ class Feature:
         self._check_values(what)
         self._check_function(what)
         self._check_shape(what)
+        self._check_parts(what)
         if self.kind not in SCALED and (self.center, self.scale) != (0.0, 1.0):
             raise TaskError(
                 f"{what} is a {self.kind} with center {self.center:g} and scale {self.scale:g}; "
@@ -185,6 +187,19 @@ class Feature:
                 f"{what} has {spelled(lengths)} cells, more than {MOST_CELLS:,}; make it smaller"
             )
 
+    def _check_parts(self, what: str) -> None:
+        hint = tuple[TimePart, ...]
+        parts = checked(f"{what}: parts", self.parts, hint, TaskError)
+        if parts and (self.kind != "time" or len(set(parts)) < len(parts)):
+            fact = "twice the same" if self.kind == "time" else f"and is a {self.kind}"
+            raise TaskError(
+                f"{what} has the parts {listed(parts)}, {fact}; a time, and nothing else, lists "
+                f"some of {listed(PARTS)}, each once"
+            )
+        # In one order, and all of them unsaid: what means the same is the same.
+        ordered = tuple(part for part in PARTS if part in parts)
+        object.__setattr__(self, "parts", () if ordered == PARTS else ordered)
+
     @cached_property
     def width(self) -> int:
         """How many numbers a cell becomes."""
@@ -201,7 +216,7 @@ class Feature:
             other = OTHER if OTHER not in self.values else f"any {OTHER}"
             names = tuple(f"{self.name}={value}" for value in (*self.values, other))
         elif self.kind == "time":
-            names = tuple(f"{self.name} {part}" for part in TIME_OUTPUTS)
+            names = tuple(f"{self.name} {wave}" for wave in wave_names(self.parts or PARTS))
         return (*names, f"{self.name} missing") if self.gaps else names
 
     @property
@@ -246,7 +261,7 @@ class Feature:
         moment = parse_time(raw)
         if moment is None:
             raise self._wrong(raw, "a date, a time or both, as 2026-03-01 14:30")
-        return waves(moment)
+        return waves(moment, self.parts or PARTS)
 
     def _encode_array(self, raw: object) -> Vector:
         try:

@@ -152,14 +152,16 @@ def read_head(lines: Sequence[bytes], name: str) -> Head | None:
 def check_columns(
     columns: Sequence[str], task_columns: Iterable[str], name: str = "the data"
 ) -> None:
-    """Check that a header has every column that a task needs; a DataError names the nearest."""
-    for column in task_columns:
-        if column not in columns:
-            raise DataError(
-                f"the task needs the column {column!r}, which is not in the header of "
-                f"{name}{nearest(column, columns) or ';'} its columns are {listed(columns)}; "
-                "rename one there or in the task"
-            )
+    """Check that a header has every column that a task needs; a DataError names all it has not."""
+    missing = [column for column in task_columns if column not in columns]
+    if missing:
+        several, verb = ("s", "are") if len(missing) > 1 else ("", "is")
+        near = nearest(missing[0], columns) if not several else ""
+        raise DataError(
+            f"the task needs the column{several} {listed(map(repr, missing))}, which {verb} not in "
+            f"the header of {name}{near or ';'} its columns are {listed(columns)}; "
+            "rename one there or in the task"
+        )
 
 
 def is_blank(line: bytes) -> bool:

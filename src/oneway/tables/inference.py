@@ -181,7 +181,8 @@ class _Deciding:
         reason = self._reason_to_leave_out(name)
         found: Feature | str = reason or self._kind(name, profile)
         if isinstance(found, str):
-            warns = not reason and (profile.is_unique or profile.is_running_number)
+            doubtful = profile.is_unique or profile.is_running_number or profile.is_nearly_number
+            warns = not reason and doubtful
             return None, ColumnNote(name, "", profile.gaps, found, warns)
         if profile.gaps and not self.public and profile.gaps_tell(self.labels, self.classifies):
             found = replace(found, gaps=True)
@@ -223,7 +224,7 @@ class _Deciding:
                 return "it numbers the rows: an identifier"
             return Feature(name)
         if profile.is_time:
-            return Feature(name, kind="time")
+            return Feature(name, kind="time", parts=tuple(profile.time_parts) or ("hour",))
         return self._text(name, profile, asked)
 
     def _text(self, name: str, profile: ColumnProfile, asked: bool) -> Feature | str:
@@ -237,16 +238,18 @@ class _Deciding:
                 f"column {shown(name)} cannot be a feature: {example}, and {fact}; leave it out or "
                 "encode it first"
             )
-        if profile.is_unique:
+        count = len(profile.values)
+        is_category = not profile.is_many and count <= MAX_VALUES and 2 * count <= profile.filled
+        if asked or (is_category and not profile.is_unique):
+            return self._category(name, profile, ())
+        if profile.is_nearly_number:
+            cells = f"{profile.num_wrong:,} cell{'s' if profile.num_wrong > 1 else ''}"
+            return f"numbers but for {cells}, as {shown(profile.wrong)}; repair, or say numeric"
+        if profile.is_unique or count == profile.filled:
             return "text, unique per row: an identifier, or free text"
         if profile.is_many:
             return f"text, {many}"
-        count = len(profile.values)
-        if count == profile.filled and not asked:
-            return "text, unique per row: an identifier, or free text"
-        if not asked and (count > MAX_VALUES or 2 * count > profile.filled):
-            return f"text with {count:,} distinct values in {profile.filled:,} rows; ask for it"
-        return self._category(name, profile, ())
+        return f"text with {count:,} distinct values in {profile.filled:,} rows; ask for it"
 
     def _category(
         self, name: str, profile: ColumnProfile, values: tuple[str, ...]
@@ -302,7 +305,8 @@ def described(feature: Feature) -> str:
     if feature.shape:
         by = f" by {feature.function}" if feature.function else ""
         values = f" {'to' if by else 'of'} {spelled(feature.shape)}{by}"
-    return f"{feature.kind}{values}{', gaps flagged' if feature.gaps else ''}"
+    parts = f": {', '.join(feature.parts)}" if feature.parts else ""
+    return f"{feature.kind}{values}{parts}{', gaps flagged' if feature.gaps else ''}"
 
 
 def parse_functions(texts: Iterable[str]) -> dict[str, str]:

@@ -117,12 +117,14 @@ class Planner:
                 flag_remedy="give it as --label COLUMN",
             )
         names = () if wish.encoder is None else wish.encoder.names
-        for column in (label, *names):
-            if column not in known:
-                raise DataError(
-                    f"{self._name} has no column {column!r}{nearest(column, known) or ';'} "
-                    f"it has: {listed(known)}"
-                )
+        missing = [column for column in (label, *names) if column not in known]
+        if missing:
+            near = nearest(missing[0], known) if len(missing) == 1 else ""
+            several = "s" if len(missing) > 1 else ""
+            raise DataError(
+                f"{self._name} has no column{several} {listed(map(repr, missing))}{near or ';'} "
+                f"it has: {listed(known)}"
+            )
         return label
 
     def _as_told(self, encoder: Encoder) -> Plan:

@@ -15,7 +15,7 @@ from oneway.records import Bools, Ints, Vector
 from oneway.tables.cells import as_number, as_truth, is_gap, label_key, label_text
 from oneway.tables.label_profile import MAX_CLASSES, LabelBlock, LabelProfile
 from oneway.tables.scaling import Moments
-from oneway.tables.times import parse_time
+from oneway.tables.times import TimePart, parse_time, told_parts
 
 MOST_VALUES = 1_000
 """More distinct values than this are only known to be many."""
@@ -24,6 +24,8 @@ FEWEST_ROWS = 30
 TELLING = 4.0
 """Gaps tell something if labels with them and without differ by so many standard errors."""
 FEWEST_GAPS = 10
+MISTAKEN = 0.05
+"""If no more cells than this share are no numbers, the others being some, they are mistakes."""
 NEARLY_ONE = 0.9999
 """A correlation with the label above this gives it away."""
 _MIXED = -1
@@ -38,6 +40,7 @@ class ColumnProfile:
         is_number: Whether all others are finite numbers.
         is_truth: Whether all others are true or false, in words or as 1 and 0.
         is_time: Whether all others are dates or times.
+        time_parts: What these tell something about: hour, weekday, season.
         is_whole: Whether all numbers are whole.
         wrong: The first cell that is no number.
         num_wrong: How many there are.
@@ -49,6 +52,7 @@ class ColumnProfile:
     def __init__(self) -> None:
         self.count = self.gaps = self.num_wrong = 0
         self.is_number = self.is_truth = self.is_time = self.is_whole = True
+        self.time_parts: set[TimePart] = set()
         self.wrong: object = None
         self.values: dict[str | float, str] = {}
         self.is_many = False
@@ -93,7 +97,7 @@ class ColumnProfile:
             elif math.isfinite(number):
                 numbers[code] = number
             self.is_truth = self.is_truth and as_truth(cell) is not None
-            self.is_time = self.is_time and parse_time(cell) is not None
+            self._tell_time(cell)
             label = int(lows[code]) if lows[code] == highs[code] else _MIXED
             self._tell_value(label_key(cell), cell, label, int(times_seen[code]))
         self._tell_numbers(numbers[codes], gaps[codes], labels)
@@ -124,12 +128,18 @@ class ColumnProfile:
             if not is_gap(cell):
                 self._tell_value(label_key(cell), cell, _MIXED, 2)
                 self.is_truth = self.is_truth and as_truth(cell) is not None
-                self.is_time = self.is_time and parse_time(cell) is not None
+                self._tell_time(cell)
 
     def miss(self, count: int) -> None:
         """Take in rows before the first that had the column."""
         self.count += count
         self.gaps += count
+
+    def _tell_time(self, cell: object) -> None:
+        moment = parse_time(cell) if self.is_time else None
+        self.is_time = moment is not None
+        if moment is not None:
+            self.time_parts |= told_parts(moment)
 
     def _tell_value(self, key: str | float, cell: object, label: int, times_seen: int) -> None:
         if self.is_many:
@@ -172,6 +182,11 @@ class ColumnProfile:
     def is_constant(self) -> bool:
         """Whether all cells are the same; a gap is another one."""
         return len(self.values) == 1 and not self.is_many and not self.gaps and self.count > 1
+
+    @property
+    def is_nearly_number(self) -> bool:
+        """Whether few cells keep it from being a column of numbers: mistakes, probably."""
+        return 0 < self.num_wrong <= MISTAKEN * self.filled and not self.is_number
 
     @property
     def is_unique(self) -> bool:

@@ -8,16 +8,17 @@ about an hour is whether people were awake.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from datetime import date, datetime, time
-from typing import NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 
 from oneway.tables.cells import SPACES
 
-PARTS = ("hour", "weekday", "season")
-"""What of a point in time is learned from."""
-OUTPUTS = tuple(f"{part} {wave}" for part in PARTS for wave in ("sin", "cos"))
+TimePart: TypeAlias = Literal["hour", "weekday", "season"]
+PARTS: tuple[TimePart, ...] = get_args(TimePart)
+"""What of a point in time can be learned from."""
 
 _CLOCK = r"(?P<hour>\d{1,2}):(?P<minute>\d\d)(:\d\d([.,]\d+)?)?(\s*(Z|UTC|[+-]\d\d(:?\d\d)?))?"
 _DAY = (
@@ -29,6 +30,7 @@ _FORMS = tuple(
 )
 
 _Wave: TypeAlias = tuple[float, float]
+_UNKNOWN: _Wave = (0.0, 0.0)
 
 
 class Moment(NamedTuple):
@@ -81,13 +83,31 @@ def _parse_text(text: str) -> Moment | None:
     return None
 
 
-def waves(moment: Moment) -> tuple[float, ...]:
-    """Return the features of a point in time, in the order of `OUTPUTS`; 0 for what it lacks."""
+def wave_names(parts: Sequence[TimePart]) -> tuple[str, ...]:
+    """Return the names of the features of these parts, in the order of `waves`."""
+    return tuple(f"{part} {wave}" for part in parts for wave in ("sin", "cos"))
+
+
+def waves(moment: Moment, parts: Sequence[TimePart] = PARTS) -> tuple[float, ...]:
+    """Return sine and cosine of every part of a point in time; 0 for what it lacks."""
     day, minute = moment
-    hour = (0.0, 0.0) if minute is None else _HOUR[minute]
-    if day is None:
-        return (*hour, 0.0, 0.0, 0.0, 0.0)
-    return (*hour, *_WEEKDAY[day.weekday()], *_SEASON[day.timetuple().tm_yday - 1])
+    known: dict[TimePart, _Wave] = {}
+    if minute is not None:
+        known["hour"] = _HOUR[minute]
+    if day is not None:
+        known["weekday"] = _WEEKDAY[day.weekday()]
+        known["season"] = _SEASON[day.timetuple().tm_yday - 1]
+    return tuple(number for part in parts for number in known.get(part, _UNKNOWN))
+
+
+def told_parts(moment: Moment) -> set[TimePart]:
+    """Return the parts that a point in time tells something about.
+
+    Midnight is none: that is how dates without a time of day are written by programs that know
+    only both together.
+    """
+    told: set[TimePart] = set() if moment.day is None else {"weekday", "season"}
+    return told | {"hour"} if moment.minute else told
 
 
 def _circle(steps: int) -> list[_Wave]:

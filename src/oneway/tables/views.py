@@ -10,6 +10,7 @@ from oneway.tables.cells import label_text
 from oneway.tables.features import SCALED, Feature
 from oneway.tables.names import spelled
 from oneway.tables.table import Table
+from oneway.tables.times import PARTS
 
 _COUNTED = 5_000_000
 """Labels of a longer table are not counted: they may have to be read from a disk."""
@@ -43,7 +44,7 @@ def _meaning(feature: Feature) -> str:
         return f"{shape}center {feature.center:.4g}, scale {feature.scale:.4g}"
     if feature.kind == "category":
         return listed(feature.values, 5)
-    return "hour, weekday, season" if feature.kind == "time" else "false or true"
+    return ", ".join(feature.parts or PARTS) if feature.kind == "time" else "false or true"
 
 
 def _gaps(table: Table, name: str) -> int:

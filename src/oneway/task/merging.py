@@ -5,8 +5,9 @@ variance that all rows together have,
 
     center = sum of n_i c_i / N,    scale^2 = sum of n_i (s_i^2 + (c_i - center)^2) / N,
 
-with n_i rows at site i; and a gap has a flag if it has one anywhere. Scales with noise stay so:
-pooling is postprocessing, and every site's own promise holds for its rows.
+with n_i rows at site i; a time has the parts that it has anywhere, and a gap a flag likewise.
+Scales with noise stay so: pooling is postprocessing, and every site's own promise holds for its
+rows.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from oneway.sentences import listed, shown
 from oneway.tables.cells import label_key
 from oneway.tables.features import SCALED, Feature
 from oneway.tables.labels import in_order
+from oneway.tables.times import PARTS
 from oneway.task.differences import differences
 from oneway.task.start import with_start
 from oneway.task.task import Task
@@ -155,6 +157,9 @@ def _pooled(column: str, having: Mapping[str, Feature], weights: Mapping[str, fl
     first = next(iter(having.values()))
     if first.kind == "category":
         return Feature(column, values=_union(list(having.values())), gaps=gaps)
+    if first.kind == "time":
+        parts = {part for each in having.values() for part in each.parts or PARTS}
+        return Feature(column, kind="time", gaps=gaps, parts=tuple(parts))
     if first.kind not in SCALED:
         return replace(first, gaps=gaps)
     for name, other in having.items():

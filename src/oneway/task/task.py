@@ -13,9 +13,11 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
+from textwrap import fill
 from typing import Annotated, Any
 
 from oneway.errors import ConfigError, TaskError
+from oneway.files.paths import as_path
 from oneway.files.toml import parse_toml, read_text, refuse_unknown, toml_lines
 from oneway.files.typed_values import comments_of
 from oneway.methods import Method
@@ -58,9 +60,10 @@ _FEATURES = """\
 
 # What is predicted from; the order matters. A number is learned as (value - center) / scale, a
 # category (values = [...]) as one column per value and one for all others, kind = "boolean" as -1
-# or +1, kind = "time" as hour, weekday and season, an array (shape = [1, 28, 28]) as its cells,
-# scaled alike. function = "package.module:function" is what makes numbers of the cell, installed at
-# every site; hash says which version of it. An empty cell is 0; gaps = true flags it.
+# or +1, kind = "time" as hour, weekday and season, or as those of its parts = [...] only, an array
+# (shape = [1, 28, 28]) as its cells, scaled alike. function = "package.module:function" is what
+# makes numbers of the cell, installed at every site; hash says which version of it. An empty cell
+# is 0; gaps = true flags it.
 [features]"""
 
 _PRIVACY = """\
@@ -178,17 +181,18 @@ class Task(Learning):
         return replace(task, options=start_options(task, len(classes), table.labels))
 
     @classmethod
-    def read(cls, path: Path) -> Task:
+    def read(cls, path: Path | str) -> Task:
         """Return the task in a file.
 
         Raises:
             TaskError: If it cannot be read, or does not describe a task.
         """
         remedy = "get the task.toml that the other peers have, or derive one from your data"
-        return cls.parse(read_text(path, TaskError, remedy), str(path))
+        known = as_path(path, "the task to read", TaskError, "a table has the task Task.of(table)")
+        return cls.parse(read_text(known, TaskError, remedy), str(path))
 
-    def to_toml(self) -> str:
-        """Return the text of a task.toml that reads back as this task."""
+    def to_toml(self, about: str = "") -> str:
+        """Return the text of a task.toml that reads back as this task; `about` is a comment."""
         values = self.fields() | ({"rows": self.rows} if self.rows else {})
         features, options = values.pop("features"), values.pop("options")
         privacy = values["privacy"]
@@ -203,7 +207,8 @@ class Task(Learning):
             lines += [_PRIVACY, *toml_lines(privacy, comments_of(Privacy))]
         for name, parameters in options.items():
             lines += ["", f"[options.{name}]", *toml_lines(parameters, {})]
-        return "\n".join([*lines, ""])
+        comment = fill(about, 98, initial_indent="# ", subsequent_indent="# ")
+        return "\n".join([*([comment] if about else []), *lines, ""])
 
     def fields(self) -> dict[str, Any]:
         """Return all that matters about the task in terms JSON can hold."""
@@ -347,11 +352,10 @@ def _said(feature: Mapping[str, Any]) -> dict[str, Any]:
     said = {name: feature[name] for name in ("name", "center", "scale")}
     if feature["kind"] != "number":
         said |= {"kind": feature["kind"]}
-    if feature["values"]:
-        said |= {"values": list(feature["values"])}
+    for name in ("values", "parts", "shape"):
+        if feature[name]:
+            said |= {name: list(feature[name])}
     said |= {"gaps": True} if feature["gaps"] else {}
-    if feature["shape"]:
-        said |= {"shape": list(feature["shape"])}
     return said | {name: feature[name] for name in ("function", "hash") if feature[name]}
 
 
