@@ -20,7 +20,7 @@ from oneway.peer.store.history import with_sample
 from oneway.peer.store.snapshot import Journal, Snapshot
 from oneway.peer.store.store import Owner, PeerStore
 from oneway.protocol.incoming import mint
-from oneway.protocol.messages import Ack, Life, State
+from oneway.protocol.messages import NO_PROGRESS, Ack, Life, State
 from oneway.protocol.replies import receive_reply
 from oneway.protocol.rules import Rules
 from oneway.protocol.state import PeerState
@@ -45,7 +45,7 @@ def started(dim: int, rules: Rules) -> PeerState:
         receiver = bytes([number + 1]) * 32
         state = trust(state, receiver, epoch=number + 1)
         nothing = np.zeros(dim + 1, dtype=np.int64)
-        opening = State(number + 1, LIFE, 9, state.boot, 5, 0, nothing, NO_TAG)
+        opening = State(number + 1, LIFE, 9, state.boot, 5, 0, nothing, NO_TAG, NO_PROGRESS, ())
         state = receive_reply(state, receiver, opening, rules).state
         known = Ack(number + 1, LIFE, 1, digest_of(nothing), NO_TAG)
         state = receive_reply(state, receiver, known, rules).state

@@ -46,6 +46,7 @@ from oneway.transport.wire import VERSION, Foreign, Versions, decode, encode
 
 TASK = Task("logistic", "y", (Feature("u"), Feature("v")), ("no", "yes"), intercept=False, **PLAIN)
 SAMPLE = {"u": 1.0, "v": -2.0}
+LATER = VERSION + 1
 NO_LIMIT = Limits(pushes_per_second=1e6, clip=0.0)
 
 
@@ -247,9 +248,9 @@ def test_a_task_that_is_nested_without_end_is_no_task():
 
 
 def newer_frame(name, via="push"):
-    """What a release sends that speaks version 4 only, about which nothing else is known here."""
-    body = ["whatever", {"version": [4]}]
-    return Arrival(key_of(name), msgspec.msgpack.encode([4, TASK.fingerprint, body]), via)
+    """What a release sends that speaks a later version only, of which nothing is known here."""
+    body = ["whatever", {"version": [LATER]}]
+    return Arrival(key_of(name), msgspec.msgpack.encode([LATER, TASK.fingerprint, body]), via)
 
 
 def problems(town, name):
@@ -279,18 +280,18 @@ def test_a_newer_release_is_answered_and_never_punished_however_much_it_sends():
     assert not bob.guard.is_quarantined(key_of("alice"))
     assert town.state("bob") is before
     [problem] = problems(town, "bob").values()
-    assert "version 4" in problem
+    assert f"version {LATER}" in problem
     assert "release" in problem
 
 
 def test_who_is_told_that_its_version_is_unknown_says_so_and_does_not_answer_the_answer():
     town = two()
     alice = town.nodes["alice"]
-    told = Arrival(key_of("bob"), encode(Versions((4, 5)), TASK.fingerprint), "reply")
+    told = Arrival(key_of("bob"), encode(Versions((LATER, LATER + 1)), TASK.fingerprint), "reply")
     alice.take(told)
     assert not alice.has_words
     assert conduct(town, "alice", "bob").strikes == 0
-    assert "version 4, 5" in problems(town, "alice")["bob"]
+    assert f"version {LATER}, {LATER + 1}" in problems(town, "alice")["bob"]
     assert not any(problems(town, "bob").values())
 
 
@@ -309,7 +310,7 @@ def test_both_ends_of_a_connection_can_be_told():
         assert [frame.via for frame in town.nodes["bob"].words()] == [back]
 
 
-@pytest.mark.parametrize("spoken", [(), (2**63,), tuple(range(4, 20))])
+@pytest.mark.parametrize("spoken", [(), (2**63,), tuple(range(LATER, LATER + 16))])
 def test_whatever_versions_are_claimed_the_sentence_is_short(spoken):
     town = two()
     town.nodes["bob"].take(push_from("alice", Versions(spoken)))
@@ -460,7 +461,7 @@ def test_words_that_come_over_the_wrong_connection_are_strikes_and_change_nothin
     edge = town.edge("alice")
     replies = (
         Ack(edge.epoch, life(), 1, bytes(16), NO_TAG),
-        State(edge.epoch, life(), 2, edge.session, 1, 0, zeros(2), NO_TAG, NO_PROGRESS),
+        State(edge.epoch, life(), 2, edge.session, 1, 0, zeros(2), NO_TAG, NO_PROGRESS, ()),
         Closed(edge.epoch, life(), 0, zeros(2), NO_TAG, NO_PROGRESS),
         Stale(edge.epoch, life()),
         Gone(edge.epoch, life(), 2, NO_PROGRESS),
@@ -483,7 +484,7 @@ def test_a_receiver_that_claims_what_was_never_sent_gets_strikes_and_nothing_els
     assert edge.phase is OutPhase.RESYNC
     loot = edge.sent + mass_of(before.holding)
     lie = (
-        State(edge.epoch, life(5 << 20), 2, edge.session, 1, 99, loot, bytes(16), NO_PROGRESS)
+        State(edge.epoch, life(5 << 20), 2, edge.session, 1, 99, loot, NO_TAG, NO_PROGRESS, ())
         if kind is State
         else Closed(edge.epoch, life(5 << 20), 99, loot, bytes(16), NO_PROGRESS)
     )

@@ -74,6 +74,7 @@ def ended_edges(rounds, last_word):
                     zeros(TASK.dim),
                     NO_TAG,
                     NO_PROGRESS,
+                    (),
                 )
                 alice.take(said(state, "reply"))
             elif isinstance(word, Data):

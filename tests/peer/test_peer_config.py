@@ -16,6 +16,8 @@ from oneway.peer.home.config_file import config_toml, parse_config, read_config,
 from oneway.peer.home.limits import Limits
 from oneway.peer.identity.card import Card
 from oneway.peer.identity.keys import key_text
+from oneway.protocol.compact import FORMATS
+from oneway.task.task import Feature, Task
 from oneway.transport import Faults
 
 OWN = bytes([9]) * 32
@@ -163,6 +165,7 @@ BAD_FILES = {
     "keeping no number": (f"{TOP}keep = nan", "keep .* is nan;"),
     "a truth value as text": (f"{TOP}anyone = 'no'", "anyone .* is 'no'; .* true or false"),
     "a window of zero": (f"{TOP}[limits]\nwindow = 0", 'window .* is 0; .* 1 to 64 or "auto"'),
+    "a format that is none": (f"{TOP}[limits]\nformat = 'int2'", "format .* is 'int2';"),
     "a window of words": (f"{TOP}[limits]\nwindow = 'x'", "window .* is 'x';"),
     "half a strike": (f"{TOP}[limits]\nmax_strikes = 0.5", "max_strikes .* is 0.5; .* at least 1"),
     "a negative clip": (f"{TOP}[limits]\nclip = -1", 'clip .* is -1; .* "off"'),
@@ -432,6 +435,16 @@ def test_the_window_shrinks_as_models_grow():
     windows = [Limits().window_for(dim) for dim in (1, 20, 8000, 10_000, 1_000_000)]
     assert windows == [16, 16, 16, 13, 1]
     assert Limits(window=3).window_for(1_000_000) == 3
+
+
+def test_large_models_travel_in_codes_unless_somebody_wants_totals():
+    assert [Limits().format_for(dim) for dim in (1, 1000, 1001)] == ["total", "total", "int8"]
+    assert Limits(format="int4").format_for(2) == "int4"
+    task = Task("logistic", "y", tuple(Feature(f"x{n}") for n in range(1001)), ("no", "yes"))
+    auto = Limits().rules(task, b"secret")
+    assert (auto.format, auto.takes) == ("int8", FORMATS)
+    lossless = Limits(format="total").rules(task, b"secret")
+    assert (lossless.format, lossless.takes) == ("total", ("total",))
 
 
 def test_a_model_must_fit_into_a_message():

@@ -24,8 +24,9 @@ from oneway.peer.identity.card import Card
 from oneway.peer.node import Node
 from oneway.peer.store.snapshot import Journal, Snapshot
 from oneway.peer.stream_progress import ProgressSeal
+from oneway.protocol.compact import FORMATS, pack, unpack
 from oneway.protocol.fixed_point import ONE, zeros
-from oneway.protocol.messages import Data
+from oneway.protocol.messages import Compact, Data
 from oneway.protocol.state import PeerState
 from oneway.protocol.tags import NO_TAG, digest_of, sign, sign_life
 from oneway.protocol.transitions import restart
@@ -52,12 +53,15 @@ def secret_of(name):
     return f"the secret of {name}".encode().ljust(32, b".")
 
 
+NO_CLIP = Limits(clip=0.0)
+
+
 class Recorded:
     """A small network, all it said, and books about what was handed over, kept by hand."""
 
-    def __init__(self, task, edges):
+    def __init__(self, task, edges, limits=NO_CLIP):
         self.time = 0.0
-        self.task, self.edges = task, edges
+        self.task, self.edges, self.limits = task, edges, limits
         self.network = MemoryNetwork()
         self.rng = np.random.default_rng(5)
         self.epochs = count(1001)
@@ -85,7 +89,7 @@ class Recorded:
                 name,
                 "127.0.0.1:7700",
                 receivers=tuple(Receiver(card) for card in cards),
-                limits=Limits(clip=0.0),
+                limits=self.limits,
             ),
             snapshot,
             key=key_of(name),
@@ -267,6 +271,8 @@ def test_every_field_of_every_frame_is_a_counter_a_name_a_total_or_a_hash_of_one
                     assert value in tags
                 case "progress":
                     assert (value.learned, value.mark) in progress
+                case "takes":
+                    assert value == FORMATS
                 case "fields":
                     assert isinstance(message, Foreign)
                     assert Task(**task_fields(value)) == network.task
@@ -340,3 +346,35 @@ def test_and_yet_the_first_push_of_a_lone_peer_tells_its_first_sample_up_to_a_fa
     direction = np.append(scaled, 1.0)
     cosine = difference @ direction / np.linalg.norm(difference) / np.linalg.norm(direction)
     assert abs(cosine) == pytest.approx(1.0, abs=1e-9)
+
+
+@pytest.mark.parametrize("code", ["int8", "int4"])
+def test_a_compact_push_says_no_more_than_the_total_that_it_leads_to(code):
+    """Codes are made of what the books say, noise and all: post-processing, which tells nothing."""
+    network = Recorded(TASKS["logistic"], EDGES, Limits(clip=0.0, format=code))
+    network.exchange()
+    books = {
+        (name, key_of(receiver), 0): zeros(network.task.dim)
+        for name in EDGES
+        for receiver in EDGES[name]
+    }
+    books |= {(*edge, 1): nothing for (*edge, _), nothing in books.items()}
+    for _ in range(ROUNDS):
+        for name in EDGES:
+            network.learn(name)
+            for edge in network.nodes[name].snapshot.state.out.values():
+                books |= {(name, edge.receiver, seq): it for seq, it in edge.totals.items()}
+    seen = 0
+    for name, frame in network.said:
+        _, message = decode(frame.content)
+        if isinstance(message, Compact):
+            base = books[name, frame.peer, message.packed.base]
+            total = books[name, frame.peer, message.seq]
+            layout = network.nodes[name].snapshot.state.layout
+            assert np.array_equal(unpack(layout, base, message.packed), total)
+            # Who knows the totals can write the same codes: there is nothing else in them.
+            part = layout.with_copies(total - base, total)
+            again = pack(layout, part, message.packed.base, base, code, network.task.radius)
+            assert np.array_equal(unpack(layout, base, again), total)
+            seen += bool(message.packed.codes)
+    assert seen >= ROUNDS

@@ -9,12 +9,15 @@ import numpy as np
 from residents import TASK
 
 from oneway.errors import WireError
+from oneway.protocol.compact import FORMATS, pack
 from oneway.protocol.fixed_point import ONE, Fixed, mass_of
+from oneway.protocol.layout import Layout
 from oneway.protocol.messages import (
     NO_PROGRESS,
     Ack,
     Close,
     Closed,
+    Compact,
     Data,
     Gone,
     Hello,
@@ -28,6 +31,7 @@ from oneway.protocol.messages import (
 from oneway.protocol.state import Key
 from oneway.protocol.tags import digest_of, sign_life
 from oneway.testing.memory_network import MemoryEndpoint
+from oneway.testing.records import replace
 from oneway.transport.base import Via
 from oneway.transport.wire import Body, decode, encode
 
@@ -112,6 +116,7 @@ class SilentReceiver(BadNeighbour):
                     nothing,
                     bytes(16),
                     NO_PROGRESS,
+                    FORMATS,
                 ),
             )
 
@@ -155,6 +160,7 @@ class ByzantineReceiver(BadNeighbour):
             total,
             tag,
             NO_PROGRESS,
+            ("total",),
         )
         self.send(peer, "reply", answer)
 
@@ -180,7 +186,7 @@ class ByzantineReceiver(BadNeighbour):
             Gone(epoch, life, self.ledger, NO_PROGRESS),
             Retired(epoch, life, rng.choice([epoch, HUGE]), NO_PROGRESS),
             Ack(epoch, life, message.seq + 3, digest_of(more), tag),
-            State(epoch, life, self.ledger, HUGE, self.boot, seq, more, tag, NO_PROGRESS),
+            State(epoch, life, self.ledger, HUGE, self.boot, seq, more, tag, NO_PROGRESS, ()),
         ]
         self.send(peer, "reply", rng.choice(words))
         if rng.random() < 0.1:
@@ -222,6 +228,7 @@ class ByzantineSender(BadNeighbour):
                         said.total,
                         said.tag,
                         NO_PROGRESS,
+                        FORMATS,
                     )
 
     def act(self, now: float) -> None:
@@ -262,20 +269,16 @@ class ByzantineSender(BadNeighbour):
                 peer, Close(known.epoch, self.life, known.ledger, seq, total, tag, NO_PROGRESS)
             )
             return
-        self._say(
-            peer,
-            Data(
-                known.epoch,
-                self.life,
-                known.ledger,
-                known.session,
-                known.granted,
-                seq,
-                total,
-                tag,
-                NO_PROGRESS,
-            ),
-        )
+        about = (known.epoch, self.life, known.ledger, known.session, known.granted, seq)
+        if rng.random() < 0.1:
+            code = rng.choice(["int8", "int4"])
+            packed = pack(Layout(), delta, known.seq, known.total, code, RADIUS * 2)
+            packed = replace(packed, exact=rng.choice([packed.exact, delta[:2], delta]))
+            packed = replace(packed, codes=packed.codes + bytes(rng.choice([0, 0, 1, 1000])))
+            digest = rng.choice([tag, digest_of(total)])
+            self._say(peer, Compact(*about, packed, digest, tag, NO_PROGRESS))
+            return
+        self._say(peer, Data(*about, total, tag, NO_PROGRESS))
 
     def _say(self, peer: Key, word: Body) -> None:
         self.said[peer] = [*self.said[peer][-20:], word]

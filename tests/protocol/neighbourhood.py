@@ -9,7 +9,7 @@ from hashlib import blake2b
 import numpy as np
 from bad_neighbours import BadNeighbour, ByzantineReceiver
 from residents import Resident, facts
-from storm import LAYOUTS
+from storm import DIM, formats_of, layout_of
 from weather import HONEST, TICK, TICKS, Event, Weather
 
 from oneway.protocol.audit import expected_holding
@@ -19,7 +19,6 @@ from oneway.protocol.stamps import RANDOM_BITS, first_stamp
 from oneway.protocol.state import Key, PeerState
 from oneway.testing.memory_network import MemoryNetwork
 
-DIM = 3
 CALM_TICK, A_WHILE = 20.0, 300.0
 LONG_ENOUGH, BACK_HOME = 8, 20
 """Rounds of calm in which the dead are presumed dead; and after which everybody has power."""
@@ -50,7 +49,7 @@ class Neighbourhood:
 
     def __post_init__(self) -> None:
         self.weather = Weather(self.seed)
-        self.layout = LAYOUTS[self.seed % len(LAYOUTS)]
+        self.layout = layout_of(self.seed)
         self.network = MemoryNetwork()
         self.closings: dict[frozenset[Key], int] = {}
         self.events = {tick: list(events) for tick, events in self.weather.events.items()}
@@ -71,9 +70,10 @@ class Neighbourhood:
             mass_limit=ALLOWED_MASS,
             most_edges=MOST_EDGES,
             clip=self.weather.clip,
+            **formats_of(self.seed, index),
         )
-        ledger = self.weather.rng.getrandbits(61) | 1
-        state = PeerState.new(DIM, ledger, boot=1, layout=self.layout)
+        ledger, dim = self.weather.rng.getrandbits(61) | 1, self.layout.width or DIM
+        state = PeerState.new(dim, ledger, boot=1, layout=self.layout)
         resident = Resident(endpoint, rules, state, f"{self.seed}/{index}")
         resident.trusted = [key_of(other) for other in self.weather.trusted[index]]
         return resident
@@ -82,8 +82,8 @@ class Neighbourhood:
         endpoint = self.network.endpoint(key_of(HONEST + number))
         endpoint.admit(None)
         beside = [self.honest[index] for index in self.weather.beside_bad[number]]
-        victims = [resident.key for resident in beside]
-        bad = self.weather.bad[number](endpoint, victims, DIM, f"{self.seed}/bad {number}")
+        victims, dim = [resident.key for resident in beside], self.layout.width or DIM
+        bad = self.weather.bad[number](endpoint, victims, dim, f"{self.seed}/bad {number}")
         if isinstance(bad, ByzantineReceiver):
             bad.is_honest = self.without_misdeeds
         elif self.without_misdeeds:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from oneway.protocol.audit import discrepancy, expected_holding, untracked
+from oneway.protocol.audit import discrepancy, expected_holding, packed_agrees, untracked
+from oneway.protocol.compact import FORMATS
 from oneway.protocol.incoming import mint
 from oneway.protocol.layout import Layout
 from oneway.protocol.lives import is_copied, lifted
-from oneway.protocol.messages import Push, Superseded
+from oneway.protocol.messages import Compact, Push, Superseded
 from oneway.protocol.outgoing import answer, remind, report, say, supersede
 from oneway.protocol.replies import receive_reply
 from oneway.protocol.rules import Rules
@@ -35,26 +37,40 @@ from oneway.transport.wire import decode, encode
 
 TASK = b"the task of tests"
 DIM = 3
-LAYOUTS = (
-    Layout(),
-    Layout.of(
-        [
-            Segment("numerator", "split"),
-            Segment("parcel", "forwarded"),
-            Segment("count", "forwarded", is_vector=False),
-        ],
-        dim=1,
+PAYLOADS = (
+    (),
+    (
+        Segment("numerator", "split"),
+        Segment("parcel", "forwarded"),
+        Segment("count", "forwarded", is_vector=False),
     ),
-    Layout.of(
-        [
-            Segment("model", "copied"),
-            Segment("tracker", "split", tracks="momentum"),
-            Segment("weight", "split", is_vector=False),
-        ],
-        dim=1,
+    (
+        Segment("model", "copied"),
+        Segment("tracker", "split", tracks="momentum"),
+        Segment("weight", "split", is_vector=False),
     ),
 )
 """What peers hold: push-sum's numerator; with parcels that are forwarded; with copied models."""
+
+
+def layout_of(seed: int) -> Layout:
+    """What peers hold in the schedule of a seed; vectors, which codes can say, in compact ones."""
+    payload = PAYLOADS[seed % len(PAYLOADS)]
+    return Layout.of(payload, dim=2 if is_compact(seed) else 1) if payload else Layout()
+
+
+def is_compact(seed: int) -> bool:
+    """Whether peers make and take pushes in codes, some of them, in the schedule of a seed."""
+    return seed % 2 == 1
+
+
+def formats_of(seed: int, index: int) -> dict[str, object]:
+    """In which formats a peer makes and takes pushes in the schedule of a seed."""
+    if not is_compact(seed):
+        return {}
+    rng = random.Random(f"formats of {index} in {seed}")
+    takes = rng.choice([FORMATS, FORMATS, FORMATS, ("total", "int8"), ("total",)])
+    return {"format": rng.choice(["int8", "int8", "int4", "total"]), "takes": takes}
 
 
 @dataclass(frozen=True)
@@ -71,21 +87,22 @@ SOUND = Broken()
 class Node:
     """One peer: what it knows, what it would still know after a crash, and its backups."""
 
-    def __init__(
-        self, network: MemoryNetwork, index: int, rng: random.Random, layout: Layout
-    ) -> None:
-        self.layout = layout
+    def __init__(self, network: MemoryNetwork, index: int, rng: random.Random, seed: int) -> None:
+        self.layout = layout_of(seed)
+        self.dim = self.layout.width or DIM
         self.key = bytes([index]) * 32
         self.rng = rng
-        self.rules = Rules(secret=bytes([index + 100]) * 32, clip=rng.choice([np.inf, 0.3]))
+        clip, formats = rng.choice([np.inf, 0.3]), formats_of(seed, index)
+        self.rules = Rules(secret=bytes([index + 100]) * 32, clip=clip, **formats)
         self.endpoint = network.endpoint(self.key)
         self.endpoint.admit(None)
-        self.current = PeerState.new(DIM, rng.getrandbits(62) | 1, boot=1, layout=layout)
+        self.current = PeerState.new(self.dim, rng.getrandbits(62) | 1, 1, self.layout)
         self.durable = self.current
         self.backups = [self.durable]
         self.questions: dict[tuple[bytes, int], Push] = {}
         self.trusted: set[bytes] = set()
         self.strikes: list[str] = []
+        self.kinds: Counter[str] = Counter()
 
     def commit(self, broken: Broken = SOUND) -> None:
         """Make the current state durable; then, and only then, speak about it."""
@@ -121,6 +138,8 @@ class Node:
         while (arrival := self.endpoint.receive_now()) is not None:
             task, message = decode(arrival.frame)
             assert task == TASK
+            if not isinstance(message, Compact) or message.packed.codes:
+                self.kinds[type(message).__name__] += 1
             if isinstance(message, Superseded):
                 assert not is_copied(self.current, message.newer, self.rules)
                 self.current = lifted(self.current, message.newer, self.rules)
@@ -145,9 +164,9 @@ class Node:
 
     def learn_and_push(self) -> None:
         if not self.current.has_minted and self.rng.random() < 0.5:
-            self.current = mint(self.current, np.zeros(DIM))
+            self.current = mint(self.current, np.zeros(self.dim))
         if self.current.mass > 0:
-            step = np.array([self.rng.gauss(0, 1) for _ in range(DIM)])
+            step = np.array([self.rng.gauss(0, 1) for _ in range(self.dim)])
             self.current = descend(self.current, 0.1 * min(1.0, self.current.mass) * step)
         self.push()
 
@@ -178,11 +197,11 @@ class World:
     now: int = 10
 
     def __post_init__(self) -> None:
-        self.layout = LAYOUTS[self.seed % len(LAYOUTS)]
+        self.layout = layout_of(self.seed)
         self.rng = random.Random(self.seed)
         self.network = MemoryNetwork()
         self.nodes = [
-            Node(self.network, index, self.rng, self.layout) for index in range(self.num_peers)
+            Node(self.network, index, self.rng, self.seed) for index in range(self.num_peers)
         ]
         # Each schedule has its own weather: how often each thing happens.
         self.weather = {
@@ -205,7 +224,7 @@ class World:
                 node.endpoint.dial(other.key, other.endpoint.address)
             node.trusted = set(self.others(node, self.rng.randint(1, 3)))
             if self.rng.random() < 0.7:
-                node.current = mint(node.current, np.zeros(DIM))
+                node.current = mint(node.current, np.zeros(node.dim))
             node.receive()
             node.commit()
 
@@ -227,7 +246,7 @@ class World:
         for node in self.nodes:
             node.trusted -= leavers  # they would close every new edge at once
             if not node.current.has_minted and not node.current.leaving:
-                node.current = mint(node.current, np.zeros(DIM))
+                node.current = mint(node.current, np.zeros(node.dim))
         quiet = 0
         for _ in range(max_rounds):
             before = [facts(node.current) for node in self.nodes]
@@ -287,6 +306,11 @@ class World:
             np.array_equal(node.current.holding, expected_holding(node.current))
             for node in self.nodes
         )
+
+    @property
+    def packed_agrees(self) -> bool:
+        """Whether what peers say of packed totals leads to those in their books."""
+        return all(packed_agrees(node.current) for node in self.nodes)
 
     @property
     def strikes(self) -> list[str]:
@@ -353,7 +377,7 @@ class World:
         if not node.current.leaving:
             self.num_lost_disks += 1
             ledger = self.rng.getrandbits(62) | 1
-            node.backups = [PeerState.new(DIM, ledger, boot=1, layout=self.layout)]
+            node.backups = [PeerState.new(node.dim, ledger, boot=1, layout=self.layout)]
             node.start(node.backups[0], self.clock())
 
     def clock(self) -> int:

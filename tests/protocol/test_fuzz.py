@@ -7,10 +7,12 @@ audit notices.
 from __future__ import annotations
 
 import os
+from collections import Counter
 
 import pytest
 
 from oneway.protocol import replies, transitions
+from oneway.protocol.compact import pack, unpack
 from oneway.protocol.layout import Layout
 
 SCHEDULES = int(os.environ.get("ONEWAY_FUZZ_SCHEDULES", "500"))
@@ -38,8 +40,10 @@ def test_no_storm_of_faults_loses_or_invents_a_unit_of_mass(fuzz_world, first):
         world = fuzz_world(seed)
         world.storm(STEPS)
         assert world.books_balance, seed
+        assert world.packed_agrees, seed
         world.calm()
         assert world.books_balance, seed
+        assert world.packed_agrees, seed
         assert not world.stuck, (seed, world.stuck)
         assert not world.error.any(), (seed, world.error)
         assert not any(world.untracked), (seed, world.untracked)
@@ -120,3 +124,46 @@ def test_to_forget_what_was_said_is_healed_like_an_old_backup(fuzz_world, broken
     for seed in range(FEW):
         world = weathered(fuzz_world(seed, broken=broken))
         assert not world.error.any(), (seed, world.error)
+
+
+# Compact pushes: the odd seeds.
+
+
+def test_a_share_of_the_schedules_has_compact_pushes_of_every_payload(fuzz_world):
+    for payload in (1, 3, 5):
+        kinds = Counter()
+        for seed in range(payload, 30, 6):
+            world = weathered(fuzz_world(seed))
+            kinds += sum((node.kinds for node in world.nodes), start=Counter())
+        assert kinds["Compact"] > 100
+        assert kinds["Data"] > 100
+
+
+def test_the_audit_catches_peers_that_drop_what_codes_cannot_say(fuzz_world, monkeypatch):
+    coded = transitions._coded
+
+    def rounded_off(state, edge, part, code, rules):
+        return *coded(state, edge, part, code, rules)[:2], part
+
+    monkeypatch.setattr(transitions, "_coded", rounded_off)
+    worlds = [weathered(fuzz_world(seed)) for seed in range(1, 2 * FEW, 2)]
+    assert sum(world.error.any() for world in worlds) >= FEW // 2
+
+
+def against_what_was_sent(state, edge, part, code, rules):
+    wanted = state.layout.with_copies(part, state.holding)
+    packed = pack(state.layout, wanted, edge.seq, edge.sent, code, rules.radius)
+    total = unpack(state.layout, edge.sent, packed)
+    return packed, total, state.layout.booked(total - edge.sent)
+
+
+def test_it_is_caught_when_codes_build_on_what_was_only_sent(fuzz_world, monkeypatch):
+    """A lost push then makes all later ones worthless until its receiver is asked."""
+    monkeypatch.setattr(transitions, "_window", lambda _edge, rules: rules.window)
+    monkeypatch.setattr(transitions, "_coded", against_what_was_sent)
+    caught = 0
+    for seed in range(1, 2 * FEW, 2):
+        world = fuzz_world(seed)
+        world.storm(STEPS)
+        caught += not world.packed_agrees
+    assert caught >= FEW // 2

@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oneway.protocol.audit import expected_holding
+from oneway.protocol.compact import FORMATS
 from oneway.protocol.fixed_point import ONE
 from oneway.protocol.incoming import mint
 from oneway.protocol.lives import is_copied, lifted
@@ -369,7 +370,7 @@ class Transcript:
             replies.append(self.closed(sender, edge))
         elif kind == "hello":
             more = {name: edge[name] for name in ("session", "granted", "seq", "proof")}
-            state = {"ledger": mine["ledger"], "total": edge["heard"]}
+            state = {"ledger": mine["ledger"], "total": edge["heard"], "takes": FORMATS}
             replies.append(self.word("state", epoch, **more, **state, **told))
         elif kind == "data" and (question["session"], question["granted"]) != (
             edge["session"],

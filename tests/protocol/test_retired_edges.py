@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from oneway.protocol.audit import books_of, discrepancy, expected_holding
 from oneway.protocol.bookkeeping import RETIRED, is_retired, retire_in
+from oneway.protocol.compact import FORMATS
 from oneway.protocol.fixed_point import ONE, mass_of
 from oneway.protocol.incoming import mint
 from oneway.protocol.lives import life_of
@@ -208,7 +209,7 @@ def test_claims_about_retired_edges_change_nothing(kind):
         tag = sign(RULES.secret, 1, BOB, epoch, 5, digest_of(total))  # even with a proof
         word = {
             Ack: Ack(epoch, life, 5, digest_of(total), tag),
-            State: State(epoch, life, 2, 5, 5, 5, total, tag, NO_PROGRESS),
+            State: State(epoch, life, 2, 5, 5, 5, total, tag, NO_PROGRESS, FORMATS),
             Closed: Closed(epoch, life, 5, total, tag, NO_PROGRESS),
             Retired: Retired(epoch, life, 2**50, NO_PROGRESS),
         }[kind]

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oneway.protocol.audit import discrepancy, expected_holding
+from oneway.protocol.compact import FORMATS
 from oneway.protocol.fixed_point import ONE, mass_of, zeros
 from oneway.protocol.incoming import mint
 from oneway.protocol.messages import (
@@ -114,7 +115,9 @@ def claim(kind, pair, seq, total, tag, boot=BOOT):
     total = np.asarray(total)
     if kind is State:
         edge = pair.edge
-        return State(EPOCH, life(boot), 2, edge.session, BOOT, seq, total, tag, NO_PROGRESS)
+        return State(
+            EPOCH, life(boot), 2, edge.session, BOOT, seq, total, tag, NO_PROGRESS, FORMATS
+        )
     if kind is Closed:
         return Closed(EPOCH, life(boot), seq, total, tag, NO_PROGRESS)
     return Ack(EPOCH, life(boot), seq, digest_of(total), tag)
@@ -503,7 +506,7 @@ def test_words_other_than_closed_about_a_settled_edge_change_nothing():
     before = pair.alice
     for word in (
         Ack(EPOCH, life(), seq, digest_of(total), tag),
-        State(EPOCH, life(), 2, 2**61, BOOT, seq, total, tag, NO_PROGRESS),
+        State(EPOCH, life(), 2, 2**61, BOOT, seq, total, tag, NO_PROGRESS, FORMATS),
         Closed(EPOCH, life(), seq, total, tag, NO_PROGRESS),
         Stale(EPOCH, life()),
         Gone(EPOCH, life(), 2, NO_PROGRESS),

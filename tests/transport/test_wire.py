@@ -14,11 +14,13 @@ from hypothesis import strategies as st
 
 import oneway
 from oneway.errors import WireError
+from oneway.protocol.compact import FORMATS, Packed
 from oneway.protocol.messages import (
     NO_PROGRESS,
     Ack,
     Close,
     Closed,
+    Compact,
     Data,
     Gone,
     Hello,
@@ -45,12 +47,27 @@ totals = st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=20).map
 keys = st.binary(min_size=32, max_size=32)
 lives = st.builds(Life, numbers, numbers, st.booleans(), tags)
 progress = st.builds(Progress, numbers, st.binary(max_size=64))
+names = st.lists(st.text(max_size=16), max_size=16).map(tuple)
+packed = st.builds(
+    Packed,
+    numbers,
+    totals,
+    st.booleans(),
+    st.binary(max_size=9),
+    st.binary(max_size=99),
+    st.sampled_from(["int8", "int4"]),
+)
 messages = st.one_of(
     st.builds(Data, numbers, lives, numbers, numbers, numbers, numbers, totals, tags, progress),
     st.builds(Hello, numbers, lives, numbers, numbers),
     st.builds(Close, numbers, lives, numbers, numbers, totals, tags, progress),
     st.builds(Ack, numbers, lives, numbers, tags, tags),
-    st.builds(State, numbers, lives, numbers, numbers, numbers, numbers, totals, tags, progress),
+    st.builds(
+        State, numbers, lives, numbers, numbers, numbers, numbers, totals, tags, progress, names
+    ),
+    st.builds(
+        Compact, numbers, lives, numbers, numbers, numbers, numbers, packed, tags, tags, progress
+    ),
     st.builds(Closed, numbers, lives, numbers, totals, tags, progress),
     st.builds(Stale, numbers, lives),
     st.builds(Gone, numbers, lives, numbers, progress),
@@ -63,13 +80,15 @@ messages = st.one_of(
 
 A_TAG = bytes(range(SIZE))
 A_TOTAL = np.array([1, -2, 3])
+A_PACKED = Packed(4, A_TOTAL, True, b"\x07", b"\x01\x02\xff", "int8")
 A_LIFE = Life(8, 9, False, A_TAG)
 ONE_OF_EACH = [
     Data(1, A_LIFE, 2, 3, 4, 5, A_TOTAL, A_TAG, NO_PROGRESS),
+    Compact(1, A_LIFE, 2, 3, 4, 5, A_PACKED, A_TAG, A_TAG, NO_PROGRESS),
     Hello(1, A_LIFE, 2, 3),
     Close(1, A_LIFE, 2, 3, A_TOTAL, A_TAG, NO_PROGRESS),
     Ack(1, A_LIFE, 2, A_TAG, A_TAG),
-    State(1, A_LIFE, 2, 3, 4, 5, A_TOTAL, A_TAG, NO_PROGRESS),
+    State(1, A_LIFE, 2, 3, 4, 5, A_TOTAL, A_TAG, NO_PROGRESS, FORMATS),
     Closed(1, A_LIFE, 2, A_TOTAL, A_TAG, NO_PROGRESS),
     Stale(1, A_LIFE),
     Gone(1, A_LIFE, 2, NO_PROGRESS),
@@ -83,7 +102,14 @@ ONE_OF_EACH = [
 def parts(message):
     """The fields of a message in terms that can be compared."""
     values = (getattr(message, name) for name in message.__struct_fields__)
-    return [value.tolist() if isinstance(value, np.ndarray) else value for value in values]
+    return [
+        value.tolist()
+        if isinstance(value, np.ndarray)
+        else parts(value)
+        if isinstance(value, Packed)
+        else value
+        for value in values
+    ]
 
 
 def plain(message):
@@ -315,7 +341,8 @@ def test_tags_and_digests_have_one_size(size):
 
 @pytest.mark.parametrize("size", [0, 31, 33, 1000])
 def test_keys_have_one_size(size):
-    fields = plain(ONE_OF_EACH[10])
+    [receipt] = [message for message in ONE_OF_EACH if isinstance(message, Receipt)]
+    fields = plain(receipt)
     for index in (3, 4):
         wrong = [*fields[:index], bytes(size), *fields[index + 1 :]]
         assert f"$[{index}]" in refused(framed(wrong))

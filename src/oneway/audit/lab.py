@@ -27,9 +27,10 @@ from oneway.lab.ports import Ports
 from oneway.lab.problem import Problem
 from oneway.methods import Method, State
 from oneway.peer.peer import Peer
-from oneway.protocol.fixed_point import ONE, Fixed
+from oneway.protocol.compact import unpack
+from oneway.protocol.fixed_point import ONE, Fixed, zeros
 from oneway.protocol.layout import Layout
-from oneway.protocol.messages import Ack, Data
+from oneway.protocol.messages import Ack, Compact, Data
 from oneway.records import Ints, Matrix, Vector
 from oneway.tables.array_source import holds_arrays, open_arrays
 from oneway.transport import TRANSPORTS, Arrival, ConnectionLimits, Transport
@@ -59,7 +60,8 @@ _PATHS = 4
 class Mail:
     """The running totals that went over one edge in each direction, in order, each once."""
 
-    def __init__(self) -> None:
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
         self.received: dict[int, Fixed] = {}
         self.sent: dict[int, Fixed] = {}
         self.acked: dict[int, int] = {}
@@ -69,17 +71,29 @@ class Mail:
     def note_received(self, frame: bytes) -> None:
         """Keep what a frame from the victim says."""
         message = _decoded(frame)
-        if isinstance(message, Data) and message.seq not in self.received:
-            self.acked[message.seq] = self._last_acked
-            self.received[message.seq] = message.total
+        if isinstance(message, Data | Compact) and message.seq not in self.received:
+            total = self._total(message, self.received)
+            if total is not None:
+                self.acked[message.seq] = self._last_acked
+                self.received[message.seq] = total
         elif isinstance(message, Ack):
             self._last_acked = max(self._last_acked, message.seq)
 
     def note_sent(self, frame: bytes) -> None:
         """Keep what a frame to the victim says."""
         message = _decoded(frame)
+        if isinstance(message, Data | Compact) and message.seq not in self.sent:
+            total = self._total(message, self.sent)
+            if total is not None:
+                self.sent[message.seq] = total
+
+    def _total(self, message: Data | Compact, known: Mapping[int, Fixed]) -> Fixed | None:
+        """What a push says was handed over in all; None if what it builds on was not seen."""
         if isinstance(message, Data):
-            self.sent.setdefault(message.seq, message.total)
+            return message.total
+        known = {0: zeros(self._layout.width), **known}
+        base = known.get(message.packed.base)
+        return None if base is None else unpack(self._layout, base, message.packed)
 
     def listen(
         self,
@@ -132,7 +146,7 @@ def watch_peers(problem: Problem, tick: Callable[[int], None] = lambda _: None) 
             f"method {method.name} sends nothing, so that nobody can read anything from it; audit "
             "a method that does, for example ops"
         )
-    mail = Mail()
+    mail = Mail(problem.task.layout)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="oneway-audit-")))
         ports = stack.enter_context(Ports())

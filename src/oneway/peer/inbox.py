@@ -16,7 +16,7 @@ from oneway.peer.stream_progress import ToldProgress
 from oneway.protocol.fixed_point import mass_of
 from oneway.protocol.incoming import TOO_FAST, Absorbed
 from oneway.protocol.lives import life_of, meet
-from oneway.protocol.messages import Closed, Data, Gone, Hello, News, Push, Receipt, Reply
+from oneway.protocol.messages import Closed, Compact, Data, Gone, Hello, News, Push, Receipt, Reply
 from oneway.protocol.outgoing import supersede
 from oneway.protocol.replies import receive_receipt, receive_reply
 from oneway.protocol.rules import Rules
@@ -184,7 +184,7 @@ class Inbox:
             self._owe(sender, message)
             self.inflow.took(sender, done.taken, now)
         refused = done.waits or done.strike is not None
-        if isinstance(message, Data) and done.state is state and not refused:
+        if isinstance(message, Data | Compact) and done.state is state and not refused:
             self.guard.count(sender, REPEATED)
         if done.waits == TOO_FAST:
             # What waits for another reason could not be taken in its turn either.

@@ -9,11 +9,13 @@ import numpy as np
 from msgspec.structs import replace
 
 from oneway.protocol.bookkeeping import taken_in
+from oneway.protocol.compact import Packed, flaw, unpack
 from oneway.protocol.fixed_point import LARGEST, ONE, Fixed, extent, fixed, mass_of
 from oneway.protocol.layout import Layout
-from oneway.protocol.messages import Close, Data
+from oneway.protocol.messages import Close, Compact, Data
 from oneway.protocol.rules import Rules
 from oneway.protocol.state import InEdge, PeerState
+from oneway.protocol.tags import digest_of
 from oneway.records import Vector
 
 ROUNDING = 2
@@ -72,6 +74,7 @@ def absorb(
     message: Data | Close,
     rules: Rules,
     allowance: int | None = None,
+    packed: Packed | None = None,
 ) -> Absorbed:
     """Add what is new in a total to `holding`, and remember the total as heard.
 
@@ -82,6 +85,7 @@ def absorb(
         rules: Of this peer.
         allowance: The most units of mass that may come from the sender at this moment, besides what
             this peer owes; None if there is no such limit.
+        packed: How the total followed from what was heard before, if it came like that.
     """
     if message.total.shape != edge.heard.shape:
         wanted, got = len(edge.heard) - 1, len(message.total) - 1
@@ -107,7 +111,7 @@ def absorb(
     if extent(state.holding) + extent(kept) > LARGEST:
         return Absorbed(state, waits=FULL, waiting_mass=mass)
     _drop_surplus(state, kept, excess, rules)
-    edge = replace(edge, heard=message.total, seq=message.seq, tag=message.tag)
+    edge = replace(edge, heard=message.total, seq=message.seq, tag=message.tag, packed=packed)
     taken = taken_in(
         replace(
             state,
@@ -123,6 +127,43 @@ def absorb(
     # What pays a debt does not count: it is in the network twice, and its sender is not to wait.
     paid = owed - mass_of(taken.owed)
     return Absorbed(taken, clipped=distance, taken=mass - paid)
+
+
+def absorb_packed(
+    state: PeerState, edge: InEdge, message: Compact, rules: Rules, allowance: int | None = None
+) -> Absorbed:
+    """Take in a compact push like the total that it stands for.
+
+    Without its base it says nothing: nothing changes, and the answer brings a full total.
+    """
+    packed, layout = message.packed, state.layout
+    wrong = flaw(layout, edge.heard, packed) if packed.base == edge.seq else ""
+    if wrong:
+        return Absorbed(state, Objection("malformed", f"a push of its has {wrong}"))
+    total = total_of(layout, edge, message)
+    if total is None:
+        return Absorbed(state)
+    data = Data(
+        message.epoch,
+        message.life,
+        message.ledger,
+        message.session,
+        message.granted,
+        message.seq,
+        total,
+        message.tag,
+        message.progress,
+    )
+    return absorb(state, edge, data, rules, allowance, packed)
+
+
+def total_of(layout: Layout, edge: InEdge, message: Compact) -> Fixed | None:
+    """The total that a compact push stands for; None if what was heard does not lead to it."""
+    packed = message.packed
+    if packed.base != edge.seq or flaw(layout, edge.heard, packed):
+        return None
+    total = unpack(layout, edge.heard, packed)
+    return total if digest_of(total) == message.digest else None
 
 
 def objection(

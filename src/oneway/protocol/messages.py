@@ -10,14 +10,18 @@ from typing import Annotated, TypeAlias
 
 import msgspec
 
+from oneway.protocol.compact import Packed
 from oneway.protocol.fixed_point import Fixed
+from oneway.protocol.stamps import Count
 from oneway.protocol.tags import SIZE
-
-Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
-"""A number from the network stays below 2^62, so that one more never overflows."""
 
 Tag: TypeAlias = Annotated[bytes, msgspec.Meta(min_length=SIZE, max_length=SIZE)]
 """A digest or a tag (see `tags`)."""
+
+Names: TypeAlias = Annotated[
+    tuple[Annotated[str, msgspec.Meta(max_length=16)], ...], msgspec.Meta(max_length=16)
+]
+"""Of formats (see `compact`)."""
 
 PeerKey: TypeAlias = Annotated[bytes, msgspec.Meta(min_length=32, max_length=32)]
 """A peer's public key."""
@@ -86,6 +90,24 @@ class Data(Message, frozen=True, array_like=True, eq=False, tag="data"):
     progress: Progress
 
 
+class Compact(Message, frozen=True, array_like=True, eq=False, tag="compact"):
+    """As `Data`, but the total is told by how it follows from one that you acknowledged.
+
+    Attributes:
+        packed: How it follows, perhaps from itself: then nothing is new.
+        digest: Of the total: whoever finds another has another base, and takes nothing in.
+    """
+
+    ledger: Count
+    session: Count
+    granted: Count
+    seq: Count
+    packed: Packed
+    digest: Tag
+    tag: Tag
+    progress: Progress
+
+
 class Hello(Message, frozen=True, array_like=True, eq=False, tag="hello"):
     """I may have forgotten what I sent: what did you hear? A ledger of 0 means: tell me yours."""
 
@@ -115,6 +137,7 @@ class State(Message, frozen=True, array_like=True, eq=False, tag="state"):
     """What I heard on this edge, for a sender that asked in `session`.
 
     Here and in every reply that ends a question, `progress` is the furthest that I heard from you.
+    `takes` has the formats in which I take pushes, by name; a later release may know more.
     """
 
     ledger: Count
@@ -124,6 +147,7 @@ class State(Message, frozen=True, array_like=True, eq=False, tag="state"):
     total: Fixed
     tag: Tag
     progress: Progress
+    takes: Names
 
 
 class Closed(Message, frozen=True, array_like=True, eq=False, tag="closed"):
@@ -136,7 +160,7 @@ class Closed(Message, frozen=True, array_like=True, eq=False, tag="closed"):
 
 
 class Stale(Message, frozen=True, array_like=True, eq=False, tag="stale"):
-    """I do not know your session: I was restored from a backup. Say hello."""
+    """I do not know your session, or the base of your total: I was restored. Say hello."""
 
 
 class Gone(Message, frozen=True, array_like=True, eq=False, tag="gone"):
@@ -176,7 +200,7 @@ class Receipt(Message, frozen=True, array_like=True, eq=False, tag="receipt"):
     tag: Tag
 
 
-Push: TypeAlias = Data | Hello | Close
+Push: TypeAlias = Data | Compact | Hello | Close
 """What the sender of an edge says."""
 
 Reply: TypeAlias = Ack | State | Closed | Stale | Gone | Retired

@@ -8,13 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from oneway.protocol.bookkeeping import RETIRED, is_retired
+from oneway.protocol.compact import nothing
 from oneway.protocol.fixed_point import zeros
+from oneway.protocol.incoming import total_of
 from oneway.protocol.lives import answer_to, life_of
 from oneway.protocol.messages import (
     NO_PROGRESS,
     Ack,
     Close,
     Closed,
+    Compact,
     Data,
     Gone,
     Hello,
@@ -37,18 +40,7 @@ def say(durable: PeerState, edge: OutEdge, rules: Rules) -> Push:
     epoch, life = edge.epoch, life_of(durable, rules)
     match edge.phase:
         case OutPhase.OPEN:
-            tag = _tag(durable, edge, edge.seq, rules)
-            return Data(
-                epoch,
-                life,
-                edge.ledger,
-                edge.session,
-                edge.granted,
-                edge.seq,
-                edge.sent,
-                tag,
-                durable.progress,
-            )
+            return _say_total(durable, edge, rules)
         case OutPhase.RESYNC:
             return Hello(epoch, life, edge.ledger, edge.session)
         case OutPhase.CLOSING | OutPhase.DEAD:
@@ -56,6 +48,18 @@ def say(durable: PeerState, edge: OutEdge, rules: Rules) -> Push:
             return Close(
                 epoch, life, edge.ledger, edge.acked, edge.confirmed, tag, durable.progress
             )
+
+
+def _say_total(durable: PeerState, edge: OutEdge, rules: Rules) -> Data | Compact:
+    digest = digest_of(edge.sent)
+    tag = sign(rules.secret, durable.ledger, edge.receiver, edge.epoch, edge.seq, digest)
+    about = (edge.epoch, life_of(durable, rules), edge.ledger, edge.session, edge.granted, edge.seq)
+    packed, code = edge.packed, edge.code(rules.format)
+    if edge.in_flight == 0 and code is not None:
+        packed = nothing(durable.layout, edge.sent, edge.seq, code)
+    if packed is None:
+        return Data(*about, edge.sent, tag, durable.progress)
+    return Compact(*about, packed, digest, tag, durable.progress)
 
 
 def remind(durable: PeerState, end: Settled, rules: Rules) -> Close:
@@ -91,7 +95,7 @@ def answer(durable: PeerState, sender: Key, message: Push, rules: Rules) -> Iter
                 digest = digest_of(other.heard)
                 yield Ack(other.epoch, life, other.seq, digest, other.tag)
     if edge is None:
-        if isinstance(message, Data):
+        if isinstance(message, Data | Compact):
             yield Stale(epoch, life)
         elif isinstance(message, Close) and message.seq == 0:
             yield Closed(epoch, life, 0, zeros(durable.dim), NO_TAG, progress)
@@ -99,14 +103,20 @@ def answer(durable: PeerState, sender: Key, message: Push, rules: Rules) -> Iter
         yield _end(durable, edge, rules)
     elif isinstance(message, Hello):
         yield _state(durable, edge, rules)
-    elif isinstance(message, Data) and (message.session, message.granted) != (
-        edge.session,
-        edge.granted,
-    ):
-        # From an older session too: the newer one may be from a life the sender forgot.
+    elif isinstance(message, Data | Compact) and _is_lost_on(durable, edge, message):
         yield Stale(epoch, life)
     else:
         yield report(durable, edge, rules)
+
+
+def _is_lost_on(durable: PeerState, edge: InEdge, message: Data | Compact) -> bool:
+    """Whether a push says nothing to its receiver, which may have been restored from a backup."""
+    # From an older session too: the newer one may be from a life the sender forgot.
+    if (message.session, message.granted) != (edge.session, edge.granted):
+        return True
+    if not isinstance(message, Compact) or message.seq <= edge.seq:
+        return False
+    return total_of(durable.layout, edge, message) is None
 
 
 def supersede(durable: PeerState, peer: Key, older: Life, rules: Rules) -> Superseded | None:
@@ -143,6 +153,7 @@ def _state(durable: PeerState, edge: InEdge, rules: Rules) -> State:
         edge.heard,
         edge.tag,
         durable.heard_progress.get(edge.sender, NO_PROGRESS),
+        rules.takes,
     )
 
 

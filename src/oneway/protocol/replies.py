@@ -21,6 +21,7 @@ from oneway.protocol.bookkeeping import (
     with_in,
     with_out,
 )
+from oneway.protocol.compact import Packed, nothing
 from oneway.protocol.fixed_point import Fixed, mass_of
 from oneway.protocol.incoming import Absorbed, Objection, objection
 from oneway.protocol.lives import meet
@@ -131,7 +132,10 @@ def _acknowledged(state: PeerState, edge: OutEdge, reply: Ack) -> PeerState:
     known = edge.totals.get(reply.seq)
     if known is not None and digest_of(known) == reply.digest:
         totals = {seq: total for seq, total in edge.totals.items() if seq >= reply.seq}
-        after = replace(edge, acked=reply.seq, totals=totals, their_boot=reply.life.boot)
+        packed = edge.packed if reply.seq == edge.acked else None
+        after = replace(
+            edge, acked=reply.seq, totals=totals, their_boot=reply.life.boot, packed=packed
+        )
         if edge.phase is OutPhase.DEAD:  # more had arrived than was taken back
             return with_out(state, after, gained=edge.counted - after.counted)
         return with_out(state, after)
@@ -149,8 +153,10 @@ def _resynced(state: PeerState, edge: OutEdge, reply: State, rules: Rules) -> Ab
         )
     if reply.session < edge.session:
         return Absorbed(state)
+    edge, packed = replace(edge, takes=reply.takes), None
     seq, is_claim = max(edge.seq, reply.seq) + 1, False
     if _remembers(edge, reply):
+        packed = _packed_from(state, edge, reply.seq, rules)
         totals = {number: total for number, total in edge.totals.items() if number >= reply.seq}
         opened = replace(edge, acked=reply.seq, totals={**totals, seq: edge.sent})
     elif not _believes(state, edge.receiver, reply, rules):
@@ -174,6 +180,7 @@ def _resynced(state: PeerState, edge: OutEdge, reply: State, rules: Rules) -> Ab
         ledger=reply.ledger,
         granted=reply.granted,
         their_boot=reply.life.boot,
+        packed=packed,
     )
     after = with_out(state, opened, gained=edge.counted - opened.counted)
     return Absorbed(after, is_claim=is_claim)
@@ -232,6 +239,16 @@ def _remembers(edge: OutEdge, claim: State | Closed) -> bool:
     """Whether a claim about what was heard is one of the totals still at hand."""
     known = edge.totals.get(claim.seq)
     return known is not None and np.array_equal(known, claim.total)
+
+
+def _packed_from(state: PeerState, edge: OutEdge, seq: int, rules: Rules) -> Packed | None:
+    """How all that was sent follows from what a receiver has, if little is to be said of it."""
+    code = edge.code(rules.format)
+    if code is None:
+        return None
+    if seq == edge.seq:
+        return nothing(state.layout, edge.sent, seq, code)
+    return edge.packed if seq == edge.acked else None
 
 
 def _believes(state: PeerState, receiver: Key, claim: State | Closed, rules: Rules) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from oneway.protocol.compact import FORMATS, Format
+
 
 @dataclass(frozen=True)
 class Rules:
@@ -24,6 +26,8 @@ class Rules:
         clip: How far from one's own estimate a sender's model may lie, relative to 1 + the norm of
             that estimate; the rest is dropped. What comes beside a model may be `CARRIED` times as
             long, of `protocol.incoming`.
+        format: In which pushes are made for receivers that take it.
+        takes: The formats in which pushes are taken.
         most_edges: Edges of one sender that are kept: so many that are open, and so many of which
             both ends know how they ended.
     """
@@ -36,3 +40,5 @@ class Rules:
     mass_floor: float = 0.01
     clip: float = math.inf
     most_edges: int = 16
+    format: Format = "total"
+    takes: tuple[str, ...] = FORMATS

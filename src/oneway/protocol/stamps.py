@@ -6,6 +6,13 @@ the life it forgot. So the low bits of a stamp are random, drawn anew at every s
 
 from __future__ import annotations
 
+from typing import Annotated, TypeAlias
+
+import msgspec
+
+Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
+"""A number from the network stays below 2^62, so that one more never overflows."""
+
 RANDOM_BITS = 20
 
 _MASK = (1 << RANDOM_BITS) - 1

@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 import msgspec
 
+from oneway.protocol.compact import Codes, Format, Packed
 from oneway.protocol.fixed_point import ONE, Fixed, extent, mass_of, zeros
 from oneway.protocol.layout import Layout
 from oneway.protocol.messages import NO_PROGRESS, Life, Progress
@@ -61,6 +62,9 @@ class OutEdge(msgspec.Struct, frozen=True, eq=False):
         acked: Number of the last total that the receiver is known to hold.
         totals: Running totals by number, from `acked` to `seq`.
         their_boot: The newest boot of the receiver that I heard of.
+        packed: How the last total follows from the acknowledged one, if it is said like that; it
+            may be forgotten with a restart.
+        takes: The formats that the receiver takes, as it told in this session.
     """
 
     receiver: Key
@@ -73,6 +77,8 @@ class OutEdge(msgspec.Struct, frozen=True, eq=False):
     ledger: int = 0
     granted: int = 0
     their_boot: int = 0
+    packed: Packed | None = None
+    takes: tuple[str, ...] = ()
 
     @property
     def sent(self) -> Fixed:
@@ -99,6 +105,13 @@ class OutEdge(msgspec.Struct, frozen=True, eq=False):
         """What mass, in units, is not yet acknowledged."""
         return mass_of(self.sent[-1:] - self.confirmed[-1:])
 
+    def code(self, made: Format) -> Codes | None:
+        """How pushes are coded by a sender that makes this format; None if they are not.
+
+        Then one at a time is under way.
+        """
+        return made if made != "total" and made in self.takes else None
+
     @property
     def is_at_rest(self) -> bool:
         """Whether the edge is open and the receiver is known to hold all of it."""
@@ -118,6 +131,9 @@ class InEdge(msgspec.Struct, frozen=True, eq=False):
 
     A session counts only together with the boot in which it was taken up. Restored from a backup
     twice, a peer could otherwise know the session from one life, and have answered in another.
+
+    `packed` is how `heard` followed from what was heard before it, if it came like that; it may be
+    forgotten.
     """
 
     sender: Key
@@ -129,6 +145,7 @@ class InEdge(msgspec.Struct, frozen=True, eq=False):
     granted: int = 0
     closed: bool = False
     told: Told = Told.NOBODY
+    packed: Packed | None = None
 
 
 class Settled(msgspec.Struct, frozen=True, eq=False):

@@ -20,11 +20,12 @@ from oneway.protocol.bookkeeping import (
     with_out,
     without_out,
 )
+from oneway.protocol.compact import Codes, Packed, pack, unpack
 from oneway.protocol.fixed_point import LARGEST, ONE, Fixed, extent, fixed, mass_of, zeros
-from oneway.protocol.incoming import CARRIED, ROUNDING, Absorbed, absorb
+from oneway.protocol.incoming import CARRIED, ROUNDING, Absorbed, absorb, absorb_packed
 from oneway.protocol.layout import Layout
 from oneway.protocol.lives import meet
-from oneway.protocol.messages import NO_PROGRESS, Close, Data, Hello, Push
+from oneway.protocol.messages import NO_PROGRESS, Close, Compact, Data, Hello, Push
 from oneway.protocol.rules import Rules
 from oneway.protocol.stamps import later_stamp
 from oneway.protocol.state import LIVE, EdgeId, InEdge, Key, OutEdge, OutPhase, PeerState, Told
@@ -89,7 +90,7 @@ def push(state: PeerState, shares: Mapping[Key, float], rules: Rules) -> PeerSta
         edge
         for edge in state.out.values()
         if edge.phase is OutPhase.OPEN
-        and edge.in_flight < rules.window
+        and edge.in_flight < _window(edge, rules)
         and shares.get(edge.receiver, 0.0) > 0.0
     ]
     if state.leaving:
@@ -108,10 +109,16 @@ def push(state: PeerState, shares: Mapping[Key, float], rules: Rules) -> PeerSta
     holding, out = state.holding, dict(state.out)
     for edge, part in zip(able, parts, strict=False):
         _keep_surplus(part, rules, state.layout)
+        code, packed = edge.code(rules.format), None
+        if code is None or state.leaving:  # who leaves must not keep a remainder
+            total = state.layout.with_copies(edge.sent + part, state.holding)
+        else:
+            packed, total, part = _coded(state, edge, part, code, rules)
         holding = holding - part
-        total = state.layout.with_copies(edge.sent + part, state.holding)
         totals = {**edge.totals, edge.seq + 1: total}
-        out[edge.receiver, edge.epoch] = replace(edge, seq=edge.seq + 1, totals=totals)
+        out[edge.receiver, edge.epoch] = replace(
+            edge, seq=edge.seq + 1, totals=totals, packed=packed
+        )
     return replace(state, holding=holding, out=out) if parts else state
 
 
@@ -206,10 +213,12 @@ def receive_push(
             if message.session > edge.session:
                 edge = replace(edge, session=message.session, granted=state.boot)
             return Absorbed(with_in(state, edge))
-        case Data():
+        case Data() | Compact():
             agreed = (message.session, message.granted) == (edge.session, edge.granted)
             if edge.closed or not agreed or message.seq <= edge.seq:
                 return Absorbed(state)
+            if isinstance(message, Compact):
+                return absorb_packed(state, edge, message, rules, allowance)
             return absorb(state, edge, message, rules, allowance)
         case Close():
             return _closed(state, edge, message, rules, allowance)
@@ -283,6 +292,11 @@ def _has_room(state: PeerState, sender: Key, rules: Rules) -> bool:
     return untold < rules.most_edges and len(mine) <= 2 * rules.most_edges
 
 
+def _window(edge: OutEdge, rules: Rules) -> int:
+    """How many pushes may be under way; before a compact one, all are acknowledged."""
+    return 1 if edge.code(rules.format) else rules.window
+
+
 def _room(edge: OutEdge, rules: Rules) -> float:
     """The units of mass that may still be sent: more than one push may carry is never under way.
 
@@ -312,6 +326,19 @@ def _keep_surplus(part: Fixed, rules: Rules, layout: Layout) -> None:
         if factor < 1.0:
             for scaled in layout.forwarded if place in layout.forwarded else (place,):
                 part[scaled] = np.floor(part[scaled] * factor).astype(np.int64)
+
+
+def _coded(
+    state: PeerState, edge: OutEdge, part: Fixed, code: Codes, rules: Rules
+) -> tuple[Packed, Fixed, Fixed]:
+    """What codes can say of a part, the total that this leads to, and what it hands over.
+
+    All that was sent is acknowledged: the receiver has this base, whatever gets lost.
+    """
+    wanted, base = state.layout.with_copies(part, state.holding), edge.confirmed
+    packed = pack(state.layout, wanted, edge.acked, base, code, rules.radius)
+    total = unpack(state.layout, base, packed)
+    return packed, total, state.layout.booked(total - base)
 
 
 def _everything(

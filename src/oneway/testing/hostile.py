@@ -22,6 +22,7 @@ import numpy as np
 import zmq
 
 from oneway.peer.identity.card import Card
+from oneway.protocol.compact import FORMATS
 from oneway.protocol.fixed_point import Fixed, fixed, zeros
 from oneway.protocol.incoming import MOST_PUSHES
 from oneway.protocol.messages import (
@@ -59,6 +60,7 @@ _BLANK: dict[str, Any] = {
     "digest": NO_TAG,
     "until": 0,
     "progress": NO_PROGRESS,
+    "takes": FORMATS,
 }
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from oneway.errors import WireError
 from oneway.protocol.messages import News, Push, Reply
 
-VERSION = 3
+VERSION = 4
 """The version that this release speaks."""
 
 NEGOTIATION = 0

@@ -10,6 +10,7 @@ from msgspec import Meta
 
 from oneway.errors import ConfigError
 from oneway.files.typed_values import check_fields
+from oneway.protocol.compact import FORMATS, Format
 from oneway.protocol.rules import Rules
 from oneway.task.task import Task
 
@@ -19,6 +20,9 @@ _NUMBERS_IN_WINDOW = 2**17
 
 _BYTES_BESIDES = 2**16
 """Of a message, besides the model: a description of the task has to fit, too."""
+
+_COMPACT_ABOVE = 1000
+"""Parameters of a model above which pushes are compact by default."""
 
 _LARGEST_WINDOW = 16
 _MOST_EDGES = 16
@@ -47,6 +51,9 @@ class Limits:
 
     Attributes:
         window: "auto" is 16 for small models and falls to 1 for large ones.
+        format: "total" is lossless, eight bytes a number; then others are asked for it, too. What a
+            code of one byte ("int8") or half of one ("int4") cannot say stays here for the next
+            push. "auto" is "int8" above 1,000 parameters; others may choose what they send here.
         clip: Relative to 1 + the norm of one's own model; what goes beyond is dropped. 0 means no
             limit ("off" in the file).
         pushes_per_second: What is learned in between travels with the next push.
@@ -60,6 +67,13 @@ class Limits:
         Annotated[int, Meta(ge=1, le=64)] | Literal["auto"],
         Meta(
             description='pushes to one receiver that may be unacknowledged; "auto" goes by the '
+            "model's size"
+        ),
+    ] = "auto"
+    format: Annotated[
+        Format | Literal["auto"],
+        Meta(
+            description='how pushes are written: "total", "int8" or "int4"; "auto" goes by the '
             "model's size"
         ),
     ] = "auto"
@@ -108,6 +122,12 @@ class Limits:
             return self.window
         return max(1, min(_LARGEST_WINDOW, _NUMBERS_IN_WINDOW // (dim + 1)))
 
+    def format_for(self, dim: int) -> Format:
+        """Return how pushes of a model with so many parameters are written."""
+        if self.format != "auto":
+            return self.format
+        return "int8" if dim > _COMPACT_ABOVE else "total"
+
     def rules(self, task: Task, secret: bytes) -> Rules:
         """Return the same for the protocol, with the task's part and the peer's own secret."""
         width = task.layout.width
@@ -119,6 +139,8 @@ class Limits:
             radius=task.radius,
             most_edges=max(2, min(_MOST_EDGES, _NUMBERS_IN_EDGES // (width + 1))),
             clip=self.clip or math.inf,
+            format=self.format_for(task.dim),
+            takes=("total",) if self.format == "total" else FORMATS,
         )
 
     def frame_for(self, dim: int) -> int:

@@ -143,7 +143,9 @@ class Table:
             connection.execute(self.create)
             return
         for name in self.columns.keys() - there:
-            [(default,)] = connection.execute("SELECT quote(?)", (self.defaults[name],))
+            write, default = codec(self.columns[name]).write, self.defaults[name]
+            stored = write(default) if write else default
+            [(default,)] = connection.execute("SELECT quote(?)", (stored,))
             connection.execute(f"ALTER TABLE {self.name} ADD COLUMN {name} DEFAULT {default}")
 
     def _columns_in(self, connection: sqlite3.Connection) -> set[str]:
@@ -237,7 +239,7 @@ TABLES = (
         rows=lambda snapshot, _: snapshot.contacts,
         values=attrgetter("name", "address"),
     ),
-    _edges("out_edge", OutEdge, "state.out", "totals"),
+    _edges("out_edge", OutEdge, "state.out", "totals", "packed"),
     Table(
         "total",
         {"receiver": bytes, "epoch": int, "seq": int, "units": Fixed},
@@ -245,7 +247,7 @@ TABLES = (
         rows=_totals,
         values=lambda units: (units,),
     ),
-    _edges("in_edge", InEdge, "state.in_"),
+    _edges("in_edge", InEdge, "state.in_", "packed"),
     _edges("settled", Settled, "state.settled"),
     Table(
         "life",

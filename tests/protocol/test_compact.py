@@ -1,0 +1,478 @@
+"""Compact pushes: books exact whatever codes can say, and forged ones change nothing."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from oneway.errors import WireError
+from oneway.protocol.audit import discrepancy, expected_holding, packed_agrees
+from oneway.protocol.compact import BLOCK, FORMATS, flaw, nothing, pack, unpack
+from oneway.protocol.fixed_point import ONE, Fixed, extent, mass_of
+from oneway.protocol.incoming import mint, objection
+from oneway.protocol.layout import Layout
+from oneway.protocol.messages import Ack, Compact, Data, Stale
+from oneway.protocol.outgoing import answer, say
+from oneway.protocol.replies import receive_reply
+from oneway.protocol.rules import Rules
+from oneway.protocol.state import PeerState
+from oneway.protocol.tags import digest_of
+from oneway.protocol.transitions import (
+    descend,
+    leave,
+    push,
+    receive_push,
+    restart,
+    trust,
+)
+from oneway.records import Segment
+from oneway.testing.records import replace
+from oneway.transport.wire import decode, encode
+
+EXAMPLES = settings(deadline=None, max_examples=60)
+RADIUS = 1000.0
+TASK = b"the task of tests"
+ALICE, BOB = b"a" * 32, b"b" * 32
+EPOCH = 5
+PAYLOADS = {
+    "ops": [Segment("numerator", "split")],
+    "relay": [
+        Segment("numerator", "split"),
+        Segment("parcel", "forwarded"),
+        Segment("count", "forwarded", is_vector=False),
+    ],
+    "tracking": [
+        Segment("model", "copied"),
+        Segment("tracker", "split", tracks="momentum"),
+        Segment("weight", "split", is_vector=False),
+    ],
+}
+CODES = ["int8", "int4"]
+payloads = st.sampled_from(sorted(PAYLOADS))
+codes = st.sampled_from(CODES)
+
+
+def amount(layout: Layout, seed: int, mass: float) -> Fixed:
+    """An amount whose model is within the radius, and so is what stands beside it."""
+    rng = np.random.default_rng(seed)
+    reach = rng.choice([1e-12, 1e-3, 1.0, RADIUS])
+    numbers = rng.uniform(-reach, reach, layout.width)
+    numbers[rng.random(layout.width) < rng.choice([0.0, 0.5])] = 0.0
+    units = np.zeros(layout.width + 1, dtype=np.int64)
+    units[:-1] = numbers * ONE
+    units[-1] = int(mass * ONE)
+    if not layout.copies_model:
+        units[layout.model] = numbers[layout.model] * units[-1]
+    return units
+
+
+def example(payload: str, seed: int, dim: int) -> tuple[Layout, Fixed, Fixed]:
+    layout = Layout.of(PAYLOADS[payload], dim)
+    rng = np.random.default_rng(seed)
+    base = amount(layout, seed, rng.choice([0.0, 0.5, 1e3]))
+    return layout, base, amount(layout, seed + 1, rng.choice([0.0, 1e-9, 0.3, 15.0]))
+
+
+@EXAMPLES
+@given(payloads, codes, st.integers(0, 2**32), st.integers(2, 200))
+def test_a_total_is_found_again_within_half_a_step_and_within_the_radius(payload, code, seed, dim):
+    layout, base, part = example(payload, seed, dim)
+    packed = pack(layout, part, 7, base, code, RADIUS)
+    assert not flaw(layout, base, packed)
+    total = unpack(layout, base, packed)
+    found = layout.with_copies(total - base, total)
+    rules = Rules(b"", radius=RADIUS)
+    assert objection(part, 1, rules, layout) is None
+    assert objection(found, 1, rules, layout) is None
+    exponents = np.frombuffer(packed.exponents, np.int8).astype(object)
+    first = 0
+    for place in layout.places.values():
+        if place.stop - place.start == 1:
+            assert found[place] == part[place]  # a number that stands alone
+            continue
+        blocks = -(-(place.stop - place.start) // BLOCK)
+        steps = np.repeat(2 ** exponents[first : first + blocks], BLOCK)[: place.stop - place.start]
+        steps = steps if len(steps) else np.ones(place.stop - place.start, dtype=object)
+        error = np.abs(found[place] - part[place])
+        most = layout.model_limit(part, RADIUS) if place == layout.model else RADIUS * ONE
+        at_the_edge = np.abs(part[place]) > most - steps
+        assert (error <= steps // 2)[~at_the_edge].all()
+        assert (error <= steps + steps // 2)[at_the_edge].all()
+        first += blocks
+    assert mass_of(found) == mass_of(part)
+
+
+@EXAMPLES
+@given(payloads, codes, st.integers(0, 2**32))
+def test_a_step_is_the_smallest_power_of_two_that_fits(payload, code, seed):
+    layout, base, part = example(payload, seed, 100)
+    packed = pack(layout, part, 7, base, code, 100 * RADIUS)
+    half = {"int8": 63, "int4": 3}[code]
+    numbers = np.frombuffer(packed.codes, np.int8)
+    if code == "int4":
+        both = numbers.view(np.uint8)
+        numbers = (np.stack((both & 15, both >> 4), 1).reshape(-1) ^ 8).astype(np.int8) - 8
+    ends = [0, 64, 100, 164, 200][: 2 * len(packed.codes) // {"int8": 100, "int4": 50}[code] + 1]
+    for exponent, start, end in zip(packed.exponents, ends, ends[1:], strict=False):
+        assert exponent == 0 or np.abs(numbers[start:end]).max() >= half
+
+
+def literal_total(layout, base, packed):
+    """The total by Python's own numbers, one by one."""
+    total, exact, codes = base.tolist(), packed.exact.tolist(), packed.codes
+    exponents, mass = list(packed.exponents), packed.exact.tolist()[-1]
+    for place in [*layout.places.values(), slice(layout.width, layout.width + 1)]:
+        if place.stop - place.start == 1:
+            total[place.start] += exact.pop(0)
+            continue
+        for index in range(place.start, place.stop):
+            within = index - place.start
+            code = 0
+            if codes and packed.format == "int8":
+                code = codes[within] - 256 * (codes[within] > 127)
+            elif codes:
+                half = codes[within // 2] >> 4 * (within % 2) & 15
+                code = half - 16 * (half > 7)
+            total[index] += code * 2 ** (exponents[within // BLOCK] if exponents else 0)
+            if packed.follows and place == layout.model:
+                total[index] += round(float(base[index]) * (mass / int(base[-1])))
+        size = place.stop - place.start
+        codes = codes[size if packed.format == "int8" else -(-size // 2) :]
+        exponents = exponents[-(-size // BLOCK) :]
+    return total
+
+
+@EXAMPLES
+@given(payloads, codes, st.integers(0, 2**32), st.integers(2, 150))
+def test_a_total_follows_as_it_does_number_by_number(payload, code, seed, dim):
+    """No sum of floats, nothing that another machine rounds otherwise."""
+    layout, base, part = example(payload, seed, dim)
+    packed = pack(layout, part, 7, base, code, RADIUS)
+    assert unpack(layout, base, packed).tolist() == literal_total(layout, base, packed)
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_a_model_that_follows_its_base_costs_little_precision(code):
+    rng = np.random.default_rng(0)
+    layout, model = Layout(), rng.normal(size=1000)
+    base = np.append(model * 30, 30.0) * ONE
+    part = np.append((model + 1e-3 * rng.normal(size=1000)) / 4, 0.25) * ONE
+    base, part = base.astype(np.int64), part.astype(np.int64)
+    packed = pack(layout, part, 1, base, code, RADIUS)
+    assert packed.follows
+    near = unpack(layout, base, packed) - base - part
+    far = unpack(layout, 0 * base, pack(layout, part, 1, 0 * base, code, RADIUS)) - part
+    assert extent(near) * 100 < extent(far)
+
+
+def test_a_base_that_wrapped_is_not_followed():
+    layout, model = Layout(), np.random.default_rng(0).normal(size=100)
+    part = (np.append(model / 4, 0.25) * ONE).astype(np.int64)
+    for base_mass in (-(2**62), 3, ONE):
+        base = np.append(np.full(100, 2**62 + 12345), base_mass)
+        packed = pack(layout, part, 1, base, "int8", RADIUS)
+        assert not packed.follows
+        assert extent(unpack(layout, base, packed) - base - part) <= ONE / 100
+
+
+def test_what_is_all_zeros_needs_no_codes():
+    layout, base, part = example("relay", 3, 1000)
+    part[:-1] = 0
+    assert not pack(layout, part, 1, 0 * base, "int8", RADIUS).codes
+    assert (unpack(layout, base, nothing(layout, base, 1, "int4")) == base).all()
+
+
+@pytest.mark.parametrize(("code", "most"), [("int8", 1_100_000), ("int4", 550_000)])
+def test_a_million_parameters_fit_into_a_byte_each_with_all_else(code, most):
+    pair = Pair(dim=1_000_000, code=code)
+    pair.exchange()
+    frame = encode(say(pair.alice, pair.edge, pair.rules), TASK)
+    assert isinstance(decode(frame)[1], Compact)
+    pair.push()
+    frame = encode(say(pair.alice, pair.edge, pair.rules), TASK)
+    assert decode(frame)[1].packed.codes
+    assert len(frame) <= most
+
+
+# Two peers.
+
+
+class Pair:
+    """Alice pushes to Bob; nothing is lost unless a test does not deliver it."""
+
+    def __init__(self, dim=70, code="int8", takes=FORMATS, payload="ops", share=0.3):
+        self.share = share
+        self.layout = Layout.of(PAYLOADS[payload], dim)
+        self.rules = Rules(b"alice", format=code)
+        self.bobs = Rules(b"bob", takes=takes)
+        width = self.layout.width
+        alice = mint(PeerState.new(width, 1, 1 << 20, self.layout), np.zeros(width))
+        self.rng = np.random.default_rng(0)
+        self.alice = trust(descend(alice, self.rng.normal(size=width) / 9), BOB, EPOCH)
+        self.bob = PeerState.new(width, 2, 1 << 20, self.layout)
+        self.strikes = []
+        self.exchange()
+
+    @property
+    def edge(self):
+        return self.alice.out[BOB, EPOCH]
+
+    @property
+    def heard(self):
+        return self.bob.in_[ALICE, EPOCH]
+
+    def push(self):
+        self.alice = descend(self.alice, self.rng.normal(size=self.layout.width) / 99)
+        self.alice = push(self.alice, {BOB: self.share}, self.rules)
+        return say(self.alice, self.edge, self.rules)
+
+    def deliver(self, word):
+        """Let Bob hear a word, and Alice his answers."""
+        _, word = decode(encode(word, TASK))
+        done = receive_push(self.bob, ALICE, word, self.bobs)
+        self.strikes += [done.strike] if done.strike else []
+        self.bob = done.state
+        replies = list(answer(self.bob, ALICE, word, self.bobs))
+        for reply in replies:
+            _, reply = decode(encode(reply, TASK))
+            done = receive_reply(self.alice, BOB, reply, self.rules)
+            self.strikes += [done.strike] if done.strike else []
+            self.alice = done.state
+        return replies
+
+    def exchange(self):
+        """Say what there is until all is acknowledged."""
+        for _ in range(6):
+            self.deliver(say(self.alice, self.edge, self.rules))
+        assert self.edge.is_at_rest
+
+    def check(self):
+        assert not self.strikes
+        assert packed_agrees(self.alice)
+        for state in (self.alice, self.bob):
+            assert np.array_equal(state.holding, expected_holding(state))
+        if self.edge.is_at_rest:
+            assert not discrepancy([self.alice, self.bob]).any()
+            assert np.array_equal(self.edge.sent, self.heard.heard)
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+@pytest.mark.parametrize("code", CODES)
+def test_books_are_exact_and_the_remainder_stays_with_the_sender(payload, code):
+    pair = Pair(payload=payload, code=code)
+    for _ in range(10):
+        word = pair.push()
+        assert isinstance(word, Compact)
+        assert pair.edge.packed is not None
+        pair.check()
+        before = pair.heard
+        pair.deliver(word)
+        assert pair.edge.packed is None
+        assert pair.heard.packed.base == before.seq
+        assert np.array_equal(
+            unpack(pair.layout, before.heard, pair.heard.packed), pair.heard.heard
+        )
+        pair.check()
+
+
+def test_lost_repeated_and_reordered_pushes_are_harmless():
+    pair = Pair()
+    first = pair.push()
+    assert pair.push().seq == first.seq, "one push at a time is under way"
+    assert [type(it) for it in pair.deliver(first)] == [Ack]
+    second = pair.push()
+    assert [type(it) for it in pair.deliver(first)] == [Ack]
+    pair.deliver(second)
+    for old in (first, second, first):
+        assert [type(it) for it in pair.deliver(old)] == [Ack]
+    pair.check()
+
+
+def test_a_receiver_that_takes_totals_only_gets_totals():
+    pair = Pair(takes=("total",))
+    for _ in range(3):
+        word = pair.push()
+        assert isinstance(word, Data)
+        pair.deliver(word)
+    pair.check()
+
+
+def test_formats_of_later_releases_are_passed_over():
+    pair = Pair(takes=("zip", "int8", "total"))
+    assert isinstance(pair.push(), Compact)
+    pair = Pair(takes=("zip",))
+    assert isinstance(pair.push(), Data)
+
+
+@pytest.mark.parametrize("at_rest", [True, False])
+def test_a_receiver_without_the_base_gets_a_full_total_and_nobody_is_struck(at_rest):
+    pair = Pair()
+    pair.deliver(pair.push())
+    saved = pair.bob
+    for _ in range(3):
+        pair.deliver(pair.push())
+    word = say(pair.alice, pair.edge, pair.rules) if at_rest else pair.push()
+    pair.bob = saved  # restored, in a session that both know
+    assert [type(it) for it in pair.deliver(word)] == [Stale]
+    kinds = []
+    while not pair.edge.is_at_rest:
+        word = say(pair.alice, pair.edge, pair.rules)
+        kinds.append(type(word).__name__)
+        pair.deliver(word)
+    assert kinds == ["Hello", "Data"]
+    pair.check()
+    pair.deliver(pair.push())
+    pair.check()
+
+
+def test_a_base_of_the_same_number_and_other_contents_changes_nothing():
+    pair = Pair()
+    word = pair.push()
+    other = replace(pair.heard, heard=pair.heard.heard + 1)
+    pair.bob = before = replace(pair.bob, in_={(ALICE, EPOCH): other})
+    assert [type(it) for it in pair.deliver(word)] == [Stale]
+    assert pair.bob.holding is before.holding
+    assert not pair.strikes
+
+
+def test_a_sender_that_restarts_says_little_of_what_is_known():
+    pair = Pair()
+    pair.deliver(pair.push())
+    pair.push()
+    for packed_is_lost in (False, True):
+        alice = restart(pair.alice, 2 << 20)
+        if packed_is_lost:
+            edge = replace(pair.edge, packed=None)
+            alice = restart(replace(pair.alice, out={(BOB, EPOCH): edge}), 3 << 20)
+        pair.alice = alice
+        pair.deliver(say(pair.alice, pair.edge, pair.rules))
+        word = say(pair.alice, pair.edge, pair.rules)
+        assert type(word) is (Data if packed_is_lost else Compact)
+        pair.check()
+    pair.deliver(word)
+    pair.check()
+    pair.alice = restart(pair.alice, 4 << 20)
+    pair.deliver(say(pair.alice, pair.edge, pair.rules))
+    word = say(pair.alice, pair.edge, pair.rules)
+    assert isinstance(word, Compact)
+    assert not word.packed.codes
+    pair.deliver(word)
+    pair.check()
+    assert pair.edge.is_at_rest
+
+
+def test_who_leaves_keeps_no_remainder():
+    pair = Pair()
+    for _ in range(3):
+        pair.deliver(pair.push())
+    pair.alice = leave(pair.alice)
+    for _ in range(3):
+        pair.alice = push(pair.alice, {BOB: 1.0}, pair.rules)
+        pair.deliver(say(pair.alice, pair.edge, pair.rules))
+    assert not pair.alice.holding.any()
+    pair.check()
+
+
+def test_one_who_learns_in_codes_keeps_a_model_near_the_one_in_full():
+    """What codes cannot say stays in the books, so it does not add up to a drift."""
+    models = []
+    for code in ("total", *CODES):
+        pair = Pair(code=code, share=0.01)
+        for _ in range(200):
+            pair.deliver(pair.push())
+        pair.check()
+        models.append(pair.bob.estimate)
+    exact, by_byte, by_half = models
+    size = np.linalg.norm(exact)
+    assert np.linalg.norm(by_byte - exact) < 0.01 * size
+    assert np.linalg.norm(by_half - exact) < 0.1 * size
+
+
+# Forged ones.
+
+
+def forged(pair, **changes):
+    word = pair.push()
+    return replace(word, packed=replace(word.packed, **changes))
+
+
+FORGED = {
+    "too few codes": {"codes": b"\x01"},
+    "too many codes": {"codes": bytes(10_000)},
+    "no codes": {"codes": b""},
+    "too few exponents": {"exponents": b"\x01"},
+    "no exponents": {"exponents": b""},
+    "a negative exponent": {"exponents": b"\xff\x00"},
+    "a large exponent": {"exponents": b"\x38\x00"},
+    "the largest exponent": {"exponents": b"\x7f\x7f"},
+    "too few numbers": {"exact": np.zeros(0, dtype=np.int64)},
+    "too many numbers": {"exact": np.zeros(3, dtype=np.int64)},
+    "another format": {"format": "int4"},
+}
+
+
+@pytest.mark.parametrize("changes", FORGED.values(), ids=FORGED)
+def test_a_malformed_push_is_a_strike_and_changes_nothing(changes):
+    pair = Pair()
+    word = forged(pair, **changes)
+    before = pair.bob
+    done = receive_push(before, ALICE, word, pair.bobs)
+    assert done.strike is not None
+    assert done.state.holding is before.holding
+    assert done.state.in_ is before.in_
+    list(answer(done.state, ALICE, word, pair.bobs))
+
+
+HUGE = [-(2**63), 2**63 - 1, 2**62, -(2**62), 2**53, -1, 0, 1]
+
+
+@EXAMPLES
+@given(
+    st.sampled_from(HUGE) | st.integers(-(2**63), 2**63 - 1),
+    st.booleans(),
+    st.lists(st.integers(-128, 127), min_size=2, max_size=2),
+    st.integers(-128, 127),
+    st.sampled_from(CODES),
+    st.booleans(),
+)
+def test_no_number_of_a_push_is_believed(mass, follows, exponents, number, code, is_signed):
+    """With its own digest or another one: nothing is taken in that a full total could not bring."""
+    pair = Pair()
+    length = {"int8": 70, "int4": 35}[code]
+    word = forged(
+        pair,
+        exact=np.array([mass]),
+        follows=follows,
+        exponents=np.array(exponents, dtype=np.int8).tobytes(),
+        codes=np.full(length, number, dtype=np.int8).tobytes(),
+        format=code,
+    )
+    total = None
+    if not flaw(pair.layout, pair.heard.heard, word.packed):
+        total = unpack(pair.layout, pair.heard.heard, word.packed)
+        if is_signed:
+            word = replace(word, digest=digest_of(total))
+    before = pair.bob
+    done = receive_push(before, ALICE, word, pair.bobs)
+    list(answer(done.state, ALICE, word, pair.bobs))
+    assert np.array_equal(done.state.holding, expected_holding(done.state))
+    if done.state.holding is not before.holding:
+        delta = total - pair.heard.heard
+        assert is_signed
+        assert objection(delta, 1, pair.bobs, pair.layout) is None
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [(0, -1), (0, 2**62), (1, b""), (1, b"1234"), (2, 1), (3, "text"), (4, None), (5, "int2")],
+)
+def test_what_is_no_packed_total_is_no_message(field, value):
+    pair = Pair()
+    frame = msgspec.msgpack.decode(encode(pair.push(), TASK))
+    decode(msgspec.msgpack.encode(frame))
+    frame[2][7][field] = value
+    with pytest.raises(WireError):
+        decode(msgspec.msgpack.encode(frame))
