@@ -4,7 +4,7 @@ Two processes on loopback: a sender that learns from a sample, commits and pushe
 and a receiver that commits and acknowledges. Prints pushes per second, their ratio to what bare
 pyzmq with CURVE moves between two processes, CPU time per push and resident memory of the sender.
 
-    python benchmarks/pushes.py
+    python benchmarks/pushes.py [PARAMETERS ...]
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import asyncio
 import multiprocessing
 import resource
 import socket
+import sys
 import tempfile
 import time
 from collections.abc import AsyncGenerator
@@ -32,9 +33,10 @@ RAW_SECONDS = 2.0
 SIZES = {
     20: 'model = "logistic"\nclasses = ["0", "1"]',
     10_000: f'model = "softmax"\nclasses = {[str(k) for k in range(100)]}',
+    100_000: f'model = "softmax"\nclasses = {[str(k) for k in range(100)]}',
     1_000_000: f'model = "softmax"\nclasses = {[str(k) for k in range(1000)]}',
 }
-FEATURES = {20: 19, 10_000: 99, 1_000_000: 999}
+FEATURES = {20: 19, 10_000: 99, 100_000: 999, 1_000_000: 999}
 
 processes = multiprocessing.get_context("spawn")
 
@@ -101,16 +103,18 @@ def send(folder: Path, dim: int, result: multiprocessing.Queue[dict[str, float]]
         running = asyncio.create_task(peer.run(endless(dim, time.monotonic() + 2 * SECONDS)))
         while acked(peer) < 2:
             await asyncio.sleep(0.05)
-        before, cpu, began = acked(peer), cpu_seconds(), time.monotonic()
+        before, said, cpu, began = acked(peer), peer.status(), cpu_seconds(), time.monotonic()
         await asyncio.sleep(SECONDS)
         pushes, seconds = acked(peer) - before, time.monotonic() - began
-        spent = cpu_seconds() - cpu
+        spent, now = cpu_seconds() - cpu, peer.status()
         peer.stop()
         await running
         return {
             "per_second": pushes / seconds,
             "cpu": spent / max(pushes, 1),
             "memory": resident_megabytes(),
+            "samples": (now.samples - said.samples) / max(pushes, 1),
+            "bytes": (now.bytes_out - said.bytes_out) / max(now.frames_out - said.frames_out, 1),
         }
 
     result.put(asyncio.run(measure(Peer(folder))))
@@ -179,11 +183,13 @@ def raw_messages_per_second(size: int) -> float:
     return count / RAW_SECONDS
 
 
-def main() -> None:
+def main(sizes: list[int]) -> None:
     """Measure all sizes, with one vector and with two in a push."""
-    print("parameters  method  pushes/s   raw CURVE/s   raw per push   CPU per push   resident")
-    for dim, method in product(SIZES, ("ops", "relay")):
-        raw = raw_messages_per_second(8 * (dim + 1) * (1 + (method == "relay")) + 100)
+    print(
+        "parameters  method  pushes/s   bytes each   raw CURVE/s   raw per push   "
+        "samples per push   CPU per push   resident"
+    )
+    for dim, method in product(sizes or SIZES, ("ops", "relay")):
         with tempfile.TemporaryDirectory() as folder:
             sender, receiver = make_peers(Path(folder), dim, method=method)
             result: multiprocessing.Queue[dict[str, float]] = processes.Queue()
@@ -195,13 +201,15 @@ def main() -> None:
             here.join()
             there.terminate()
             there.join()
+        raw = raw_messages_per_second(round(measured["bytes"]))
         print(
-            f"{dim:>10,}  {method:<6}  {measured['per_second']:>8,.1f}   {raw:>11,.0f}   "
-            f"{raw / measured['per_second']:>11.1f}x   {1e3 * measured['cpu']:>9.2f} ms   "
-            f"{measured['memory']:>5.0f} MB",
+            f"{dim:>10,}  {method:<6}  {measured['per_second']:>8,.1f}   "
+            f"{measured['bytes']:>10,.0f}   {raw:>11,.0f}   "
+            f"{raw / measured['per_second']:>11.1f}x   {measured['samples']:>16.1f}   "
+            f"{1e3 * measured['cpu']:>9.2f} ms   {measured['memory']:>5.0f} MB",
             flush=True,
         )
 
 
 if __name__ == "__main__":
-    main()
+    main([int(size) for size in sys.argv[1:]])

@@ -83,6 +83,15 @@ def test_in_any_storm_all_books_balance_and_when_it_is_over_nothing_is_in_flight
         )
 
 
+def test_after_every_single_event_of_a_storm_what_is_held_is_what_the_books_say(fuzz_world):
+    """A large model's store does not hold it: it is computed from the books."""
+    for seed in range(4):
+        world = fuzz_world(seed)
+        for _ in range(400):
+            world.storm(1)
+            assert world.books_balance, seed
+
+
 def test_without_verdicts_and_backups_nobody_ever_holds_more_than_it_was_sent(fuzz_world):
     seen = 0
     for seed in range(SCHEDULES):

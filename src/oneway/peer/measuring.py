@@ -23,7 +23,9 @@ from oneway.records.curve import Curve
 from oneway.records.measures import Measures
 from oneway.task.task import Task
 
-_TALLY, _ALONE, _SINCE = "tally.", "alone.", "since"
+_TALLY, _SINCE = "tally.", "since"
+ALONE = "alone."
+"""How the names of the arrays begin that the learner that is alone has."""
 
 
 class Measured(NamedTuple):
@@ -102,9 +104,9 @@ class Measuring:
         if method is None:
             return None, {}
         own = {
-            name.removeprefix(_ALONE): array
+            name.removeprefix(ALONE): array
             for name, array in arrays.items()
-            if name.startswith(_ALONE)
+            if name.startswith(ALONE)
         }
         state = State({}, own) if own else method.start(self._start[None, :])
         stack = method.estimate(state)
@@ -116,7 +118,7 @@ class Measuring:
         if not np.isfinite(method.estimate(after)).all():
             after = state
         worst = loss if np.isfinite(loss) else float(np.finfo(np.float64).max)
-        return worst, {_ALONE + name: array for name, array in after.memory.items()}
+        return worst, {ALONE + name: array for name, array in after.memory.items()}
 
 
 def tally_in(arrays: Mapping[str, Matrix]) -> Tally:

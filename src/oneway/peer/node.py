@@ -51,6 +51,7 @@ class Node:
         learner: Its model and method.
         lock: Held while anything below changes; to read several of them as of one moment.
         snapshot: What is known at this moment, durable or not.
+        durable: What was known at the last commit.
         config: What this peer is told now.
         rules: The same, as far as the protocol goes.
         disk_problem: Why the last commit failed, as a sentence; empty if it did not.
@@ -98,14 +99,13 @@ class Node:
         self.recent_losses: deque[float] = deque(maxlen=RECENT)
         self.started = clock()
         self._secret = secret
-        self.clock, self.wall_clock = clock, wall_clock
-        self.new_stamp = new_epoch
+        self.clock, self.wall_clock, self.new_stamp = clock, wall_clock, new_epoch
         self.learner = Learner(task, rng, config.privacy)
         self.each_sample_once = bool(self.learner.as_learned.privacy)
         progress = self._seal.seal(snapshot.journal)
         self.groups = GroupCounter(self.learner.as_learned.privacy, secret)
         self.late = LateLabels(self)
-        self.snapshot = self._durable = replace(
+        self.snapshot = self.durable = replace(
             snapshot,
             state=replace(snapshot.state, layout=self.learner.layout, progress=progress),
             memory=self.learner.resumed(snapshot.memory),
@@ -137,13 +137,13 @@ class Node:
         has seen both would know more than was promised.
         """
         with self.lock:
-            known = self._durable
-            return self._estimates.stored(known, self.rules, momentary), known.journal.learned
+            params = self._estimates.stored(self.durable, self.rules, momentary)
+            return params, self.durable.journal.learned
 
     @property
     def is_drained(self) -> bool:
         """Whether a leaving peer has handed over everything, and knows that it arrived."""
-        return leaving.is_drained(self._durable.state)
+        return leaving.is_drained(self.durable.state)
 
     @property
     def stopped(self) -> str:
@@ -161,7 +161,7 @@ class Node:
     @property
     def unheard(self) -> list[Key]:
         """The senders that have not confirmed yet that they know that this peer leaves."""
-        return leaving.unheard(self._durable.state) if self.snapshot.state.leaving else []
+        return leaving.unheard(self.durable.state) if self.snapshot.state.leaving else []
 
     @property
     def is_restless(self) -> bool:
@@ -256,11 +256,9 @@ class Node:
     def push_if_due(self) -> None:
         """Push, if there is something new and the last push is long enough ago."""
         with self.lock:
-            if not self._may_push:
-                return
             now, state = self.clock(), self.snapshot.state
             shortest = 1.0 / self.config.limits.pushes_per_second
-            if not self._pace.is_due(self.estimate, state, now, shortest):
+            if not (self._may_push and self._pace.is_due(self.estimate, state, now, shortest)):
                 return
             ready, memory = state, self.snapshot.memory
             if not (self._pace.has_stepped or state.leaving):
@@ -315,6 +313,8 @@ class Node:
             if self.inbox.told.is_ahead_of(self.snapshot):  # this is a backup that was restored
                 self.snapshot = self.inbox.told.caught_up(self.snapshot).without_unfinished()
             self.reached(arrival.peer)
+            if arrival.via == "reply" and self._pace.pushes_due:
+                self.push_if_due()  # it may have made room, and shares a commit with the answer
 
     # What is to be made durable, and then said.
 
@@ -331,7 +331,7 @@ class Node:
     @property
     def is_on_disk(self) -> bool:
         """Whether everything that is known is durable."""
-        return self.snapshot is self._durable
+        return self.snapshot is self.durable
 
     def begin(self) -> Commit | None:
         """What to commit now; None if there is nothing to commit and nothing to answer."""
@@ -339,17 +339,17 @@ class Node:
             if not self.has_work:
                 return None
             # What came in, however much it was, counts once: a flood costs no more than a commit.
-            self.snapshot = self._estimates.averaged(self.snapshot, self.rules, self._durable)
+            self.snapshot = self._estimates.averaged(self.snapshot, self.rules, self.durable)
             return Commit(self.snapshot, self.inbox.take_answers())
 
     def is_durable(self, commit: Commit) -> bool:
         """Whether a commit has nothing that is not durable already."""
-        return commit.snapshot is self._durable
+        return commit.snapshot is self.durable
 
     def committed(self, commit: Commit) -> list[Frame]:
         """What may be said now that a commit is durable."""
         with self.lock:
-            self._durable = commit.snapshot
+            self.durable = commit.snapshot
             self.disk_problem = ""
             state = commit.snapshot.state
             answers, now = commit.answers, self.clock()
@@ -372,7 +372,7 @@ class Node:
     def overdue(self) -> list[Frame]:
         """What must be said again."""
         with self.lock:
-            return self._frames(self.schedule.overdue(self._durable.state, self.clock()))
+            return self._frames(self.schedule.overdue(self.durable.state, self.clock()))
 
     def _set(self, state: PeerState) -> None:
         if state is not self.snapshot.state:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from oneway.peer.inbox import Answers
+from oneway.peer.store.large import is_large
 from oneway.peer.store.snapshot import Snapshot
-from oneway.protocol.state import Key
+from oneway.protocol.state import Key, OutPhase
+from oneway.protocol.tags import digest_of
 from oneway.transport.base import Via
 
 
@@ -16,6 +18,17 @@ class Commit:
 
     snapshot: Snapshot
     answers: Answers
+
+    @property
+    def is_large(self) -> bool:
+        """Whether there is something to prepare that takes long."""
+        return is_large(self.snapshot.state.dim)
+
+    def prepare(self) -> None:
+        """Compute, while the disk writes, the digests that what is said of large totals needs."""
+        for edge in self.snapshot.state.out.values():
+            if edge.phase is OutPhase.OPEN:
+                digest_of(edge.sent)
 
 
 @dataclass(frozen=True, slots=True)

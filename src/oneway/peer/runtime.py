@@ -14,6 +14,7 @@ from concurrent.futures import CancelledError
 from contextlib import aclosing, suppress
 
 from oneway.errors import ConfigError, CopyError, DataError, GroupLimitError, StoreError
+from oneway.peer.commit_pace import CommitPace
 from oneway.peer.home.config import PeerConfig
 from oneway.peer.home.home import Home
 from oneway.peer.node import Node
@@ -76,7 +77,7 @@ class Runtime:
         self._warned_config: object = None
         self._activity = Activity(api, finished=samples is None)
         self._writing: asyncio.Future[None] | None = None
-        self._commits_begun = self._commits_ended = 0
+        self._pace = CommitPace(node)
 
     def wake(self) -> None:
         """Something happened that may have to be committed; from any thread."""
@@ -93,10 +94,10 @@ class Runtime:
             StoreError: It is not, after `DURABLE_SECONDS`.
         """
         # A commit that is under way may have begun before what must be in it.
-        goal = self._commits_begun + 1
+        goal = self._pace.want()
         try:
             async with asyncio.timeout(DURABLE_SECONDS), self._durable:
-                while not self._node.is_on_disk and self._commits_ended < goal:
+                while not self._node.is_on_disk and self._pace.ended < goal:
                     self._work.set()
                     await self._durable.wait()
         except TimeoutError:
@@ -182,10 +183,13 @@ class Runtime:
         while True:
             await self._work.wait()
             self._work.clear()
+            if wait := self._pace.wait:
+                self._loop.call_later(wait, self._work.set)
+                continue
             commit = self._node.begin()
             if commit is None:
                 continue
-            self._commits_begun += 1
+            self._pace.begin()
             if not self._node.is_durable(commit):
                 began = time.perf_counter()
                 try:
@@ -193,6 +197,8 @@ class Runtime:
                     self._writing = asyncio.ensure_future(
                         asyncio.to_thread(self._store.commit, commit.snapshot)
                     )
+                    if commit.is_large:
+                        await asyncio.to_thread(commit.prepare)
                     await asyncio.shield(self._writing)
                 except StoreError as error:
                     if not self._node.disk_problem:
@@ -206,12 +212,12 @@ class Runtime:
                 self._activity.note_commit(time.perf_counter() - began)
             self._send(self._node.committed(commit))
             self._stir.set()
-            self._commits_ended = self._commits_begun
+            self._pace.ended = self._pace.begun
             async with self._durable:
                 self._durable.notify_all()
 
     async def _learn(self) -> None:
-        """Learn from the stream, at most one sample per commit: none runs far ahead of the disk."""
+        """Learn from the stream, at most one step per commit: none runs far ahead of the disk."""
         await self._join()
         if self._samples is None:
             return
@@ -224,6 +230,10 @@ class Runtime:
                 if self._node.snapshot.journal.position != place:
                     continue  # a receiver told that the stream had come further: it goes on there
                 self._learn_from(item)
+                if self._pace.wait and not self._pace.has_stepped:
+                    self._work.set()
+                    await asyncio.sleep(0)
+                    continue
                 async with self._durable:
                     self._work.set()
                     await self._durable.wait()

@@ -18,7 +18,7 @@ from typing import Literal, TypeAlias, get_args
 import msgspec
 import numpy as np
 
-from oneway.protocol.fixed_point import LARGEST, ONE, Fixed, extent, mass_of
+from oneway.protocol.fixed_point import LARGEST, ONE, Fixed, extent, mass_of, nearest
 from oneway.protocol.layout import Layout
 from oneway.protocol.stamps import Count
 
@@ -62,7 +62,14 @@ class Packed(msgspec.Struct, frozen=True, array_like=True, eq=False, forbid_unkn
 def pack(
     layout: Layout, part: Fixed, base: int, base_total: Fixed, code: Codes, radius: float
 ) -> Packed:
-    """Write down what a push hands over, as nearly as codes can.
+    """Write down what a push hands over, as nearly as codes can; see `packed_total`."""
+    return packed_total(layout, part, base, base_total, code, radius)[0]
+
+
+def packed_total(
+    layout: Layout, part: Fixed, base: int, base_total: Fixed, code: Codes, radius: float
+) -> tuple[Packed, Fixed]:
+    """What a push hands over, as nearly as codes can, and the total that `unpack` makes of it.
 
     Args:
         layout: Of amounts.
@@ -74,6 +81,7 @@ def pack(
     """
     alone, vectors = _split(layout, len(part))
     near = _near_model(layout, base_total, part, radius)
+    total = base_total.copy()
     exponents, codes = [], []
     for place in vectors:
         known, most = None, radius * ONE
@@ -81,13 +89,18 @@ def pack(
             known = base_total[place]
         elif place == _model(layout, len(part)):
             known, most = near, radius * mass_of(part)
-        steps, nearest = _quantised(part[place], known, int(most), _LARGEST_CODE[code])
+        steps, numbers, change = _quantised(part[place], known, int(most), _LARGEST_CODE[code])
         exponents.append(steps.tobytes())
-        codes.append(_written(nearest, code))
+        codes.append(_written(numbers, code))
+        total[place] += change
     exact = part[alone] - layout.with_copies(np.zeros_like(part), base_total)[alone]
     if all(numbers.count(0) == len(numbers) for numbers in codes):
         exponents = codes = []
-    return Packed(base, exact, near is not None, b"".join(exponents), b"".join(codes), code)
+    total[alone] += exact
+    if near is not None:
+        total[layout.model] += near
+    follows = near is not None
+    return Packed(base, exact, follows, b"".join(exponents), b"".join(codes), code), total
 
 
 def nothing(layout: Layout, total: Fixed, seq: int, code: Codes) -> Packed:
@@ -170,9 +183,7 @@ def _model_at(layout: Layout, base_total: Fixed, mass: int) -> Fixed:
 
     One quotient of integers, then a product and a rounding per number: the same everywhere.
     """
-    scaled = base_total[layout.model] * (mass / mass_of(base_total))
-    units: Fixed = np.rint(scaled, out=scaled).astype(np.int64)
-    return units
+    return nearest(base_total[layout.model] * (mass / mass_of(base_total)))
 
 
 def _near_model(layout: Layout, base_total: Fixed, part: Fixed, radius: float) -> Fixed | None:
@@ -193,8 +204,11 @@ def _near_model(layout: Layout, base_total: Fixed, part: Fixed, radius: float) -
 
 def _quantised(
     wanted: Fixed, known: Fixed | None, most: int, largest: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Exponents of blocks, and codes: the nearest to what is wanted that stay within `most`."""
+) -> tuple[np.ndarray, np.ndarray, Fixed]:
+    """Exponents of blocks, codes, and what these stand for.
+
+    The nearest to what is wanted that stay within `most`.
+    """
     size = len(wanted)
     blocks = np.zeros((-(-size // BLOCK), BLOCK), dtype=np.int64)
     codes = blocks.reshape(-1)[:size]
@@ -208,7 +222,9 @@ def _quantised(
     if extent(wanted) + int(steps.max()) > most:
         reached = (blocks * steps[:, None]).reshape(-1)[:size] + (0 if known is None else known)
         codes += (reached < -most).astype(np.int64) - (reached > most)
-    return exponents.astype(np.int8), codes.astype(np.int8)
+    written = codes.astype(np.int8)
+    blocks *= steps[:, None]
+    return exponents.astype(np.int8), written, codes
 
 
 def _length(size: int, code: Codes) -> int:

@@ -12,6 +12,7 @@ from oneway.protocol.bookkeeping import taken_in
 from oneway.protocol.compact import Packed, flaw, unpack
 from oneway.protocol.fixed_point import LARGEST, ONE, Fixed, extent, fixed, mass_of
 from oneway.protocol.layout import Layout
+from oneway.protocol.memo import extent_of_all
 from oneway.protocol.messages import Close, Compact, Data
 from oneway.protocol.rules import Rules
 from oneway.protocol.state import InEdge, PeerState
@@ -108,14 +109,15 @@ def absorb(
     except OverflowError:  # what is owed lets much come in
         return Absorbed(state, waits=FULL, waiting_mass=mass)
     kept = delta - excess
-    if extent(state.holding) + extent(kept) > LARGEST:
+    if extent_of_all(state.holding) + extent(kept) > LARGEST:
         return Absorbed(state, waits=FULL, waiting_mass=mass)
     _drop_surplus(state, kept, excess, rules)
     edge = replace(edge, heard=message.total, seq=message.seq, tag=message.tag, packed=packed)
     taken = taken_in(
         replace(
             state,
-            clipped=state.clipped + excess,
+            # As it was if nothing is dropped: what does not change is not made durable again.
+            clipped=state.clipped + excess if excess.any() else state.clipped,
             in_={**state.in_, (edge.sender, edge.epoch): edge},
         ),
         kept,

@@ -15,6 +15,7 @@ import msgspec
 from oneway.protocol.compact import Codes, Format, Packed
 from oneway.protocol.fixed_point import ONE, Fixed, extent, mass_of, zeros
 from oneway.protocol.layout import Layout
+from oneway.protocol.memo import extent_of_all
 from oneway.protocol.messages import NO_PROGRESS, Life, Progress
 from oneway.protocol.tags import NO_TAG
 from oneway.records import Vector
@@ -263,5 +264,7 @@ class PeerState(msgspec.Struct, frozen=True, eq=False):
         heard back from some of its edges only: its estimate can then be anything.
         """
         held, layout = self.holding, self.layout
-        is_near = extent(held[layout.model]) <= layout.model_limit(held, radius)
-        return mass_of(held) > mass_floor * ONE and is_near
+        if mass_of(held) <= mass_floor * ONE:
+            return False
+        limit = layout.model_limit(held, radius)
+        return extent_of_all(held) <= limit or extent(held[layout.model]) <= limit

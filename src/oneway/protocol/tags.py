@@ -12,6 +12,7 @@ from hmac import compare_digest
 from struct import pack
 
 from oneway.protocol.fixed_point import Fixed
+from oneway.protocol.memo import once_per_array
 
 SIZE = 16
 """Bytes of a digest and of a tag."""
@@ -20,6 +21,7 @@ NO_TAG = bytes(SIZE)
 """Carried by claims about totals of zero, which need no proof."""
 
 
+@once_per_array
 def digest_of(total: Fixed) -> bytes:
     """A hash of the total's bytes, little endian whatever the machine is."""
     return blake2b(total.astype("<i8", copy=False).data, digest_size=SIZE).digest()

@@ -20,11 +20,12 @@ from oneway.protocol.bookkeeping import (
     with_out,
     without_out,
 )
-from oneway.protocol.compact import Codes, Packed, pack, unpack
+from oneway.protocol.compact import Codes, Packed, packed_total
 from oneway.protocol.fixed_point import LARGEST, ONE, Fixed, extent, fixed, mass_of, zeros
 from oneway.protocol.incoming import CARRIED, ROUNDING, Absorbed, absorb, absorb_packed
 from oneway.protocol.layout import Layout
 from oneway.protocol.lives import meet
+from oneway.protocol.memo import extent_of_all
 from oneway.protocol.messages import NO_PROGRESS, Close, Compact, Data, Hello, Push
 from oneway.protocol.rules import Rules
 from oneway.protocol.stamps import later_stamp
@@ -74,7 +75,7 @@ def descend(state: PeerState, step: Vector) -> PeerState:
     """
     units = fixed(step)
     holding = state.holding - units
-    if extent(holding) > LARGEST:
+    if extent_of_all(holding) > LARGEST:
         raise OverflowError("what is held would no longer fit into 63 bits")
     return replace(state, holding=holding, gradient_steps=state.gradient_steps + units)
 
@@ -336,8 +337,7 @@ def _coded(
     All that was sent is acknowledged: the receiver has this base, whatever gets lost.
     """
     wanted, base = state.layout.with_copies(part, state.holding), edge.confirmed
-    packed = pack(state.layout, wanted, edge.acked, base, code, rules.radius)
-    total = unpack(state.layout, base, packed)
+    packed, total = packed_total(state.layout, wanted, edge.acked, base, code, rules.radius)
     return packed, total, state.layout.booked(total - base)
 
 

@@ -41,4 +41,7 @@ def with_estimate(average: ModelAverage | None, estimate: Vector, boot: int) -> 
         return ModelAverage(boot, 1, estimate)
     count = average.count + 1
     weight = max((DECAY + 1) / (count + DECAY), 1.0 / HORIZON)
-    return ModelAverage(boot, count, average.params + weight * (estimate - average.params))
+    params = estimate - average.params
+    params *= weight
+    params += average.params
+    return ModelAverage(boot, count, params)

@@ -53,7 +53,7 @@ def _blob(dtype: np.dtype[Any], array: NDArray[Any]) -> memoryview | bytes:
 
 
 def _array(dtype: np.dtype[Any], stored: bytes, dim: int) -> NDArray[Any]:
-    # Of what is exact, every array is a vector and a mass.
-    if dtype.kind == "i" and len(stored) != 8 * (dim + 1):
+    # Of what is exact, every array is a vector and a mass; an empty one is stored elsewhere.
+    if dtype.kind == "i" and len(stored) not in (0, 8 * (dim + 1)):
         raise ValueError(f"an array has {len(stored)} bytes instead of {8 * (dim + 1)}")
     return np.frombuffer(stored, dtype).astype(dtype.newbyteorder("="), copy=False)

@@ -6,18 +6,25 @@ import sqlite3
 from pathlib import Path
 
 from oneway.errors import StoreError
+from oneway.peer.store.large import is_large
 
 APPLICATION_ID = int.from_bytes(b"1way")
 """By which a peer's store is told from any other SQLite file, `file` included."""
 
-VERSION = 1
-"""Of the tables in it."""
+VERSION, LARGE_VERSION = 1, 2
+"""Of the tables in it; those of large models leave out what older releases look for."""
 
-_LOG_BYTES = 4 * 2**20
-"""Above this the log is written back into the file, and begun anew."""
+_LARGE_PAGES = 65536
+"""Bytes of a page where models are large."""
 
-_LOG_BYTES_KEPT = 16 * 2**20
-"""Above this it is also cut short when it is begun anew."""
+_LOG_BYTES, _LARGE_LOG_BYTES = 4 * 2**20, 64 * 2**20
+"""Above this the log is written back into the file, and begun anew.
+
+An array that is written with every commit is written back once for all of them.
+"""
+
+_LOG_KEPT = 4
+"""Above so many times this it is also cut short when it is begun anew."""
 
 
 def refusal(path: Path, why: str) -> StoreError:
@@ -62,18 +69,24 @@ def check_format(path: Path, connection: sqlite3.Connection) -> None:
     if application != APPLICATION_ID:
         raise refusal(path, "is not the store of a peer")
     [(version,)] = connection.execute("PRAGMA user_version").fetchall()
-    if version != VERSION:
+    if version not in (VERSION, LARGE_VERSION):
         raise StoreError(
-            f"{path} has version {version} and this oneway reads version {VERSION}; it was left "
-            "untouched: run the peer with the release of oneway that wrote it"
+            f"{path} has version {version} and this oneway reads version {VERSION} and "
+            f"{LARGE_VERSION}; it was left untouched: run the peer with the release of oneway that "
+            "wrote it"
         )
+
+
+def version_of(dim: int) -> int:
+    """The version of a store whose amounts have so many numbers."""
+    return LARGE_VERSION if is_large(dim) else VERSION
 
 
 def page_size(dim: int) -> int:
     """The size of a page, in bytes, for a model of so many parameters."""
     # An array is a chain of pages: with few large ones, commits of large models take half as long
     # or less. For small models every page is mostly other rows, so they had better be small.
-    return 65536 if dim >= 50_000 else 4096
+    return _LARGE_PAGES if is_large(dim) else 4096
 
 
 def log_of(path: Path) -> Path:
@@ -118,8 +131,9 @@ def connect_to_write(path: Path) -> sqlite3.Connection:
         # Some builds of SQLite overwrite what is deleted with zeros: 8 MB for an acknowledgement.
         connection.execute("PRAGMA secure_delete = OFF")
         [(page_bytes,)] = connection.execute("PRAGMA page_size").fetchall()
-        connection.execute(f"PRAGMA wal_autocheckpoint = {_LOG_BYTES // page_bytes}")
-        connection.execute(f"PRAGMA journal_size_limit = {_LOG_BYTES_KEPT}")
+        log_bytes = _LARGE_LOG_BYTES if page_bytes == _LARGE_PAGES else _LOG_BYTES
+        connection.execute(f"PRAGMA wal_autocheckpoint = {log_bytes // page_bytes}")
+        connection.execute(f"PRAGMA journal_size_limit = {_LOG_KEPT * log_bytes}")
     except BaseException:
         connection.close()
         raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sqlite3
 import threading
@@ -11,7 +12,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
-import numpy as np
 
 from oneway.errors import StoreError
 from oneway.files.atomic import sync_folder
@@ -19,7 +19,6 @@ from oneway.peer.identity.keys import key_text
 from oneway.peer.store import schema
 from oneway.peer.store.file import (
     APPLICATION_ID,
-    VERSION,
     check_format,
     connect_to_read,
     connect_to_write,
@@ -29,10 +28,14 @@ from oneway.peer.store.file import (
     log_of,
     page_size,
     refusal,
+    version_of,
 )
+from oneway.peer.store.large import PUT_OFF, put_off
 from oneway.peer.store.snapshot import Snapshot
-from oneway.protocol.audit import expected_holding
+from oneway.peer.store.table import NOTHING
 from oneway.records.curve import Curve
+
+_log = logging.getLogger("oneway.peer")
 
 
 class Owner(NamedTuple):
@@ -53,7 +56,8 @@ class PeerStore:
     def __init__(self, path: Path, connection: sqlite3.Connection, committed: Snapshot) -> None:
         self._path = path
         self._connection = connection
-        self._committed = committed
+        self._committed = self._latest = committed
+        self._commits_put_off = 0
         # A commit that its caller gave up on may still be under way when the next one comes.
         self._writing = threading.Lock()
 
@@ -93,8 +97,10 @@ class PeerStore:
         try:
             connection = connect_to_write(path)
             try:
-                for table in schema.TABLES:
-                    table.upgrade(connection)
+                with connection:
+                    connection.execute("BEGIN IMMEDIATE")
+                    schema.upgrade(connection, owner.dim)
+                    connection.execute(f"PRAGMA user_version = {version_of(owner.dim)}")
             except BaseException:
                 connection.close()
                 raise
@@ -113,20 +119,33 @@ class PeerStore:
             StoreError: If it cannot be written; the last one stays, and a later one may succeed.
         """
         with self._writing:
-            changes = schema.changes(self._committed, snapshot)
+            is_due = self._commits_put_off >= PUT_OFF
+            written = snapshot if is_due else put_off(self._committed, snapshot)
             try:
-                with self._connection as connection:
-                    connection.execute("BEGIN IMMEDIATE")
-                    for statement, parameters in changes:
-                        connection.executemany(statement, parameters)
+                self._write(written)
             except sqlite3.Error as error:
                 raise failure(self._path, error) from error
-            # Only now: what a failed commit would have changed is a change from the last good one.
-            self._committed = snapshot
+            self._latest = snapshot
+            self._commits_put_off = 0 if written is snapshot else self._commits_put_off + 1
+
+    def _write(self, snapshot: Snapshot) -> None:
+        changes = schema.changes(self._committed, snapshot)
+        with self._connection as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            for statement, parameters in changes:
+                connection.executemany(statement, parameters)
+        # Only now: what a failed commit would have changed is a change from the last good one.
+        self._committed = snapshot
 
     def close(self) -> None:
-        """Close the file; everything is in it already."""
-        self._connection.close()
+        """Close the file; everything is in it already, but for what was put off."""
+        try:
+            if self._latest is not self._committed:
+                self._write(self._latest)
+        except sqlite3.Error as error:
+            _log.warning("%s", failure(self._path, error, ", or predictions settle anew"))
+        finally:
+            self._connection.close()
 
 
 def read_snapshot(path: Path) -> Snapshot:
@@ -164,8 +183,6 @@ def read_owned(path: Path, *, alone: bool) -> tuple[Owner, Snapshot]:
         [row] = connection.execute("SELECT key, task, dim FROM owner")
         owner = Owner(*row)
         snapshot = schema.read(connection, owner.dim)
-    if not np.array_equal(snapshot.state.holding, expected_holding(snapshot.state)):
-        raise refusal(path, "is damaged (what it holds is not what its books say)")
     return owner, snapshot
 
 
@@ -221,12 +238,12 @@ def _fill(path: Path, owner: Owner, snapshot: Snapshot) -> None:
         with connection:
             connection.execute("BEGIN")
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            connection.execute(f"PRAGMA user_version = {VERSION}")
+            connection.execute(f"PRAGMA user_version = {version_of(owner.dim)}")
             connection.execute("CREATE TABLE owner (key BLOB, task BLOB, dim)")
             for table in schema.TABLES:
                 connection.execute(table.create)
             connection.execute("INSERT INTO owner VALUES (?, ?, ?)", owner)
-            for statement, parameters in schema.changes(schema.NOTHING, snapshot):
+            for statement, parameters in schema.changes(NOTHING, snapshot):
                 connection.executemany(statement, parameters)
 
 

@@ -1,0 +1,144 @@
+"""Table of SQLite as a description: which rows a snapshot has in it, and what changes them."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeAlias
+
+from oneway.peer.store.codecs import codec
+from oneway.peer.store.snapshot import Snapshot
+from oneway.protocol.state import PeerState
+
+Change: TypeAlias = tuple[str, list[tuple[Any, ...]]]
+"""A statement, and the parameters of each of its executions."""
+
+Rows: TypeAlias = Callable[[Snapshot, Snapshot], tuple[Mapping[Any, Any], Mapping[Any, Any]]]
+"""From two snapshots to the rows of both."""
+
+NOTHING = Snapshot(PeerState.new(dim=0, ledger=0, boot=0))
+"""What a store without rows holds: any other snapshot differs from it in everything."""
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A table of SQLite, and the part of a snapshot that is in it.
+
+    Attributes:
+        name: Of the table.
+        columns: The type of each column, by name.
+        num_keys: How many columns, the first ones, tell one row from another.
+        rows: The values of two snapshots, the earlier one first, by what their rows are known by;
+            what both have may be left out.
+        values: The columns of a value, besides those it is known by.
+        defaults: What rows of an older release have in a column that is new.
+        later: Whether stores exist without it: they get it when they are opened.
+    """
+
+    name: str
+    columns: Mapping[str, Any]
+    num_keys: int
+    rows: Rows
+    values: Callable[[Any], Iterable[Any]]
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    later: bool = False
+
+    @cached_property
+    def _names(self) -> str:
+        return ", ".join(self.columns)
+
+    @cached_property
+    def _keys(self) -> list[str]:
+        return list(self.columns)[: self.num_keys]
+
+    @property
+    def create(self) -> str:
+        """The statement that makes the table."""
+        columns = [f"{name} {codec(kind).affinity}".strip() for name, kind in self.columns.items()]
+        if [self.columns[key] for key in self._keys] == [int]:
+            columns[0] = f"{self._keys[0]} INTEGER PRIMARY KEY"
+        else:
+            columns.append(f"UNIQUE ({', '.join(self._keys)})")
+        return f"CREATE TABLE {self.name} ({', '.join(columns)})"
+
+    def changes(self, before: Snapshot, after: Snapshot) -> list[Change]:
+        """What turns the rows of one snapshot into those of another."""
+        old, new = self.rows(before, after)
+        if old is new:
+            return []
+        if before is NOTHING:
+            old = {}
+        gone = [_as_tuple(key) for key in old if key not in new]
+        fresh = [
+            self._stored(_as_tuple(key), value)
+            for key, value in new.items()
+            if _differs(old.get(key), value)
+        ]
+        # First drop, then put: new arrays then take the pages of the old ones.
+        both = ((self._drop, gone), (self._put, fresh))
+        return [change for change in both if change[1]]
+
+    def _stored(self, key: tuple[Any, ...], value: Any) -> tuple[Any, ...]:
+        row = [*key, *self.values(value)]
+        for index, write in self._writers:
+            row[index] = write(row[index])
+        return tuple(row)
+
+    @cached_property
+    def _writers(self) -> list[tuple[int, Callable[[Any], Any]]]:
+        """The columns that SQLite cannot hold as they are."""
+        writers = [codec(kind).write for kind in self.columns.values()]
+        return [(index, write) for index, write in enumerate(writers) if write is not None]
+
+    @cached_property
+    def _put(self) -> str:
+        anew = [f"{name} = excluded.{name}" for name in self.columns if name not in self._keys]
+        # Not REPLACE, which would free and write again every page of a row, the unchanged ones too.
+        return (
+            f"INSERT INTO {self.name} ({self._names}) VALUES ({', '.join('?' * len(self.columns))})"
+            f" ON CONFLICT ({', '.join(self._keys)}) DO UPDATE SET {', '.join(anew)}"
+        )
+
+    @cached_property
+    def _drop(self) -> str:
+        known = " AND ".join(f"{key} = ?" for key in self._keys)
+        return f"DELETE FROM {self.name} WHERE {known}"
+
+    def read(self, connection: sqlite3.Connection, dim: int) -> Iterator[dict[str, Any]]:
+        """The rows of a database, in the order of insertion, or of the key if that is a number.
+
+        A column that an older release did not have is left out: its value is the default.
+        """
+        there = self._columns_in(connection)
+        if self.later and not there:
+            return
+        names = [name for name in self.columns if name in there]
+        select = f"SELECT {', '.join(names)} FROM {self.name} ORDER BY rowid"
+        for row in connection.execute(select):
+            values = zip(names, row, strict=True)
+            yield {name: codec(self.columns[name]).read(value, dim) for name, value in values}
+
+    def upgrade(self, connection: sqlite3.Connection) -> None:
+        """Add what the table of an older release lacks."""
+        there = self._columns_in(connection)
+        if not there:
+            connection.execute(self.create)
+            return
+        for name in self.columns.keys() - there:
+            write, default = codec(self.columns[name]).write, self.defaults[name]
+            stored = write(default) if write else default
+            [(default,)] = connection.execute("SELECT quote(?)", (stored,))
+            connection.execute(f"ALTER TABLE {self.name} ADD COLUMN {name} DEFAULT {default}")
+
+    def _columns_in(self, connection: sqlite3.Connection) -> set[str]:
+        return {row[1] for row in connection.execute(f"PRAGMA table_info({self.name})")}
+
+
+def _as_tuple(key: Any) -> tuple[Any, ...]:
+    return key if isinstance(key, tuple) else (key,)
+
+
+def _differs(old: Any, new: Any) -> bool:
+    return old is not new and not (isinstance(new, tuple) and old == new)

@@ -1,0 +1,322 @@
+"""Stores of large models: what a commit leaves out comes back, after a crash at any moment."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+from test_peer_store import LittleNetwork, facts, steps
+
+from oneway.errors import StoreError
+from oneway.peer.store import large
+from oneway.peer.store.average import with_estimate
+from oneway.peer.store.file import log_of
+from oneway.peer.store.history import History
+from oneway.peer.store.large import LARGE, PUT_OFF
+from oneway.peer.store.snapshot import Journal, Snapshot
+from oneway.peer.store.store import Owner, PeerStore, read_snapshot
+from oneway.peer.store.totals import CHAIN
+from oneway.protocol.audit import expected_holding
+from oneway.protocol.incoming import mint
+from oneway.protocol.outgoing import answer, say
+from oneway.protocol.replies import receive_reply
+from oneway.protocol.rules import Rules
+from oneway.protocol.state import PeerState
+from oneway.protocol.transitions import descend, push, receive_push, trust
+
+KEYS = (b"a" * 32, b"b" * 32)
+
+
+@dataclass
+class Pair:
+    """A sender and a receiver of compact pushes, of a model of this size."""
+
+    dim: int
+    rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(7))
+
+    def __post_init__(self) -> None:
+        self.rules = [Rules(bytes([i]) * 32, window=1, clip=0.5, format="int8") for i in (1, 2)]
+        self.states = [
+            mint(PeerState.new(self.dim, ledger=i, boot=1 << 20), np.zeros(self.dim))
+            for i in (1, 2)
+        ]
+        self.states[0] = trust(self.states[0], KEYS[1], epoch=1 << 21)
+        self.talk()
+
+    def learn_and_push(self) -> None:
+        step = 1e-3 * self.rng.standard_normal(self.dim)
+        state = descend(self.states[0], step)
+        self.states[0] = push(state, {KEYS[1]: 0.01}, self.rules[0])
+
+    def talk(self) -> None:
+        [edge] = self.states[0].out.values()
+        told = say(self.states[0], edge, self.rules[0])
+        self.states[1] = receive_push(self.states[1], KEYS[0], told, self.rules[1]).state
+        for reply in answer(self.states[1], KEYS[0], told, self.rules[1]):
+            self.states[0] = receive_reply(self.states[0], KEYS[1], reply, self.rules[0]).state
+
+
+def plain(snapshot: Snapshot) -> object:
+    """What must come back: all but how totals followed, which may be forgotten."""
+    state = snapshot.state
+    out = {name: replace(edge, packed=None) for name, edge in state.out.items()}
+    in_ = {name: replace(edge, packed=None) for name, edge in state.in_.items()}
+    return facts(replace(snapshot, state=replace(state, out=out, in_=in_)))
+
+
+def create(path: Path, snapshot: Snapshot) -> PeerStore:
+    return PeerStore.create(path, owner(snapshot), snapshot)
+
+
+def reopen(path: Path, snapshot: Snapshot) -> PeerStore:
+    return PeerStore.open(path, owner(snapshot))
+
+
+def owner(snapshot: Snapshot) -> Owner:
+    return Owner(b"k" * 32, b"t" * 16, snapshot.state.dim)
+
+
+def rows(path: Path, table: str) -> int:
+    with closing(sqlite3.connect(path)) as connection:
+        return int(connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
+
+
+def page_count(path: Path) -> int:
+    """How large the file is, or will be when its log is written back."""
+    with closing(sqlite3.connect(path)) as connection:
+        return int(connection.execute("PRAGMA page_count").fetchone()[0])
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "peer.sqlite"
+
+
+@given(st.lists(steps, min_size=20, max_size=60), st.sampled_from(["total", "int8"]))
+@settings(deadline=None, max_examples=25)
+def test_whatever_happened_between_commits_a_large_store_holds_the_last_one(history, made):
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(large, "LARGE", 1)
+        network = LittleNetwork()
+        network.rules = [replace_format(rules, made) for rules in network.rules]
+        for one in range(3):
+            network.step("mint", one, 0, 0.0)
+            network.step("trust", one, (one + 1) % 3, 0.0)
+            network.step("talk", one, 0, 0.0)
+        path = Path(folder) / "peer.sqlite"
+        last = Snapshot(network.states[0])
+        with closing(create(path, last)) as store:
+            for number, (event, one, other, amount) in enumerate(history):
+                network.step(event, one, other, amount)
+                if event in ("commit", "talk"):
+                    last = counted(network.states[0], number)
+                    store.commit(last)
+                    assert plain(read_snapshot(path)) == plain(last)
+        with closing(reopen(path, last)) as store:
+            assert plain(store.load()) == plain(last)
+
+
+def replace_format(rules: Rules, made: str) -> Rules:
+    return Rules(rules.secret, window=3, clip=0.5, format=made)
+
+
+def test_both_ends_of_many_compact_pushes_come_back_and_the_files_do_not_grow(tmp_path):
+    pair = Pair(LARGE)
+    paths = [tmp_path / name for name in ("sender.sqlite", "receiver.sqlite")]
+    stores = [create(path, Snapshot(state)) for path, state in zip(paths, pair.states, strict=True)]
+    sizes = []
+    for number in range(5 * CHAIN + 3):
+        pair.learn_and_push()
+        stores[0].commit(Snapshot(pair.states[0]))
+        pair.talk()
+        for store, state in zip(stores, pair.states, strict=True):
+            store.commit(Snapshot(state))
+        if number % 5 == 0:
+            for path, state in zip(paths, pair.states, strict=True):
+                assert plain(read_snapshot(path)) == plain(Snapshot(state))
+        sizes.append([page_count(path) for path in paths])
+    [edge] = pair.states[0].out.values()
+    assert edge.acked == edge.seq >= 5 * CHAIN
+    assert np.max(sizes, axis=0).tolist() == np.max(sizes[: 2 * CHAIN], axis=0).tolist()
+    for path, store, table in zip(paths, stores, ("total", "heard"), strict=True):
+        assert rows(path, table) <= 2
+        assert 0 < rows(path, "link") <= CHAIN
+        store.close()
+        # Four arrays of the peer, one or two totals in full, a chain, and the pages around them.
+        assert path.stat().st_size < 9 * 8 * LARGE + CHAIN * 1.1 * LARGE + 40 * 65536
+
+
+def test_a_commit_of_a_compact_push_writes_the_step_and_little_else(path):
+    pair = Pair(LARGE)
+    with closing(create(path, Snapshot(pair.states[0]))) as store:
+        for _ in range(3):
+            pair.learn_and_push()
+            pair.talk()
+            store.commit(Snapshot(pair.states[0]))
+        before = log_of(path).stat().st_size
+        pair.learn_and_push()
+        store.commit(Snapshot(pair.states[0]))
+        pages = 6 * 65536
+        assert log_of(path).stat().st_size - before < (8 + 1.1) * LARGE + pages
+
+
+KILLED = """
+import sys
+from pathlib import Path
+sys.path[:0] = sys.argv[3].split(":")
+from test_large_store import Pair, counted
+from oneway.peer.store.snapshot import Snapshot
+from oneway.peer.store.store import Owner, PeerStore
+dim, folder = int(sys.argv[1]), Path(sys.argv[2])
+pair = Pair(dim)
+stores = [
+    PeerStore.create(folder / f"{i}.sqlite", Owner(b"k" * 32, b"t" * 16, dim), Snapshot(state))
+    for i, state in enumerate(pair.states)
+]
+number = 0
+while True:
+    number += 1
+    pair.learn_and_push()
+    stores[0].commit(counted(pair.states[0], number))
+    print(number, flush=True)
+    pair.talk()
+    stores[1].commit(counted(pair.states[1], number))
+"""
+
+
+def test_large_stores_killed_at_any_instant_hold_all_that_was_committed(tmp_path):
+    rng = random.Random(3)
+    for life in range(3):
+        folder = tmp_path / str(life)
+        folder.mkdir()
+        places = [*sys.path, str(Path(__file__).parent)]
+        command = [sys.executable, "-c", KILLED, str(LARGE), str(folder), ":".join(places)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            for _ in range(rng.randint(CHAIN - 2, 3 * CHAIN)):
+                said = process.stdout.readline()
+            os.kill(process.pid, signal.SIGKILL)
+            said = [line for line in [said, *process.stdout] if line.endswith("\n")][-1]
+        found = [read_snapshot(folder / f"{i}.sqlite") for i in range(2)]
+        for snapshot in found:
+            assert np.array_equal(snapshot.state.holding, expected_holding(snapshot.state))
+        sent, heard = found[0].journal.samples, found[1].journal.samples
+        assert int(said) <= sent <= int(said) + 1
+        assert sent - 1 <= heard <= sent
+        pair = Pair(LARGE)
+        states = [pair.states]
+        for _ in range(sent):
+            pair.learn_and_push()
+            sender = pair.states[0]
+            pair.talk()
+            states.append([sender, pair.states[1]])
+        assert plain(found[0]) == plain(counted(states[sent][0], sent))
+        assert plain(found[1]) == plain(counted(states[heard][1], heard))
+
+
+def counted(state: PeerState, samples: int) -> Snapshot:
+    return Snapshot(state, Journal(samples), history=History(before=samples))
+
+
+def as_before(path: Path) -> None:
+    """Make of a store one of the release that wrote everything with every commit."""
+    holding = read_snapshot(path).state.holding
+    heard = {name: edge.heard for name, edge in read_snapshot(path).state.in_.items()}
+    totals = [
+        (*name, seq, total.tobytes())
+        for name, edge in read_snapshot(path).state.out.items()
+        for seq, total in edge.totals.items()
+    ]
+    with closing(sqlite3.connect(path)) as old, old:
+        old.execute("INSERT INTO amount VALUES ('holding', ?)", (holding.tobytes(),))
+        for name, units in heard.items():
+            old.execute(
+                "UPDATE in_edge SET heard = ? WHERE (sender, epoch) = (?, ?)",
+                (units.tobytes(), *name),
+            )
+        old.execute("DELETE FROM total")
+        old.executemany("INSERT INTO total VALUES (?, ?, ?, ?)", totals)
+        old.execute("DROP TABLE heard")
+        old.execute("DROP TABLE link")
+        old.execute("ALTER TABLE peer DROP COLUMN checksum")
+        old.execute("PRAGMA user_version = 1")
+
+
+@pytest.mark.parametrize("end", [0, 1])
+def test_a_large_store_of_the_release_before_is_read_and_goes_on(path, end):
+    pair = Pair(LARGE)
+    for _ in range(3):
+        pair.learn_and_push()
+        pair.talk()
+    first = Snapshot(pair.states[end])
+    create(path, first).close()
+    as_before(path)
+    assert plain(read_snapshot(path)) == plain(first)
+    with closing(reopen(path, first)) as store:
+        assert plain(store.load()) == plain(first)
+        for _ in range(2 * CHAIN):
+            pair.learn_and_push()
+            pair.talk()
+            store.commit(Snapshot(pair.states[end]))
+            assert plain(read_snapshot(path)) == plain(Snapshot(pair.states[end]))
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (2,)
+        assert not connection.execute("SELECT 1 FROM amount WHERE name = 'holding'").fetchall()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "DELETE FROM link",
+        "DELETE FROM link WHERE seq % 2",
+        "UPDATE link SET seq = seq + 1 WHERE seq = (SELECT max(seq) FROM link)",
+        "DELETE FROM heard",
+        "UPDATE amount SET units = zeroblob(length(units)) WHERE name = 'minted'",
+        "UPDATE peer SET checksum = x'0000000000000001'",
+    ],
+)
+def test_a_large_store_whose_rows_make_no_sense_is_refused(path, damage):
+    pair = Pair(LARGE)
+    with closing(create(path, Snapshot(pair.states[1]))) as store:
+        for _ in range(4):
+            pair.learn_and_push()
+            pair.talk()
+            store.commit(Snapshot(pair.states[1]))
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(damage)
+    with pytest.raises(StoreError, match="damaged"):
+        read_snapshot(path)
+
+
+def test_what_predictions_are_made_with_is_put_off_until_a_store_is_closed(path):
+    pair = Pair(LARGE)
+    average = with_estimate(None, np.zeros(LARGE), pair.states[0].boot)
+    measures = {"tally.losses": np.zeros(3), "alone.model": np.zeros((1, LARGE))}
+    snapshot = Snapshot(pair.states[0], average=average, measures=measures)
+    store = create(path, snapshot)
+    counts = []
+    for number in range(PUT_OFF + 6):
+        average = with_estimate(average, np.full(LARGE, float(number)), average.boot)
+        told = {"tally.losses": np.full(3, number), "alone.model": np.full((1, LARGE), number)}
+        snapshot = replace(snapshot, average=average, measures=told)
+        store.commit(snapshot)
+        if number in (5, PUT_OFF + 5):
+            found = read_snapshot(path)  # as after a crash
+            counts.append(found.average.count)
+            assert found.measures["tally.losses"].tolist() == [number] * 3
+            assert found.measures["alone.model"][0, 0] + 2 == found.average.count or number == 5
+    assert counts == [1, PUT_OFF + 2]
+    store.close()
+    assert read_snapshot(path).average.count == average.count
