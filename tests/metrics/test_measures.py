@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 from oneway import metrics
 from oneway.errors import ComparatorError
+from oneway.metrics.measure_rows import baseline_rows
 from oneway.records import NetworkState, RunRecord
+from oneway.records.measures import Baselines, Measures
 from oneway.testing.records import make_record
 
 
@@ -84,3 +86,10 @@ def test_who_holds_nothing_has_no_say_in_the_disagreement() -> None:
     state = NetworkState(numerators, np.array([1.0, 1.0, 0.0]))
     assert metrics.disagreement_of_holders(state) == 1.0
     assert metrics.disagreement_of_holders(NetworkState(numerators, np.zeros(3))) is None
+
+
+@pytest.mark.parametrize(("share", "said"), [(0.6, "frequent"), (None, "the mean")])
+def test_the_base_rate_is_told_as_what_it_answers(share, said):
+    losses = Baselines(samples=9, loss=0.5, base_loss=0.7)
+    _, row = baseline_rows(Measures(so_far=losses, answer_share=share))
+    assert said in row.meaning

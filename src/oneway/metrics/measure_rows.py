@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from oneway.records.measures import Baselines, Measures
+from oneway.records.measures import Measures
 
 
 class MeasureRow(NamedTuple):
@@ -35,15 +35,12 @@ def base_answer(*, classifies: bool) -> str:
     return "what was frequent so far" if classifies else "the mean so far"
 
 
-def baseline_rows(losses: Baselines) -> list[MeasureRow]:
+def baseline_rows(measures: Measures) -> list[MeasureRow]:
     """The loss, and the two baselines beside it as far as they are known."""
+    losses, answer = measures.so_far, base_answer(classifies=measures.answer_share is not None)
     numbers = {
         "loss": ("loss", losses.loss, "of the model"),
-        "base_loss": (
-            BASE_RATE,
-            losses.base_loss,
-            "of always answering what was frequent, or the mean, so far",
-        ),
+        "base_loss": (BASE_RATE, losses.base_loss, f"of always answering {answer}"),
         "alone_loss": (ALONE, losses.alone_loss, "of the same samples without the others"),
     }
     return [
@@ -80,11 +77,12 @@ def measure_rows(measures: Measures) -> list[MeasureRow]:
 def beside(measures: Measures | None) -> str:
     """The baselines in a few words, to stand behind a loss; empty without any.
 
+    >>> from oneway.records.measures import Baselines
     >>> losses = Baselines(samples=9, loss=0.5, base_loss=0.6931, alone_loss=0.55)
     >>> beside(Measures(so_far=losses)), beside(None)
     ('base rate 0.6931, alone 0.5500', '')
     """
-    rows = [] if measures is None else baseline_rows(measures.so_far)[1:]
+    rows = [] if measures is None else baseline_rows(measures)[1:]
     return ", ".join(f"{row.name} {row.text}" for row in rows)
 
 

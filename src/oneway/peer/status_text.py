@@ -102,7 +102,7 @@ def _baseline_facts(status: Status) -> dict[str, str]:
     so_far, share = measures.so_far, measures.answer_share
     often = "" if share is None else f" as sure as it is frequent, {share:.0%}"
     said = f"the mean so far, {measures.answer}" if share is None else shown(measures.answer)
-    known = {row.key: row.text for row in baseline_rows(so_far)}
+    known = {row.key: row.text for row in baseline_rows(measures)}
     facts = {BASE_RATE: f"{known['base_loss']} of always answering {said}{often}"}
     if "alone_loss" in known:
         facts[ALONE] = f"{known['alone_loss']} of the same samples without the others"

@@ -37,7 +37,7 @@ class MeasuresCard:
         self._box.set_visibility(measures is not None)
         if measures is None:
             return
-        rows = [*baseline_rows(measures.so_far), *measure_rows(measures)]
+        rows = [*baseline_rows(measures), *measure_rows(measures)]
         self._facts.show([(f"{row.name}, {row.meaning}", row.text) for row in rows])
         self._tables.clear()
         few = len(measures.classes) <= _MOST_CLASSES

@@ -174,7 +174,7 @@ def _families(
 def _measures(
     measures: Measures,
 ) -> Iterator[tuple[str, str, Iterable[tuple[_Labels, float | None]]]]:
-    for row in (*baseline_rows(measures.so_far)[1:], *measure_rows(measures)):
+    for row in (*baseline_rows(measures)[1:], *measure_rows(measures)):
         if row.key != "accuracy":
             yield row.key, f"{row.name}: {row.meaning}.", [({}, row.value)]
     for name, meaning in (
