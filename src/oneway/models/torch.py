@@ -119,12 +119,10 @@ class Torch(TorchOptions):
 
     def _lesson(self, stack: Matrix, batch: Batch, seed: int | None) -> tuple[Matrix, Lesson]:
         network = self._network(batch.features.shape[1])
-        passed = network.passed(stack, batch.features, self._targets(batch.labels), seed)
-        gradients, losses = passed.gradients, passed.losses
-        if self.l2:
-            gradients += self.l2 * stack
-            losses = losses + self._penalty(stack)
-        return passed.outputs, Lesson(losses, None, gradients)
+        targets = self._targets(batch.labels)
+        passed = network.passed(stack, batch.features, targets, self.l2, seed)
+        losses = passed.losses + self._penalty(stack)
+        return passed.outputs, Lesson(losses, None, passed.gradients)
 
     def _penalty(self, params: Vector | Matrix) -> Vector | float:
         if not self.l2:
