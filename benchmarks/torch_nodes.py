@@ -2,9 +2,10 @@
 
     python benchmarks/torch_nodes.py [--seconds 1] [--no-compile]
 
-Prints samples per second of losses and gradients by backend, each as a ratio to the loop measured in
-the same run, and how long a simulated round takes compared with gradients and mixing alone. All times are CPU times of one thread. What
-would not fit into half of the memory that is available is skipped, and said so.
+Prints samples per second of losses and gradients by backend, each as a ratio to the loop measured
+in the same run, and how long a simulated round takes compared with gradients and mixing alone. All
+times are CPU times of one thread. What would not fit into half of the memory that is available is
+skipped, and said so.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def network(hidden: tuple[int, ...]) -> nn.Module:
 
 
 def seconds_of(call: Callable[[], object], budget: float) -> float:
-    """The median CPU time of a call, after one to warm up; about `budget` seconds, at least 3 calls.
+    """The median CPU time of a call after one to warm up; 3 calls, or about `budget` seconds.
 
     PyTorch has one thread, so that this is what a call takes where nobody else is at work.
     """
@@ -121,10 +122,8 @@ def main() -> None:
             for backend in backends:
                 found = rate(size, backend, num_nodes, given.seconds)
                 slow = slow or found
-                print(
-                    f"{size:>10} {num_nodes:>7}  {backend:<8} {found:>10,.0f}   {found / slow:>6.1f}",
-                    flush=True,
-                )
+                place = f"{size:>10} {num_nodes:>7}  {backend:<8}"
+                print(f"{place} {found:>10,.0f}   {found / slow:>6.1f}", flush=True)
     print("\nparameters   nodes  gradients    mixing     round   times gradients + mixing")
     for size, num_nodes in fitting:
         gradients, mixing, whole = round_ratio(size, num_nodes, given.seconds)

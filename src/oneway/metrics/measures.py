@@ -12,8 +12,8 @@ import numpy as np
 from oneway.errors import ComparatorError
 from oneway.records import Ints, Matrix, NetworkState, RunRecord, Vector
 
-
 _BLOCK_ENTRIES = 2**16
+"""Numbers of a block that a core's own cache can hold."""
 
 
 def losses(record: RunRecord) -> Vector:

@@ -37,7 +37,7 @@ class ReferenceEngine:
         self.held = method.start(np.tile(start, (stream.num_nodes, 1)))
         self.rounds_before = 0
         self._in_a_row = np.zeros(stream.num_nodes, np.int64)
-        self._known: tuple[State, Matrix] | None = None
+        self._current: tuple[State, Matrix] | None = None
         self._exchange: tuple[Mixing | None, Exchange] | None = None
 
     @property
@@ -87,9 +87,9 @@ class ReferenceEngine:
     @property
     def _estimates(self) -> Matrix:
         """The models of all nodes: measured after a round, and predicted with in the next."""
-        if self._known is None or self._known[0] is not self.held:
-            self._known = (self.held, self.method.estimate(self.held))
-        return self._known[1]
+        if self._current is None or self._current[0] is not self.held:
+            self._current = (self.held, self.method.estimate(self.held))
+        return self._current[1]
 
     def _measured(
         self, round_index: int, own: Matrix, batch: Batch, losses: Vector, correct: Bools | None
