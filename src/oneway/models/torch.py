@@ -38,7 +38,7 @@ class Torch(TorchOptions):
         scale: By how much an output of 1 is above that.
         backend: "loop" (one sample after the other), "vmap" (all nodes in one batched program),
             "compile" (that as native code, after some seconds of compilation) or "auto": vmap, but
-            for one node, or from a million parameters on, the loop.
+            for one node, or from half a million parameters on, the loop.
         device: "cpu", "cuda" or "auto": CUDA where there is one. CUDA is untested: no machine that
             the tests run on has it.
         threads: How many threads PyTorch may use.

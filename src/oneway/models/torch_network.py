@@ -31,8 +31,9 @@ Backend: TypeAlias = Literal["auto", "loop", "vmap", "compile"]
 LossFunction: TypeAlias = Callable[[Any, Any], Any]
 """(outputs of one sample, its label) -> its loss, a scalar."""
 
-LARGEST_BATCHED = 1_000_000
-"""From so many parameters on, `auto` loops, which is as fast there: benchmarks/torch_nodes.py."""
+LARGEST_BATCHED = 500_000
+"""From so many parameters on `auto` loops, which is faster at a million, where a batch is slower
+than memory is: benchmarks/torch_nodes.py."""
 
 
 @dataclass(frozen=True, eq=False)
