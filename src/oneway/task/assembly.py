@@ -15,7 +15,7 @@ from oneway.methods import Method
 from oneway.models import Model, typical_curvature
 from oneway.streams import Stream
 from oneway.tables import Table
-from oneway.task.settings import AS_LABELLED, COLUMN_KEYS, Settings
+from oneway.task.settings import COLUMN_KEYS, Settings
 from oneway.task.start import start_options
 from oneway.topology import GRAPHS, TrustGraph
 
@@ -113,7 +113,7 @@ def read_table(settings: Settings, **offered: Any) -> Table:
         OnewayError: If there is no such data, or it does not suit the task or the model.
     """
     encoder = settings.encoder
-    kind = None if settings.model == AS_LABELLED and not encoder else settings.label_kind
+    kind = settings.label_kind if encoder else settings.told_kind()
     if settings.data not in names_of("table"):
         if encoder is not None:
             return load(settings.data, encoder=encoder)
