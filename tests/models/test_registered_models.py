@@ -9,7 +9,7 @@ from oneway.models import MODELS, HasCurvature, HasHessian, HasProbabilities, Lo
 from oneway.testing import check_model
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", [name for name in MODELS if name != "torch"])  # needs a module
 def test_every_model_keeps_the_promises_of_its_interface(name):
     check_model(MODELS[name].for_labels({"classes": 3, "binary": 2}.get(MODELS[name].labels, 0)))
 

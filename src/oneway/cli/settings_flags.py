@@ -34,6 +34,7 @@ def with_flags(
         leave_out: All but these.
         defaults: What holds without a flag, in words, where the command has a default of its own.
     """
+    from oneway.task.learning import spelled_out
     from oneway.task.settings import flag_names
 
     names = [name for name in flag_names(leave_out) if not only or name in only]
@@ -49,7 +50,7 @@ def with_flags(
             for flag in flags
             if (value := values.pop(flag.name)) not in (None, [])
         }
-        command(given, **values)
+        command(spelled_out(given), **values)
 
     run.__doc__ = command.__doc__
     run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]

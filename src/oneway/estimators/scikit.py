@@ -252,7 +252,7 @@ class OnewayClassifier(ClassifierMixin, _OnewayEstimator):  # type: ignore[misc]
                 "least 2 classes: give more rows, or partial_fit(..., classes=ALL_OF_THEM)"
             )
         model = self.model or ("logistic" if len(classes) == 2 else "softmax")
-        kind = MODELS[model].labels
+        kind = MODELS[model].kind_of_labels({})
         if kind == "number" or (kind == "binary" and len(classes) > 2):
             what = "numbers" if kind == "number" else "two classes"
             raise ConfigError(
@@ -322,7 +322,7 @@ class OnewayRegressor(RegressorMixin, _OnewayEstimator):  # type: ignore[misc]
 
     def _begin_with(self, X: Any) -> None:
         model = self.model or "ridge"
-        if MODELS[model].labels != "number":
+        if MODELS[model].kind_of_labels({}) not in ("number", None):
             raise ConfigError(
                 f"model is {shown(model)}, which learns classes; choose 'ridge' or leave it out, "
                 "or use OnewayClassifier"

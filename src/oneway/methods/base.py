@@ -232,7 +232,7 @@ class Method(ABC):
         plain = self.rule.lengths(rate, masses, None)
         own = self.rule.lengths(rate, masses, gradients.curvatures)
         factors = np.divide(own, plain, out=np.zeros_like(own), where=plain > 0.0)
-        return factors[:, None] * gradients.values
+        return factors[:, None].astype(gradients.values.dtype) * gradients.values
 
     def local_step(self, state: State, gradients: Gradients, rng: np.random.Generator) -> State:
         """What nodes do alone with their gradients; nodes without a sample stay as they are."""
@@ -245,7 +245,8 @@ class Method(ABC):
         else:
             rate = self.rate(gradients.index)
         lengths = self.rule.lengths(rate, self.step_masses(state), gradients.curvatures)
-        after = self.descend(state, lengths[:, None] * updates)
+        # Of the kind that the model's numbers are: float32 must not become float64 on the way.
+        after = self.descend(state, lengths[:, None].astype(updates.dtype) * updates)
         if memory:
             after = State(after.segments, {**after.memory, **memory})
         return after if gradients.active is None else only(gradients.active, state, after)
@@ -267,7 +268,7 @@ class Method(ABC):
         if not self.payload:
             return state.memory["model"]
         first = state.segments[self.payload[0].name]
-        return first / state.segments["mass"] if self.has_mass else first
+        return first / state.segments["mass"].astype(first.dtype) if self.has_mass else first
 
     def masses(self, state: State) -> Vector:
         """Omega of every node; 1 in a method without mass."""

@@ -118,10 +118,10 @@ class Batches:
         self, sums: Matrix, full: Bools, past: Matrix | None, rng: Normals
     ) -> tuple[Matrix, Matrix]:
         """The sums of the full batches with noise; and what was drawn, the newest first."""
-        dim, weights = sums.shape[1], coefficients(self.band)
+        dim, weights = sums.shape[1], coefficients(self.band).astype(sums.dtype)
         if past is None:
-            past = np.zeros((len(sums), (self.band - 1) * dim))
-        drawn = rng.standard_normal((int(full.sum()), dim))
+            past = np.zeros((len(sums), (self.band - 1) * dim), sums.dtype)
+        drawn = rng.standard_normal((int(full.sum()), dim)).astype(sums.dtype)
         before = past if full.all() else past[full]  # a peer's single row is not copied for this
         earlier = before.reshape(len(before), self.band - 1, dim)
         noise = self.clip * self.noise * (drawn + weights[1:] @ earlier)

@@ -107,13 +107,14 @@ class Relay(Method):
         """Deposit a fraction of the parcel into the numerator; the rest is to be forwarded."""
         held = state.segments
         fractions = self.fractions(state)
-        deposits, memory = self._deposited(state, fractions * held["parcel"], rng)
+        kind = held["parcel"].dtype
+        deposits, memory = self._deposited(state, fractions.astype(kind) * held["parcel"], rng)
         rest = 1.0 - fractions
         return State(
             {
                 **held,
                 "numerator": held["numerator"] - deposits,
-                "parcel": rest * held["parcel"],
+                "parcel": rest.astype(kind) * held["parcel"],
                 "count": rest * held["count"],
             },
             {**state.memory, **memory},
@@ -129,7 +130,7 @@ class Relay(Method):
         """The deposits after their transforms, which see by how many steps they move estimates."""
         if not self._chain:
             return deposits, {}
-        units = (self.rate(0) or 1.0) * state.segments["mass"]
+        units = ((self.rate(0) or 1.0) * state.segments["mass"]).astype(deposits.dtype)
         moves = np.divide(deposits, units, out=np.zeros_like(deposits), where=units > 0.0)
         moves, memory = transformed(self._chain, state.memory, moves, rng, _DEPOSIT)
         return units * moves, memory

@@ -1,4 +1,6 @@
-"""What is learned: convex losses with an l2 term, one interface for one model and for one per node.
+"""What is learned: convex losses with an l2 term, or any PyTorch module.
+
+One interface for one model and for one per node.
 
 >>> import numpy as np
 >>> from oneway.records import Batch
@@ -16,13 +18,15 @@ from oneway.models.base import (
     HasHessian,
     HasProbabilities,
     LabelKind,
+    Lesson,
     Model,
     typical_curvature,
 )
 from oneway.models.linear import Hinge, LinearModel, LogisticRegression, RidgeRegression
 from oneway.models.softmax import SoftmaxRegression
+from oneway.models.torch import Torch
 
-for _model in (LogisticRegression, Hinge, SoftmaxRegression, RidgeRegression):
+for _model in (LogisticRegression, Hinge, SoftmaxRegression, RidgeRegression, Torch):
     MODELS.register(_model)
 
 __all__ = [
@@ -34,10 +38,12 @@ __all__ = [
     "HasProbabilities",
     "Hinge",
     "LabelKind",
+    "Lesson",
     "LinearModel",
     "LogisticRegression",
     "Model",
     "RidgeRegression",
     "SoftmaxRegression",
+    "Torch",
     "typical_curvature",
 ]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from numbers import Real
 from typing import Any, ClassVar, Literal, Protocol, Self, TypeAlias, runtime_checkable
@@ -39,6 +40,21 @@ class Answers:
     probabilities: Matrix | None = None
 
 
+@dataclass(frozen=True, eq=False)
+class Lesson:
+    """What samples tell, row by row, each at a model of its own.
+
+    Attributes:
+        losses: Of predictions, before the label is known.
+        correct: Whether a prediction is right; None if that has no meaning.
+        gradients: `[row, dim]`.
+    """
+
+    losses: Vector
+    correct: Bools | None
+    gradients: Matrix
+
+
 class Model(ABC):
     """A loss function with its derivatives, and a frozen dataclass of its parameters.
 
@@ -48,8 +64,19 @@ class Model(ABC):
 
     name: ClassVar[str]
     """Short name, as in a task and on the command line."""
-    labels: ClassVar[LabelKind]
-    """Which labels it learns from."""
+    labels: LabelKind
+    """Which labels it learns from: of a class, or of a model where options decide."""
+    dtype: type[np.float32] | type[np.float64] = np.float64
+    """The kind of number that parameters are; `init` and `gradients` return such."""
+
+    skips: ClassVar[bool] = False
+    """Whether a sample without a finite gradient is skipped and counted, as where a module or a
+    loss has none; otherwise a run ends there, since the model has left the finite numbers."""
+
+    @classmethod
+    def kind_of_labels(cls, options: Mapping[str, Any]) -> LabelKind | None:  # noqa: ARG003
+        """Return which labels a model with these options learns from; None if these decide."""
+        return cls.labels
 
     @classmethod
     def for_labels(cls, num_classes: int, **options: Any) -> Self:  # noqa: ARG003
@@ -73,6 +100,14 @@ class Model(ABC):
         """
         return {}
 
+    def task_options(self) -> dict[str, Any]:
+        """Return options that a task has to say for all sites to have the same; none by default."""
+        return {}
+
+    def told(self, num_features: int, labels: Floats) -> Model:
+        """Return the model with what it is told by samples; by default itself."""
+        return self
+
     @abstractmethod
     def losses(self, params: Vector | Matrix, batch: Batch) -> Vector:
         """Return the loss of every row, under `params[dim]` or under a stack `params[row, dim]`."""
@@ -80,6 +115,24 @@ class Model(ABC):
     @abstractmethod
     def gradients(self, stack: Matrix, batch: Batch) -> Matrix:
         """Return `[row, dim]`: the gradient of row i of the batch at row i of the stack."""
+
+    def drawn_gradients(self, stack: Matrix, batch: Batch, rng: np.random.Generator) -> Matrix:
+        """Return `gradients` to learn from; what a model draws for them, as dropout, is of `rng`.
+
+        By default nothing is drawn.
+        """
+        return self.gradients(stack, batch)
+
+    def lesson(self, stack: Matrix, batch: Batch, rng: np.random.Generator) -> Lesson:
+        """Return losses, whether predictions are right, and `drawn_gradients`, of every row.
+
+        To be overridden by who needs one pass for what three methods say by default.
+        """
+        return Lesson(
+            self.losses(stack, batch),
+            self.correct(stack, batch),
+            self.drawn_gradients(stack, batch, rng),
+        )
 
     @abstractmethod
     def predict(self, params: Vector, features: Floats) -> Vector:

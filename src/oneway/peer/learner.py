@@ -80,9 +80,9 @@ class Learner:
         self._method = self.as_learned.build_method()
         task.require_without_server()
         self.layout = task.layout
-        self.start: Vector = self._model.init(
-            num_features, np.random.default_rng(list(task.fingerprint))
-        )
+        start = self._model.init(num_features, np.random.default_rng(list(task.fingerprint)))
+        # Books are in whole units, finer than any float32: what is computed from them is float64.
+        self.start: Vector = start.astype(np.float64)
         self._measuring = Measuring(task, self._model, num_features, self.start)
         self.exchanges = bool(self._method.payload)
         self.mixes = self._method.mixes
@@ -159,7 +159,7 @@ class Learner:
             curvatures = None
             if self._bounds is not None:
                 curvatures = self._bounds(batch.features)
-            gradients = self._model.gradients(params[None, :], batch)
+            gradients = self._gradients(params, batch)
             learned = Gradients(gradients, samples_seen, curvatures)
             after = self._method.learn(row, learned, self._rng, self._normals)
             if self.layout.carried and after.segments is not row.segments:
@@ -189,6 +189,18 @@ class Learner:
             ) from None
         released = released and not has_left
         return Lesson(state, self._stored(after.memory), loss, _truth(right), released, measured)
+
+    def _gradients(self, params: Vector, batch: Batch) -> Matrix:
+        """The gradient of a sample, as the one row of a network.
+
+        Raises:
+            DataError: The sample has none. With noise it counts as one without contents: who leaves
+                a sample out would tell about it.
+        """
+        found = self._model.drawn_gradients(params[None, :], batch, self._rng).astype(np.float64)
+        if self._model.skips and not self._has_noise and not np.isfinite(found).all():
+            raise DataError("the gradient of the sample is not a finite number at this model")
+        return found
 
     def _fits(self, memory: Mapping[str, Matrix], samples_seen: int) -> bool:
         """Whether the step of an unfinished batch can be represented."""

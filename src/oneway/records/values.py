@@ -95,7 +95,7 @@ class NetworkState:
     @property
     def estimates(self) -> Matrix:
         """The models to predict with: x = z / omega, one row per node."""
-        return self.numerators / self.masses[:, None]
+        return self.numerators / self.masses[:, None].astype(self.numerators.dtype)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +105,7 @@ class RunRecord:
     Attributes:
         algorithm: Short name of the method, as on the command line.
         loss_sums: Per round, the sum of the losses of the nodes that had a sample.
-        sample_counts: Per round, how many nodes had a sample.
+        sample_counts: Per round, how many nodes had a sample, and a finite loss on it.
         correct_counts: Per round, how many predictions were right; None if "right" has no meaning.
         disagreement: Per round, after mixing, the mean squared distance of the nodes' estimates
             from the network's mean (total numerator over total mass, the paper's z-bar).
@@ -120,6 +120,8 @@ class RunRecord:
         base_sums: Per round, the summed loss of every node's running base rate, once asked for.
         alone_sums: Per round, the summed loss of the same nodes each alone, once asked for.
         measures: How good the predictions of all nodes were, once asked for.
+        skipped_counts: Per round, how many samples had no finite gradient, so that nothing was
+            learned from them; None if there was none.
     """
 
     algorithm: str
@@ -137,6 +139,7 @@ class RunRecord:
     base_sums: Vector | None = None
     alone_sums: Vector | None = None
     measures: Measures | None = None
+    skipped_counts: Ints | None = None
 
     @property
     def num_rounds(self) -> int:

@@ -91,9 +91,9 @@ class InFlight:
         slots = longest + 1
         self._num_places = slots * self._num_nodes
         self._due = {
-            it.name: np.zeros((slots, *state.segments[it.name].shape))
+            it.name: np.zeros((slots, *held.shape), held.dtype)
             for it in method.payload
-            if it.kind != "copied"
+            if it.kind != "copied" and (held := state.segments[it.name]) is not None
         }
         # Of what is copied: the newest value that arrived over each edge, and those under way.
         # Pushes are numbered, as nodes that mix several times push more than once in a round.
@@ -101,9 +101,12 @@ class InFlight:
         self._sent_as = np.zeros((slots, self.num_edges), np.int64)
         self._newest_is = np.zeros(self.num_edges, np.int64)
         copied = [it.name for it in method.payload if it.kind == "copied"]
-        widths = {name: state.segments[name].shape[1] for name in copied}
-        self._copies = {n: np.zeros((slots, self.num_edges, w)) for n, w in widths.items()}
-        self._newest = {n: np.zeros((self.num_edges, w)) for n, w in widths.items()}
+        like = {name: state.segments[name] for name in copied}
+        edges = self.num_edges
+        self._copies = {
+            n: np.zeros((slots, edges, it.shape[1]), it.dtype) for n, it in like.items()
+        }
+        self._newest = {n: np.zeros((edges, it.shape[1]), it.dtype) for n, it in like.items()}
 
     def push(self, state: State, acting: Bools, delays: Ints, round_index: int) -> State:
         """What is left with the nodes after the acting ones have pushed."""
@@ -124,9 +127,9 @@ class InFlight:
                 self._copies[segment.name][slots, edges] = held[senders]
                 continue
             due = self._due[segment.name]
-            due += (parts[segment.kind] @ held).reshape(due.shape)
+            due += (parts[segment.kind].astype(held.dtype) @ held).reshape(due.shape)
             kept = np.where(acting, self._kept[segment.kind], 1.0)
-            segments[segment.name] = kept[:, None] * held
+            segments[segment.name] = kept[:, None].astype(held.dtype) * held
         return State(segments, state.memory)
 
     def arrived(self, state: State, round_index: int) -> State:
@@ -156,7 +159,8 @@ class InFlight:
         )
         counts = 1.0 + np.bincount(self.receivers[places], minlength=self._num_nodes)
         means = {
-            name: (state.segments[name] + gather @ newest) / counts[:, None]
+            name: (state.segments[name] + gather.astype(newest.dtype) @ newest)
+            / counts[:, None].astype(newest.dtype)
             for name, newest in self._newest.items()
         }
         return State({**state.segments, **means}, state.memory)

@@ -21,7 +21,7 @@ from oneway.errors import ConfigError
 from oneway.files.memory import require_memory
 from oneway.methods import Isolated, Method
 from oneway.models import Model
-from oneway.records import NetworkState, RunRecord
+from oneway.records import Batch, Matrix, NetworkState, RunRecord
 from oneway.simulator import fast_engine
 from oneway.simulator.delayed_engine import DelayedEngine
 from oneway.simulator.exchange import Mixing
@@ -94,9 +94,10 @@ def simulate(
         DivergenceError: If the numbers leave the finite range.
     """
     _check_kinds(method, model, stream)
+    model = model.told(stream.dim, stream.labels)
     dim = model.dim(stream.dim)
     require_memory(
-        _COPIES * 8.0 * stream.num_nodes * dim,
+        _COPIES * float(np.dtype(model.dtype).itemsize) * stream.num_nodes * dim,
         f"{stream.num_nodes:,} nodes with {dim:,} parameters each: a simulation of them",
         ConfigError,
         remedy="use fewer nodes, or fewer features",
@@ -130,11 +131,13 @@ def simulate(
             done = last
             bar.update(done)
     seconds = time.perf_counter() - started
+    skipped = measurements.skipped_counts[:done]
     return Run(
         record=RunRecord(
             algorithm=method.name,
             loss_sums=measurements.loss_sums[:done],
-            sample_counts=(stream.rows[:done] >= 0).sum(axis=1),
+            sample_counts=(stream.rows[:done] >= 0).sum(axis=1)
+            - measurements.lossless_counts[:done],
             correct_counts=measurements.correct_counts[:done]
             if _classifies(model, stream)
             else None,
@@ -145,6 +148,7 @@ def simulate(
             seconds=seconds,
             config=config,
             versions=_versions(),
+            skipped_counts=skipped if skipped.any() else None,
         ),
         model=model,
         stream=stream,
@@ -225,8 +229,10 @@ def _delayed(delays: tuple[int, int], engine: EngineName, network: Network) -> A
 
 
 def _classifies(model: Model, stream: Stream) -> bool:
-    nodes, batch = stream.batch(0)
-    return model.correct(np.zeros((len(nodes), model.dim(stream.dim))), batch) is not None
+    _, batch = stream.batch(0)
+    one = Batch(batch.features[:1], batch.labels[:1])
+    stack: Matrix = np.zeros((len(one), model.dim(stream.dim)), model.dtype)
+    return model.correct(stack, one) is not None
 
 
 def _versions() -> dict[str, str]:

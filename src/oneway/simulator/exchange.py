@@ -29,6 +29,8 @@ class Exchange:
     def __init__(self, method: Method, mixing: Mixing | None) -> None:
         self._method = method
         self.matrices: dict[str, Mixing] = {}
+        # For float32 segments: the product of a float64 matrix with them would be float64.
+        self._of_other_kinds: dict[str, Mixing] = {}
         kinds = {segment.kind for segment in method.payload}
         if mixing is None:
             return
@@ -55,7 +57,10 @@ class Exchange:
     def _moved(self, kind: str, segment: Matrix) -> Matrix:
         if self._method.exchange == "average":
             return np.broadcast_to(segment.mean(axis=0), segment.shape)
-        moved: Matrix = self.matrices[kind] @ segment
+        matrix = self.matrices[kind]
+        if segment.dtype != matrix.dtype:
+            matrix = self._of_other_kinds.setdefault(kind, matrix.astype(segment.dtype))
+        moved: Matrix = matrix @ segment
         return moved
 
 

@@ -21,18 +21,27 @@ Seed: TypeAlias = int | Sequence[int]
 
 @dataclass(frozen=True)
 class Measurements:
-    """Arrays that an engine fills as it goes, and a tally of predictions if one is wanted."""
+    """Arrays that an engine fills as it goes, and a tally of predictions if one is wanted.
+
+    Attributes:
+        skipped_counts: Per round, how many samples were not learned from as they have no finite
+            gradient.
+        lossless_counts: Per round, how many predictions have no finite loss.
+    """
 
     loss_sums: Vector
     correct_counts: NDArray[np.int64]
     disagreement: Vector
+    skipped_counts: NDArray[np.int64]
+    lossless_counts: NDArray[np.int64]
     tallying: Tallying | None = None
 
     @classmethod
     def blank(cls, num_rounds: int, tallying: Tallying | None = None) -> Measurements:
         """Room for this many rounds."""
-        counts = np.zeros(num_rounds, np.int64)
-        return cls(np.zeros(num_rounds), counts, np.zeros(num_rounds), tallying)
+        correct, skipped, lossless = np.zeros((3, num_rounds), np.int64)
+        losses, disagreement = np.zeros((2, num_rounds))
+        return cls(losses, correct, disagreement, skipped, lossless, tallying)
 
 
 def divergence(method: Method, round_index: int, node: int, masses: Vector) -> DivergenceError:

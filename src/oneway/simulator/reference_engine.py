@@ -7,10 +7,13 @@ import numpy as np
 from oneway.methods import Gradients, Method, State
 from oneway.metrics import disagreement
 from oneway.models import HasCurvature, Model, typical_curvature
-from oneway.records import NetworkState
+from oneway.records import Batch, Bools, Ints, Matrix, NetworkState, Vector
 from oneway.simulator.exchange import Exchange, Mixing
 from oneway.simulator.measurements import Measurements, Seed, divergence
 from oneway.streams import Stream
+
+_MOST_IN_A_ROW = 10
+"""After so many samples skipped one after the other it is the model that is broken."""
 
 
 class ReferenceEngine:
@@ -33,6 +36,7 @@ class ReferenceEngine:
         start = model.init(stream.dim, self.rng)
         self.held = method.start(np.tile(start, (stream.num_nodes, 1)))
         self.rounds_before = 0
+        self._in_a_row = np.zeros(stream.num_nodes, np.int64)
         self._exchange: tuple[Mixing | None, Exchange] | None = None
 
     @property
@@ -55,29 +59,18 @@ class ReferenceEngine:
     def _round(self, round_index: int, exchange: Exchange) -> None:
         nodes, batch = self.stream.batch(round_index)
         estimates = self.method.estimate(self.held)
-        losses = self.model.losses(estimates[nodes], batch)
-        correct = self.model.correct(estimates[nodes], batch)
-        if self.measurements.tallying is not None:
-            answers = self.model.answers(estimates[nodes], batch.features)
-            self.measurements.tallying.take(answers, batch.labels)
-
+        own = _rows(estimates, nodes)
         # What is learned from: the sample itself, or one whose label was late.
-        learners, known = (nodes, batch)
-        if self.stream.late is not None:
+        learners, known = nodes, batch
+        if self.stream.late is None:
+            lesson = self.model.lesson(own, batch, self.rng)
+            losses, correct, found = lesson.losses, lesson.correct, lesson.gradients
+        else:
+            losses, correct = self.model.losses(own, batch), self.model.correct(own, batch)
             learners, known = self.stream.known_batch(round_index)
-        gradients = np.zeros_like(estimates)
-        gradients[learners] = self.model.gradients(estimates[learners], known)
-        curvatures = None
-        if self.method.rule.needs_curvature and isinstance(self.model, HasCurvature):
-            bounds = self.model.curvature_bounds(known.features)
-            if bounds is not None:
-                curvatures = np.ones(len(estimates))
-                curvatures[learners] = bounds
-        active = None
-        if len(learners) < len(estimates):
-            active = np.zeros(len(estimates), np.bool_)
-            active[learners] = True
-        learned = Gradients(gradients, self.rounds_before + round_index, curvatures, active)
+            found = self.model.drawn_gradients(_rows(estimates, learners), known, self.rng)
+        losses, correct = self._measured(round_index, own, batch, losses, correct)
+        learned = self._learned(round_index, learners, known, found, len(estimates))
         state = self.method.learn(self.held, learned, self.rng)
         for _ in range(self.method.mixes):
             state = self.exchanged(exchange, state, round_index)
@@ -90,6 +83,64 @@ class ReferenceEngine:
         if not np.isfinite(losses.sum() + measured.disagreement[round_index]):
             self._raise_divergence(round_index, nodes[~np.isfinite(losses)])
 
+    def _measured(
+        self, round_index: int, own: Matrix, batch: Batch, losses: Vector, correct: Bools | None
+    ) -> tuple[Vector, Bools | None]:
+        """Tally predictions; losses and whether they are right without those that have no loss."""
+        if self.model.skips and not np.isfinite(losses).all():
+            there = np.isfinite(losses)
+            self.measurements.lossless_counts[round_index] = len(losses) - there.sum()
+            batch = Batch(batch.features[there], batch.labels[there])
+            own, losses = own[there], losses[there]
+            correct = None if correct is None else correct[there]
+        if self.measurements.tallying is not None:
+            answers = self.model.answers(own, batch.features)
+            self.measurements.tallying.take(answers, batch.labels)
+        return losses, correct
+
+    def _learned(
+        self, round_index: int, learners: Ints, known: Batch, found: Matrix, num_nodes: int
+    ) -> Gradients:
+        """The gradients of all nodes; those of samples to be skipped are 0, and no step."""
+        skipped = self._skipped(round_index, learners, found) if self.model.skips else None
+        if skipped is not None:
+            found = np.where(skipped[:, None], found.dtype.type(0.0), found)
+        gradients = found
+        if len(learners) < num_nodes:
+            gradients = np.zeros((num_nodes, found.shape[1]), found.dtype)
+            gradients[learners] = found
+        curvatures = None
+        if self.method.rule.needs_curvature and isinstance(self.model, HasCurvature):
+            bounds = self.model.curvature_bounds(known.features)
+            if bounds is not None:
+                curvatures = np.ones(num_nodes)
+                curvatures[learners] = bounds
+        active = None
+        # With noise it counts as a sample without contents: who skips one would tell about it.
+        stays = skipped is not None and not (self.method.batches and self.method.batches.noise)
+        if len(learners) < num_nodes or stays:
+            active = np.zeros(num_nodes, np.bool_)
+            active[learners] = True if skipped is None or not stays else ~skipped
+        return Gradients(gradients, self.rounds_before + round_index, curvatures, active)
+
+    def _skipped(self, round_index: int, learners: Ints, found: Matrix) -> Bools | None:
+        """Which samples have no finite gradient; None if all have.
+
+        Raises:
+            DivergenceError: A node has skipped too many in a row.
+        """
+        # 0 times a number is 0, unless that is infinite or none: the quickest way to see it.
+        skipped = ~np.isfinite(found @ np.zeros(found.shape[1], found.dtype))
+        self._in_a_row[learners[~skipped]] = 0
+        if not skipped.any():
+            return None
+        self.measurements.skipped_counts[round_index] = skipped.sum()
+        self._in_a_row[learners[skipped]] += 1
+        lost = np.flatnonzero(self._in_a_row >= _MOST_IN_A_ROW)
+        if len(lost):
+            self._raise_divergence(round_index, lost)
+        return skipped
+
     def exchanged(self, exchange: Exchange, state: State, round_index: int) -> State:
         """The state after everybody has sent and received once; to be overridden by who differs."""
         return exchange.apply(self.method.before_push(state, self.rng))
@@ -100,3 +151,8 @@ class ReferenceEngine:
             suspects = np.flatnonzero(~np.isfinite(distances))
         node = int(suspects[0]) if len(suspects) else 0
         raise divergence(self.method, round_index, node, self.state.masses)
+
+
+def _rows(matrix: Matrix, nodes: Ints) -> Matrix:
+    """The rows of some nodes, in order; without a copy if it is all of them."""
+    return matrix if len(nodes) == len(matrix) else matrix[nodes]

@@ -20,8 +20,8 @@ from oneway.files.paths import as_path
 from oneway.metrics.baselines import base_rate_sums
 from oneway.metrics.measured import measures_of
 from oneway.metrics.tally import Tally
-from oneway.models import HasCoefficients, Model
-from oneway.records import Matrix, RunRecord, Vector
+from oneway.models import HasCoefficients, HasProbabilities, Model
+from oneway.records import Matrix, NetworkState, RunRecord, Vector
 from oneway.records.measures import Measures
 from oneway.sentences import listed, nearest, shown
 from oneway.streams import Stream
@@ -59,6 +59,8 @@ class Run:
     def __repr__(self) -> str:
         record = self.record
         state = "" if record.complete else ", interrupted"
+        if self.skipped:
+            state += f", {self.skipped:,} samples skipped"
         return (
             f"<Run: {record.algorithm}, {len(record.masses):,} nodes, {record.num_rounds:,} "
             f"rounds, average loss {self.average_loss:.4f}{state}>"
@@ -122,6 +124,12 @@ class Run:
         return metrics.loss_curve(self.record)
 
     @property
+    def skipped(self) -> int:
+        """How many samples were not learned from, as they had no finite gradient."""
+        counts = self.record.skipped_counts
+        return 0 if counts is None else int(counts.sum())
+
+    @property
     def accuracy(self) -> float | None:
         """Share of predictions that were right, each made before its label was seen."""
         return metrics.accuracy(self.record)
@@ -139,7 +147,7 @@ class Run:
     @property
     def estimates(self) -> Matrix:
         """[n, d] x = z / omega of every node at the end."""
-        return self.numerators / self.masses[:, None]
+        return NetworkState(self.numerators, self.masses).estimates
 
     def model_of(self, node: int | str) -> FittedModel:
         """The model of a node at the end, to take home: it predicts rows in the data's units.
@@ -366,4 +374,7 @@ def _class_codes(stream: Stream, model: Model) -> tuple[str, ...]:
     most = int(stream.labels.max()) + 1
     if isinstance(model, HasCoefficients):
         most = len(model.coefficients(model.init(stream.dim, np.random.default_rng(0)))[1])
+    elif isinstance(model, HasProbabilities):
+        start = model.init(stream.dim, np.random.default_rng(0))
+        most = model.probabilities(start, stream.features[:1]).shape[1]
     return tuple(map(str, range(most)))

@@ -48,6 +48,7 @@ _AXES = {
     "loss_sums": ("round",),
     "sample_counts": ("round",),
     "correct_counts": ("round",),
+    "skipped_counts": ("round",),
     "disagreement": ("round",),
     "comparator_sums": ("round",),
     "base_sums": ("round",),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -116,15 +117,17 @@ class LabelProfile:
             )
         return "classes"
 
-    def choose(self, model: str | None) -> tuple[str, tuple[str, ...]]:
-        """Return the model, the one asked for if any, and its classes in order.
+    def choose(
+        self, model: str | None, options: Mapping[str, Any] | None = None
+    ) -> tuple[str, tuple[str, ...]]:
+        """Return the model, the one asked for with its options if any, and its classes in order.
 
         Raises:
             DataError: If the labels do not suit it.
         """
         count = len(self.distinct)
         model = MODEL_FOR[self.kind] if model is None or count < 2 else model
-        kind = MODELS[model].labels
+        kind = MODELS[model].kind_of_labels(options or {}) or self.kind
         if kind == "number":
             if self.text:
                 raise self.unsuitable(f"holds {shown(self.text)}", f"{model} needs numbers")

@@ -112,7 +112,7 @@ def read_table(settings: Settings, **offered: Any) -> Table:
         OnewayError: If there is no such data, or it does not suit the task or the model.
     """
     encoder = settings.encoder
-    kind = None if settings.model == AS_LABELLED and not encoder else settings.label_kind
+    kind = settings.label_kind if encoder else settings.told_kind()
     if settings.data not in names_of("table"):
         if encoder is not None:
             return load(settings.data, encoder=encoder)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
+from inspect import signature
 from typing import Annotated, Any, Literal, Self
 
 from msgspec import Meta
@@ -32,6 +33,10 @@ from oneway.registry import build
 from oneway.sentences import listed, nearest, shown
 from oneway.task.keys import key, one_of
 from oneway.task.privacy import Privacy
+
+
+KIND_OF_COUNT: dict[int, LabelKind] = {0: "number", 2: "binary"}
+"""Which labels there are by the number of classes; all others are classes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,15 +146,18 @@ class Learning:
         )
         return method
 
-    @property
-    def label_kind(self) -> LabelKind:
-        """Which labels the model learns from."""
-        return MODELS[self.model].labels
+    def told_kind(self) -> LabelKind | None:
+        """Which labels the model learns from, as its name and options say; None if they do not."""
+        return MODELS[self.model].kind_of_labels(self._options(self.model))
+
+    def kind_for(self, num_classes: int) -> LabelKind:
+        """Which labels the model learns from if there are so many classes; 0 for numbers."""
+        return self.told_kind() or KIND_OF_COUNT.get(num_classes, "classes")
 
     def model_for(self, num_classes: int) -> Model:
         """The model, for labels with so many classes; 0 for numbers."""
         entry = MODELS[self.model]
-        known = {parameter.name for parameter in fields(entry)}  # type: ignore[arg-type]
+        known = set(signature(entry.__init__).parameters) - {"self"}  # type: ignore[misc]
         given = {
             name: getattr(self, name) for name in ("l2", "intercept") if name in known
         } | self._options(self.model)
@@ -190,6 +198,20 @@ def parse_options(texts: list[str]) -> dict[str, dict[str, Any]]:
             )
         options.setdefault(name, {})[option] = _toml_value(value)
     return options
+
+
+def spelled_out(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values in which a model that names its module says so among the options.
+
+    >>> spelled_out({"model": "torch:my.nets:digits"})
+    {'model': 'torch', 'options': {'torch': {'module': 'my.nets:digits'}}}
+    """
+    name, colon, module = str(values.get("model", "")).partition(":")
+    if not colon or name not in MODELS:
+        return dict(values)
+    options = values.get("options", {})
+    own = {**options.get(name, {}), "module": module}
+    return {**values, "model": name, "options": {**options, name: own}}
 
 
 def _toml_value(text: str) -> Any:

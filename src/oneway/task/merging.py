@@ -30,6 +30,8 @@ from oneway.task.task import Task
 
 _POOLED = ("features", "classes", "radius", "options", "model")
 """What sites may have found otherwise."""
+_STARTS = {"start", "center", "scale"}
+"""Options of models that say where they start, by a site's own rows."""
 
 
 @dataclass(frozen=True)
@@ -87,9 +89,14 @@ def merge_tasks(tasks: Mapping[str, Task]) -> Merged:
         raise TaskError(f"{listed(names)} have no feature in common; name the same columns alike")
     features = tuple(_pooled(column, having, weights) for column, having in kept.items())
     model = first.model
-    if MODELS[model].labels == "binary" and len(classes) > 2:
+    if first.told_kind() == "binary" and len(classes) > 2:
         model = "softmax"  # another site has a third class
-    options = {name: it for name, it in first.options.items() if name not in MODELS}
+    options = {
+        name: {key: value for key, value in it.items() if key not in _STARTS}
+        for name, it in first.options.items()
+        if name == model or name not in MODELS
+    }
+    options = {name: it for name, it in options.items() if it}
     task = replace(
         first,
         model=model,
@@ -134,7 +141,12 @@ def _started(
 def _rest(task: Task) -> dict[str, object]:
     """What sites must agree on."""
     return {name: value for name, value in task.fields().items() if name not in _POOLED} | {
-        "predicts": "a number" if MODELS[task.model].labels == "number" else "a class",
+        "predicts": "a number" if task.label_kind == "number" else "a class",
+        "options": {
+            name: {key: value for key, value in it.items() if key not in _STARTS}
+            for name, it in task.options.items()
+            if name == task.model and it.keys() - _STARTS
+        },
     }
 
 

@@ -116,9 +116,11 @@ class Settings(Learning):
     @property
     def label_kind(self) -> LabelKind:
         """Which labels the model learns from; without a model, as many as there are classes."""
-        if self.model != AS_LABELLED:
-            return super().label_kind
-        return {0: "number", 2: "binary"}.get(len(self.classes), "classes")  # type: ignore[return-value]
+        return self.kind_for(len(self.classes))
+
+    def told_kind(self) -> LabelKind | None:
+        """Which labels the model learns from; None if that is left to them."""
+        return None if self.model == AS_LABELLED else super().told_kind()
 
     @property
     def choices(self) -> dict[str, Any]:

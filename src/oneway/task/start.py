@@ -27,10 +27,11 @@ def start_options(learning: Learning, num_classes: int, labels: Floats) -> dict[
         num_classes: Of the labels; 0 for numbers.
         labels: As the model has them: -1 and +1, class codes, or numbers.
     """
-    if learning.label_kind == "number":
+    kind = learning.kind_for(num_classes)
+    if kind == "number":
         deviation = float(np.std(labels, dtype=np.float64))
         return with_start(learning, num_classes, np.array([np.mean(labels)], float), deviation)
-    codes = labels > 0 if learning.label_kind == "binary" else labels
+    codes = labels > 0 if kind == "binary" else labels
     counts = np.bincount(codes.astype(np.intp), minlength=num_classes)
     return with_start(learning, num_classes, shares_of(counts))
 

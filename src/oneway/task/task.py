@@ -19,7 +19,7 @@ from oneway.errors import ConfigError, TaskError
 from oneway.files.toml import parse_toml, read_text, refuse_unknown, toml_lines
 from oneway.files.typed_values import comments_of
 from oneway.methods import Method
-from oneway.models import MODELS, HasProbabilities, Model, typical_curvature
+from oneway.models import MODELS, HasProbabilities, LabelKind, Model, typical_curvature
 from oneway.protocol.fixed_point import LARGEST, ONE
 from oneway.protocol.layout import Layout
 from oneway.sentences import shown
@@ -103,6 +103,7 @@ class Task(Learning):
         check_column("label", self.label)
         self._check_features()
         _ = self.encoder  # checks the classes
+        self._check_options()
         if self.radius * self.mass_cap > LARGEST / ONE:
             raise TaskError(
                 f"radius {self.radius:g} times mass_cap {self.mass_cap:g} is more than "
@@ -139,6 +140,18 @@ class Task(Learning):
                 "cannot be known beforehand: remove it from [features]"
             )
 
+    def _check_options(self) -> None:
+        for name, options in self.options.items():
+            for option, value in options.items():
+                try:
+                    json.dumps(value, allow_nan=False)
+                except (TypeError, ValueError):
+                    raise TaskError(
+                        f"option {option} of {name} is {shown(value)}, which a task file cannot "
+                        "hold; give text, numbers or lists: a function by its name, as "
+                        '"package.module:function"'
+                    ) from None
+
     # The file.
 
     @classmethod
@@ -171,9 +184,12 @@ class Task(Learning):
         """
         encoder = table.encoder
         model = learning.pop("model", None) or _MODEL_FOR[encoder.kind]
-        classes = encoder.classes if MODELS[model].labels != "number" else ()
+        options = learning.get("options", {}).get(model, {})
+        kind = MODELS[model].kind_of_labels(options) or encoder.kind
+        classes = encoder.classes if kind != "number" else ()
         task = cls(model, encoder.label, encoder.features, classes, **learning)
-        return replace(task, options=start_options(task, len(classes), table.labels))
+        task = replace(task, options=start_options(task, len(classes), table.labels))
+        return task.sealed()
 
     @classmethod
     def read(cls, path: Path) -> Task:
@@ -229,6 +245,26 @@ class Task(Learning):
         return Encoder(self.features, self.label, self.label_kind, self.classes, self.model)
 
     @property
+    def label_kind(self) -> LabelKind:
+        """Which labels the model learns from."""
+        return self.kind_for(len(self.classes))
+
+    def sealed(self) -> Task:
+        """Return the task with all that its sites must have alike, as the hash of a module.
+
+        Raises:
+            TaskError: If its model cannot be made here, or cannot be named in a task.
+        """
+        try:
+            said = self.build_model().task_options()
+        except ConfigError as error:
+            raise TaskError(str(error)) from None
+        if not said:
+            return self
+        own = {**self.options.get(self.model, {}), **said}
+        return replace(self, options={**self.options, self.model: own})
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """What every sample must have: the label, the features, and whose it is if that counts."""
         group = self.privacy.group if self.privacy.unit == "group" else ""
@@ -268,6 +304,11 @@ class Task(Learning):
 
     def build_model(self) -> Model:
         """Return the model to learn."""
+        return self._model
+
+    @cached_property
+    def _model(self) -> Model:
+        # Once: a module takes longer to make than to learn from a sample.
         return self.model_for(len(self.classes))
 
     def build_method(self, dim: int | None = None) -> Method:

@@ -87,7 +87,7 @@ def derive_task(
     known, privacy = ranges or {}, learning.get("privacy", Privacy())
     found = _Contents(path, label, known, privacy)
     choices.check([label, *found.columns], label, str(path))
-    chosen, classes = found.labels.choose(model)
+    chosen, classes = found.labels.choose(model, learning.get("options", {}).get(model))
     inferred = infer(
         found.columns,
         found.labels,
@@ -132,7 +132,7 @@ def derive_task(
         radius = task.radius if classes else Task.radius
         task = replace(task, options=options, radius=radius)
     return Derived(
-        task,
+        task.sealed(),
         inferred.notes,
         num_rows,
         found.num_bad,

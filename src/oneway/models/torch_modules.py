@@ -1,0 +1,159 @@
+"""PyTorch modules as models name them: found, built from a seed, flattened, and fingerprinted.
+
+A module is an `nn.Module`, a function that returns one, or the name `package.module:function` of
+such a function. Code never travels: a task has the name, and a fingerprint of what the function
+made where the task was written, so that a site whose function makes something else is told so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from hashlib import blake2b
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from oneway.errors import ConfigError
+from oneway.models.torch_process import drawn_from
+from oneway.sentences import cut, listed, shown
+
+_FIXED_SEED = 0
+"""Of the initial values that a fingerprint is of: the same at all sites, whatever a task says."""
+_KINDS = (torch.float32, torch.float64)
+
+
+def named_function(what: str, name: str) -> Callable[..., Any]:
+    """Return the function that `package.module:function` names.
+
+    Raises:
+        ConfigError: There is none in this installation.
+    """
+    package, colon, function = name.partition(":")
+    if not (package and colon and function):
+        raise ConfigError(
+            f"{what} is {shown(name)}; it must be of the form package.module:function"
+        )
+    try:
+        found = import_module(package)
+        for part in function.split("."):
+            found = getattr(found, part)
+    except Exception as error:  # whatever is wrong in somebody else's code
+        raise ConfigError(
+            f"{what} {shown(name)} cannot be found here ({cut(f'{type(error).__name__}: {error}')})"
+            "; install the package that the task names, or put its folder into PYTHONPATH"
+        ) from error
+    if not callable(found):
+        raise ConfigError(f"{what} {shown(name)} is {shown(found)}; it must be a function")
+    return found
+
+
+def called(given: object) -> str:
+    """Return what people call a module or a function: its name, or the module's own words."""
+    if isinstance(given, str):
+        return given
+    if isinstance(given, nn.Module):
+        return repr(given)
+    return f"{getattr(given, '__module__', '')}:{getattr(given, '__qualname__', repr(given))}"
+
+
+def built(given: object, arguments: Mapping[str, Any], seed: int = _FIXED_SEED) -> nn.Module:
+    """Return the module that a user gives, with its own initialisation from a seed.
+
+    An `nn.Module` is not initialised anew: it starts from the values that it has.
+
+    Raises:
+        ConfigError: It is missing, no module, or cannot be learned in one vector per node.
+    """
+    if isinstance(given, nn.Module):
+        return given
+    function = named_function("module", given) if isinstance(given, str) else given
+    if not callable(function):
+        raise ConfigError(
+            f"module is {shown(given)}; it must be an nn.Module, a function that returns one, or a "
+            'name such as "package.module:function"'
+        )
+    try:
+        with drawn_from(seed):
+            module = function(**arguments)
+    except Exception as error:  # whatever is wrong in somebody else's code
+        raise ConfigError(
+            f"module {shown(called(given))} cannot be made with {shown(str(dict(arguments)))} "
+            f"({cut(f'{type(error).__name__}: {error}')}); correct the function or its arguments"
+        ) from error
+    if not isinstance(module, nn.Module):
+        raise ConfigError(
+            f"module {shown(called(given))} returns {shown(module)}; it must return an nn.Module"
+        )
+    return module
+
+
+def check_module(module: nn.Module) -> None:
+    """Check that all that is learned in a module is in parameters of one kind of number.
+
+    Raises:
+        ConfigError: It has buffers, no parameters, or parameters of several kinds.
+    """
+    name = type(module).__name__
+    buffers = [name for name, _ in module.named_buffers()]
+    if buffers:
+        raise ConfigError(
+            f"module {name} has the buffer {listed(buffers, 3)}, which nodes would have to share "
+            "besides parameters, as batch norm's running statistics; use nn.GroupNorm or "
+            "nn.LayerNorm, and plain attributes for constants"
+        )
+    kinds = {parameter.dtype for parameter in module.parameters()}
+    if not trainable(module) or len(kinds) > 1 or not kinds <= set(_KINDS):
+        found = listed(sorted(str(kind) for kind in kinds)) or "none"
+        raise ConfigError(
+            f"module {name} has parameters of the kind {found}, "
+            f"{len(trainable(module))} of them to be learned; it needs some, all float32 or all "
+            "float64"
+        )
+
+
+def trainable(module: nn.Module) -> dict[str, nn.Parameter]:
+    """Return the parameters that are learned, by name; those without a gradient are constants."""
+    return {name: it for name, it in module.named_parameters() if it.requires_grad}
+
+
+def flat(module: nn.Module) -> NDArray[Any]:
+    """Return a copy of the parameters that are learned, as one vector."""
+    parts = [it.detach().cpu().reshape(-1) for it in trainable(module).values()]
+    values: NDArray[Any] = torch.cat(parts).numpy()
+    return values
+
+
+def fingerprint(module: nn.Module) -> str:
+    """Return how many parameters a module learns, and digests of their shapes and of all values."""
+    shapes = [(name, tuple(it.shape), str(it.dtype)) for name, it in module.named_parameters()]
+    values = blake2b(digest_size=8, person=b"oneway module")
+    for parameter in module.parameters():
+        values.update(np.ascontiguousarray(parameter.detach().cpu().numpy()).tobytes())
+    of_shapes = blake2b(repr(shapes).encode(), digest_size=4, person=b"oneway module").hexdigest()
+    count = sum(it.numel() for it in trainable(module).values())
+    return f"{count}-{of_shapes}-{values.hexdigest()}"
+
+
+def check_fingerprint(module: nn.Module, name: str, expected: str) -> None:
+    """Check that a module is the one that a task means.
+
+    Raises:
+        ConfigError: It has other shapes, or starts from other values.
+    """
+    found = fingerprint(module)
+    if found == expected:
+        return
+    shapes, of_task = found.rsplit("-", 1)[0], expected.rsplit("-", 1)[0]
+    if shapes != of_task:
+        raise ConfigError(
+            f"module {shown(name)} has other shapes here ({found}) than the task says ({expected}; "
+            "the first number counts parameters); install the version that the task was made with"
+        )
+    raise ConfigError(
+        f"module {shown(name)} starts from other values here ({found}) than the task says "
+        f"({expected}); install the versions of it and of torch that the task was made with"
+    )
