@@ -15,19 +15,23 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Mapping
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any, Generic, TypeVar, cast
 
-from oneway.errors import ConfigError
-from oneway.sentences import listed, nearest, shown
+from oneway.errors import ConfigError, OnewayError
+from oneway.sentences import cut, listed, nearest, shown
 
 PLUGINS = "ONEWAY_PLUGINS"
 """Environment variable: modules to import, separated by commas."""
 GROUP = "oneway.plugins"
 """Entry point group of installed packages that extend oneway."""
+
+_FUNCTION = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 
 T = TypeVar("T")
 E = TypeVar("E")
@@ -172,3 +176,43 @@ def build(registry: Registry[Any], name: str, options: Mapping[str, Any], **give
         raise ConfigError(
             f"{registry.kind} {name} cannot be made from {shown(str(dict(options)))}: {error}"
         ) from None
+
+
+def installed_function(path: str, error: type[OnewayError] = ConfigError) -> Callable[..., Any]:
+    """Return the function that `package.module:function` names, by importing its module.
+
+    Tasks name code so, and never carry it; each site installs it.
+
+    Raises:
+        OnewayError: Of the class `error`, if it names none, its module cannot be imported here, or
+            is Python's own.
+    """
+    if not _FUNCTION.fullmatch(path):
+        raise error(
+            f"function is {shown(path)}; it must be package.module:function, code that is "
+            "installed at every site"
+        )
+    module, _, name = path.partition(":")
+    package = module.partition(".")[0]
+    if package in sys.stdlib_module_names:
+        # Somebody else's task must not hand a user's cells to os:remove.
+        raise error(
+            f"function {path} is in Python's own library; it must be in a package that is "
+            "installed for this task"
+        )
+    try:
+        found = getattr(import_module(module), name)
+    except AttributeError:
+        raise error(
+            f"function {path} is not there: {module} is installed and has no {name}; install the "
+            "version that the task was made with"
+        ) from None
+    except Exception as reason:
+        raise error(
+            f"function {path} cannot be imported here ({cut(str(reason) or repr(reason))}); "
+            f"install {package}, or set PYTHONPATH to where it is"
+        ) from None
+    if not callable(found):
+        raise error(f"{path} is {shown(found)}; it must be a function")
+    called: Callable[..., Any] = found
+    return called

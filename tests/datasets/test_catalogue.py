@@ -22,10 +22,13 @@ def touch(path: Path) -> Path:
 def test_the_catalogue_lists_tables_and_graphs(tmp_path: Path) -> None:
     listed = {status.data_set.name: status for status in catalogue(tmp_path)}
     assert list(listed) == [
-        *("flights", "occupancy", "susy", "adult", "heart", "synthetic", "advogato", "epinions"),
+        *("flights", "occupancy", "susy", "adult", "heart"),
+        *("digits", "mnist", "cifar10", "synthetic", "advogato", "epinions"),
         *("wiki-vote", "bitcoin-alpha", "bitcoin-otc"),
     ]
-    assert [name for name, status in listed.items() if status.present] == ["flights", "synthetic"]
+    assert [name for name, status in listed.items() if status.present] == [
+        *("flights", "digits", "synthetic"),
+    ]
     assert listed["epinions"].data_set.kind == "graph"
     assert listed["susy"].where == tmp_path / "susy"
     assert all(status.data_set.licence and status.data_set.about for status in listed.values())

@@ -130,3 +130,33 @@ def test_coefficients_are_by_encoded_column_a_boolean_is_worth_what_true_adds_to
 def test_all_missing_columns_of_a_sample_are_named_at_once():
     with pytest.raises(DataError, match=r"'weight', 'smokes', 'town'"):
         models()[0].predict_one({"age": 1, "grade": "1", "visit": "7:05"})
+
+
+@pytest.mark.parametrize("gaps", [False, True])
+def test_arrays_are_taken_along_by_every_format(gaps):
+    features = (
+        Feature("image", 100.0, 50.0, shape=(1, 3, 2), gaps=gaps),
+        Feature("age", 40.0, 9.0),
+    )
+    encoder = Encoder(features, "state", "classes", tuple("abc"))
+    model = SoftmaxRegression(3)
+    rng = np.random.default_rng(2)
+    taken = FittedModel(encoder, model, rng.normal(size=model.dim(encoder.width)))
+    images, ages = rng.integers(0, 256, (50, 1, 3, 2)), rng.normal(40, 9, 50)
+    rows = [{"image": image.tolist(), "age": age} for image, age in zip(images, ages, strict=True)]
+    rows[7] = {"image": None, "age": 50.0}
+    fed = images.astype(float)
+    fed[7], ages[7] = np.nan, 50.0
+    session = onnxruntime.InferenceSession(
+        FORMATS["onnx"].write(taken), providers=["CPUExecutionProvider"]
+    )
+    labels, shares = session.run(None, {"image": fed, "age": ages[:, None]})
+    assert labels.tolist() == taken.predict_many(rows)
+    wanted = [list(taken.predict_proba_one(row).values()) for row in rows]
+    np.testing.assert_allclose(shares, wanted, rtol=0, atol=1e-12)
+    again = from_json(to_json(taken))
+    assert again.encoder.features == features
+    assert again.predict_many(rows) == taken.predict_many(rows)
+    assert taken.coefficients["a"].keys() == {"(intercept)", *encoder.outputs}
+    estimator = pickle.loads(FORMATS["sklearn"].write(taken))
+    assert estimator.predict(pd.DataFrame(rows, dtype=object)).tolist() == labels.tolist()

@@ -15,6 +15,7 @@ from oneway.errors import ConfigError, DataError, GraphError
 from oneway.lab.peer_folders import CachedFile, make_peers, write_owner_files
 from oneway.lab.ports import Ports
 from oneway.lab.problem import Problem, problem_of
+from oneway.tables.array_source import open_arrays
 from oneway.task.settings import Settings, read_settings
 from oneway.task.task import Feature, Task
 
@@ -55,6 +56,22 @@ def test_peers_get_their_samples_in_order_and_see_what_the_simulator_sees(peers,
         # Bit for bit, once rounded as the table is.
         np.testing.assert_array_equal(seen.astype(np.float32), problem.stream.features[dealt])
         labels = [task.encoder.label_value(row[task.label]) for row in rows]
+        assert labels == problem.stream.labels[dealt].tolist()
+
+
+def test_peers_of_images_get_them_as_arrays_and_see_what_the_simulator_sees(tmp_path):
+    digits = ow.streams.load("digits")
+    problem = Problem.deal(digits, ow.TrustGraph.ring(3), samples=9, classes_per_node=4)
+    with Ports() as ports:
+        peers = make_peers(tmp_path / "lab", problem, ports.reserve)
+    for node, peer in enumerate(peers):
+        source, task = open_arrays(peer.samples_path), peer.home.task()
+        source.check_encoder(task.encoder)
+        assert source.rows[:1].dtype == np.uint8
+        dealt = problem.stream.rows[:, node]
+        seen = np.array([task.encoder.vector({"image": it}) for it in source.rows[:]])
+        np.testing.assert_array_equal(seen.astype(np.float32), problem.stream.features[dealt])
+        labels = [task.encoder.label_value(source.raw_label(row)) for row in range(len(source))]
         assert labels == problem.stream.labels[dealt].tolist()
 
 

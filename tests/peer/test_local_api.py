@@ -123,6 +123,20 @@ def test_a_regression_predicts_a_number_and_no_probabilities():
     }
 
 
+def test_an_image_is_sent_as_nested_lists_or_in_a_row():
+    image = Task("ridge", "shade", (Feature("image", shape=(3, 224, 224)),), **PLAIN)
+    pixels = np.full(image.features[0].shape, 255)
+    for x in (pixels.tolist(), pixels.ravel().tolist()):
+        answer = ask(FakePeer(image), "POST", "/predict", {"x": {"image": x}})
+        assert answer.json() == {"prediction": 255.0 * pixels.size}
+    learner = FakePeer(image)
+    body = {"x": {"image": pixels.tolist()}, "y": 1.5}
+    assert ask(learner, "POST", "/learn", body).status_code == 200
+    assert len(learner.taught) == 1
+    wrong = ask(learner, "POST", "/predict", {"x": {"image": [1, 2]}})
+    assert "'image'" in error_of(wrong)
+
+
 def test_the_momentary_model_answers_if_it_is_asked_for(peer):
     body = {"x": GOOD}
     assert ask(peer, "POST", "/predict?momentary=true", body).json()["prediction"] == "no"

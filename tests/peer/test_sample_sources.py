@@ -266,7 +266,7 @@ def test_a_missing_file_and_a_folder_are_named(tmp_path: Path) -> None:
     for follow in (False, True):
         with pytest.raises(MissingDataError, match=r"none\.csv does not exist; check the path"):
             read(str(tmp_path / "none.csv"), follow=follow)
-    with pytest.raises(DataError, match="is a folder; name a CSV or JSON-lines file, or - for"):
+    with pytest.raises(DataError, match="is a folder without images by class; name a file"):
         read(str(tmp_path))
 
 

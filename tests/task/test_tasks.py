@@ -548,7 +548,7 @@ def test_the_learning_rate_stays_or_falls():
 @pytest.mark.parametrize("key", ["model", "method", "step", "schedule"])
 @pytest.mark.parametrize("name", ["os:system", "os.system", "./evil.py", "extras.evil"])
 def test_a_task_names_only_what_is_installed_here(key, name):
-    """It comes from others: whatever it says, nothing is imported for it."""
+    """It comes from others: whatever it says here, nothing is imported for it."""
     lines = [line for line in TEXT.splitlines() if not line.startswith(f"{key} ")]
     with pytest.raises(TaskError, match=key):
         Task.parse("\n".join([f'{key} = "{name}"', *lines]))

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -30,6 +31,7 @@ from oneway.protocol.fixed_point import ONE, Fixed
 from oneway.protocol.layout import Layout
 from oneway.protocol.messages import Ack, Data
 from oneway.records import Ints, Matrix, Vector
+from oneway.tables.array_source import holds_arrays, open_arrays
 from oneway.transport import TRANSPORTS, Arrival, ConnectionLimits, Transport
 from oneway.transport.wire import decode
 
@@ -173,7 +175,13 @@ def _run(
     time.sleep(LAST_SECONDS)
 
 
-def _rows(peer: PeerFolder) -> Iterator[dict[str, str]]:
+def _rows(peer: PeerFolder) -> Iterator[dict[str, Any]]:
+    if holds_arrays(peer.samples_path):
+        encoder, source = peer.home.task().encoder, open_arrays(peer.samples_path)
+        for first, block in source.blocks():
+            for row, array in enumerate(block, first):
+                yield {encoder.names[0]: array, encoder.label: source.raw_label(row)}
+        return
     with peer.samples_path.open(encoding="utf-8", newline="") as file:
         yield from csv.DictReader(file)
 

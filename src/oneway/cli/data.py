@@ -145,7 +145,7 @@ def command_line() -> typer.Typer:
     A plugin that cannot be imported is then an error of the command line, in one sentence.
     """
     if all(command.name != "deal" for command in data.registered_commands):
-        wanted = ("model", "label", "columns", "exclude", "category", "numeric")
+        wanted = ("model", "label", "columns", "exclude", "category", "numeric", "function")
         example = "Example: oneway data deal flights --owner origin --out flights"
         data.command("deal", epilog=example)(with_flags(deal, only=wanted))
     return data

@@ -12,7 +12,7 @@ from oneway.cli.output import note
 from oneway.cli.peer_home import HomeFolder, folder_of, open_home, waiting
 from oneway.errors import ConfigError
 
-_DATA = "What to learn from: CSV or JSON lines; - is standard input."
+_DATA = "What to learn from: CSV, JSON lines, arrays (.npy), images; - is standard input."
 _UNTIL_DONE = "Stop when the stream has ended and all pushes are acknowledged, or 5 s later."
 _LATE = "Rows without a label wait; a later row with the same COLUMN tells it."
 _SERVE = "Offer a local HTTP API: predict, learn, status, metrics."

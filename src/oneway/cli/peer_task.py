@@ -1,4 +1,4 @@
-"""`oneway peer task`: a first task.toml from a CSV file."""
+"""`oneway peer task`: a first task.toml from a CSV file or arrays."""
 
 from __future__ import annotations
 
@@ -24,14 +24,17 @@ if TYPE_CHECKING:
 LEARNING = (
     "model", "method", "learning_rate", "schedule", "step", "transforms", "l2", "intercept",
     "options", "samples_per_push", "privacy", "epsilon", "delta", "clip", "unit", "group",
-    "records_per_group", "columns", "exclude", "category", "numeric",
+    "records_per_group", "columns", "exclude", "category", "numeric", "function",
 )  # fmt: skip
 
 
 def task(
     given: Mapping[str, Any],
     files: Annotated[
-        list[Path], argument("CSV", "A CSV file with a header; with --merge, tasks of all sites.")
+        list[Path],
+        argument(
+            "FILE", "A CSV file with a header, or arrays (.npy, images); with --merge, tasks."
+        ),
     ],
     label: Annotated[str | None, option("COLUMN", "What to predict.")] = None,
     merge: Annotated[
@@ -58,7 +61,7 @@ def task(
     ] = False,
     force: Force = False,
 ) -> None:
-    """Derive a task from a CSV file: what its columns are, their scaling, its labels.
+    """Derive a task from a CSV file or arrays: what its columns are, their scaling, its labels.
 
     Columns are numbers, booleans, categories or times by what they hold. Without --model the label
     decides: two values mean logistic, some softmax, many numbers ridge.
@@ -71,7 +74,9 @@ def task(
     if merge:
         _merge(given, files, label, out, force=force)
         return
-    if label is None or len(files) != 1:
+    from oneway.tables.array_source import holds_arrays
+
+    if len(files) != 1 or (label is None and not holds_arrays(files[0])):
         raise ConfigError(
             "a task is derived from one CSV file, and --label COLUMN says what to predict; to make "
             "one task of several, add --merge"

@@ -15,7 +15,7 @@ from oneway.errors import ConfigError
 
 _LISTS = ("transforms", "columns", "exclude", "numeric")
 """Settings whose flag takes several names, with commas between them or given again."""
-_SEVERAL = ("options", "category", *_LISTS)
+_SEVERAL = ("options", "category", "function", *_LISTS)
 """Settings whose flag may be given several times."""
 
 
@@ -123,7 +123,7 @@ def _parsed(name: str, value: Any) -> Any:
     if name in ("clip", "learning_rate"):
         with suppress(ValueError):
             return float(value)
-    if name == "category":
+    if name in ("category", "function"):
         return tuple(value)
     if name in _LISTS:
         return tuple(part.strip() for text in value for part in text.split(",") if part.strip())

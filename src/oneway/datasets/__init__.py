@@ -2,6 +2,7 @@
 
 # Each of these registers its data set; the order is that of `oneway data list`.
 from oneway.datasets import flights, occupancy, susy, adult, heart  # noqa: F401, I001
+from oneway.datasets import digits, mnist, cifar10  # noqa: F401
 from oneway.datasets import synthetic as _synthetic, trust_graphs  # noqa: F401
 from oneway.datasets.data_set import DATASETS, DataFile, DataSet, Status, catalogue, info, names_of
 from oneway.datasets.download import fetch

@@ -12,6 +12,7 @@ from oneway.files.paths import as_path
 from oneway.files.typed_values import checked
 from oneway.models import LabelKind
 from oneway.sentences import listed, nearest
+from oneway.tables.array_source import ArraySource, holds_arrays, open_arrays
 from oneway.tables.encoder import Encoder
 from oneway.tables.inference import CHOICES, Choices, make_choices
 from oneway.tables.polars_extra import require_polars
@@ -33,12 +34,13 @@ def load(
     exclude: Sequence[str] | None = None,
     category: Sequence[str] | Mapping[str, Sequence[str]] | None = None,
     numeric: Sequence[str] | None = None,
+    function: Mapping[str, str] | None = None,
     owner: str | None = None,
     standardise: bool | None = None,
     encoder: Encoder | None = None,
     **options: Any,
 ) -> Table:
-    """Load a table: a data set such as "flights", or a CSV, Parquet or LIBSVM file.
+    """Load a table: a data set such as "flights", a CSV, Parquet or LIBSVM file, or arrays.
 
     For a file, columns other than the label are told by what they hold: numbers, booleans,
     categories (text with up to 50 values, each of them twice on average) and times are features;
@@ -46,6 +48,11 @@ def load(
     not, is kept in `table.columns` for `deal_by`, unless it is no feature and has more than 250,000
     distinct values (`table.origin["columns_left_out"]`). A feature of whole numbers too far apart
     for float32, such as large ids, is in `table.columns` as well.
+
+    Arrays, such as images, are one feature each: of a `.npy` file `[row, ...]` with the labels in
+    `NAME.labels.npy` beside it, a `.npz` file with `features` and `labels`, a folder of images by
+    class, an IDX file (MNIST's format) or CIFAR-10's binary files. All their cells are scaled
+    alike; without `standardise`, pixels are divided by 255.
 
     A file above 64 MB is read in a stream, once, and cached as a memory-mapped float32 array in
     the folder `ONEWAY_CACHE` (default: `oneway/tables` in the user's cache folder). The cache
@@ -55,13 +62,15 @@ def load(
         name_or_path: A known name, or a path that ends in .csv, .parquet, .libsvm or .svm; text
             may be compressed (.gz, .bz2, .xz). A CSV file is separated by commas, semicolons or
             tabs.
-        label: The column to predict; required for CSV and Parquet, and only for them.
+        label: The column to predict; required for CSV and Parquet. Of arrays, what to call it.
         task: "binary" for a label of two values, "classes" for several, "number" for regression;
             of a file, as the label looks if not given.
         features: The feature columns, in this order.
         exclude: Columns that are no features.
         category: Columns that are categories, or these with their values.
         numeric: Columns that are numbers, whatever else they look like.
+        function: Columns that a function of one's own makes numbers of, each with the name of it,
+            `package.module:function`: free text, for example.
         owner: The column that says whose a row is, for `deal_by`: no feature.
         standardise: Whether each number is brought to zero mean and unit variance (the default).
         encoder: Says label, features, scaling and classes of a file instead: those of a task.
@@ -82,6 +91,7 @@ def load(
         "exclude": exclude,
         "category": category,
         "numeric": numeric,
+        "function": function,
         "owner": owner,
         "standardise": standardise,
         "encoder": encoder,
@@ -151,20 +161,41 @@ def _load_file(
     choices = make_choices(**{key: options.pop(key) for key in CHOICES if key in options})
     for option in options:
         raise DataError(f"{path.name} is a file, which has no {option}; leave it out")
-    file_kind(path)  # checks the name
+    is_arrays = holds_arrays(path)
+    if not is_arrays:
+        file_kind(path)  # checks the name
     if encoder is not None and (label is not None or choices != Choices()):
         raise DataError(
             f"the encoder says which label and features of {path.name} are read; leave label, "
             "features and what else is said about columns out"
         )
     wish = Wish(label, task, choices, standardise, encoder)
+    if is_arrays:
+        return read_arrays(open_arrays(path), wish, name=path.name)
     return read_table(path, lambda: open_source(path, wish), wish, name=path.name)
+
+
+def read_arrays(
+    source: ArraySource, wish: Wish, *, name: str, options: Mapping[str, Any] | None = None
+) -> Table:
+    """Read an array source as `read_table` reads a file, by what it takes as a table."""
+    from oneway.tables.cache import read_table
+
+    facts = [file.stat() for file in source.files]
+    about = {
+        "bytes": sum(fact.st_size for fact in facts),
+        "modified_ns": max(fact.st_mtime_ns for fact in facts),
+        "files": len(facts),
+        **(options or {}),
+    }
+    size = source.num_bytes
+    return read_table(source.path, lambda: source, wish, name=name, options=about, size=size)
 
 
 def _existing(name_or_path: str | Path) -> Path:
     try:
         path = Path(name_or_path).expanduser()
-        if path.is_file():
+        if path.is_file() or path.is_dir():
             return path
     except (OSError, RuntimeError, TypeError, ValueError) as error:
         raise DataError(
@@ -176,5 +207,5 @@ def _existing(name_or_path: str | Path) -> Path:
     raise DataError(
         f"there is no data set or file {str(name_or_path)!r}"
         f"{nearest(str(name_or_path), tables) or ';'} known are {listed(tables)} and paths of "
-        "CSV, Parquet and LIBSVM files"
+        "CSV, Parquet, LIBSVM and NumPy files or folders of images"
     )

@@ -6,7 +6,7 @@ file is made here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -63,7 +63,7 @@ class FittedModel:
         )
 
     @property
-    def outputs(self) -> tuple[str, ...]:
+    def outputs(self) -> Sequence[str]:
         """The numbers that the model sees, by name, in the order of its parameters."""
         return self.encoder.outputs
 

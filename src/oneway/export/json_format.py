@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import asdict, fields
 from typing import Any
 
@@ -17,6 +18,7 @@ from oneway.sentences import shown
 from oneway.tables.cells import label_text
 from oneway.tables.encoder import Encoder
 from oneway.tables.features import Feature
+from oneway.tables.names import spelled
 
 VERSION = 1
 _HOW = {
@@ -57,13 +59,26 @@ def facts(fitted: FittedModel) -> dict[str, Any]:
         }
     return told | {
         "features": [_told(feature) for feature in encoder.features],
-        "columns": list(fitted.outputs),
+        "columns": columns(fitted),
         "parameters": {
             "of": "the model, which sees the columns scaled as the features say, in this order",
             "options": {it.name: getattr(model, it.name) for it in fields(model)},  # type: ignore[arg-type]
             "values": fitted.params.tolist(),
         },
     }
+
+
+def columns(fitted: FittedModel) -> list[str]:
+    """The columns that the model sees, by name; an array is one if none has a coefficient."""
+    if isinstance(fitted.model, HasCoefficients):
+        return list(fitted.outputs)
+    named = [
+        (f"{it.name} ({spelled(it.shape)})", *it.outputs[math.prod(it.shape) :])
+        if it.shape
+        else it.outputs
+        for it in fitted.encoder.features
+    ]
+    return [name for names in named for name in names]
 
 
 def _told(feature: Feature) -> dict[str, Any]:

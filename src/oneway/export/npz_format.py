@@ -7,7 +7,7 @@ from io import BytesIO
 import numpy as np
 
 from oneway.export.fitted import FittedModel
-from oneway.export.json_format import to_json
+from oneway.export.json_format import columns, to_json
 from oneway.models import HasCoefficients
 
 
@@ -20,7 +20,7 @@ def to_npz(fitted: FittedModel) -> bytes:
     """
     arrays = {
         "parameters": fitted.params,
-        "columns": np.array(fitted.outputs, dtype=np.str_),
+        "columns": np.array(columns(fitted), dtype=np.str_),
         "classes": np.array(fitted.encoder.classes, dtype=np.str_),
         "facts": np.array(to_json(fitted).decode()),
     }

@@ -45,7 +45,9 @@ def to_onnx(fitted: FittedModel) -> bytes:
     """Return the graph, checked; every raw column is an input `[row, 1]`.
 
     Numbers are float64, booleans 1 and 0 likewise, and nan is a gap; categories are text as in the
-    data, without spaces around it. Of a time the graph wants the columns that the model sees.
+    data, without spaces around it. An array is an input `[row, ...]`, and so is what a function
+    makes of a cell: the graph does not call it. Of a time the graph wants the columns that the
+    model sees.
 
     Raises:
         ConfigError: The model is not linear, or columns are called as the outputs are.
@@ -100,9 +102,9 @@ class _Graph:
         self.inputs: list[Any] = []
         self.outputs: list[Any] = []
 
-    def input(self, name: str, kind: int) -> str:
+    def input(self, name: str, kind: int, shape: Sequence[int] = (1,)) -> str:
         """A raw column."""
-        self.inputs.append(helper.make_tensor_value_info(name, kind, ["rows", 1]))
+        self.inputs.append(helper.make_tensor_value_info(name, kind, ["rows", *shape]))
         return name
 
     def constant(self, values: ArrayLike) -> str:
@@ -164,7 +166,26 @@ def _time(graph: _Graph, feature: Feature) -> str:
     return graph.add("Concat", parts, axis=1)
 
 
-_ENCODERS = {"number": _scalar, "boolean": _scalar, "category": _category, "time": _time}
+def _array(graph: _Graph, feature: Feature) -> str:
+    """The cells of an array, or what a function made of a cell, in a row; nan is a gap."""
+    raw = graph.input(feature.name, TensorProto.DOUBLE, feature.shape)
+    flat = graph.add("Flatten", [raw], axis=1)
+    centred = graph.add("Sub", [flat, graph.constant(feature.center)])
+    scaled = graph.add("Div", [centred, graph.constant(feature.scale)])
+    is_gap = graph.add("IsNaN", [flat])
+    filled = graph.add("Where", [is_gap, graph.constant(0.0), scaled])
+    if not feature.gaps:
+        return filled
+    flags = graph.add("Cast", [is_gap], to=TensorProto.DOUBLE)
+    return graph.add("Concat", [filled, graph.add("ReduceMin", [flags], axes=[1])], axis=1)
+
+
+_ENCODERS = {
+    **dict.fromkeys(("number", "boolean"), _scalar),
+    **dict.fromkeys(("array", "transform"), _array),
+    "category": _category,
+    "time": _time,
+}
 
 
 def _spellings(value: str) -> set[str]:

@@ -8,6 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Generic, TypeVar
 
+import numpy as np
+
 from oneway.errors import ConfigError, DataError, OnewayError
 from oneway.lab.problem import Problem
 from oneway.peer.home.config import PeerConfig
@@ -15,12 +17,16 @@ from oneway.peer.home.home import Home
 from oneway.peer.store.snapshot import Snapshot
 from oneway.peer.store.store import read_snapshot
 from oneway.records import Ints, Matrix
+from oneway.tables import npy_arrays
+from oneway.tables.raw_cells import raw_arrays
 from oneway.tables.table import Table
 from oneway.task.task import Task
 
 SAMPLES_FILE = "samples.csv"
+ARRAYS_FILE = "samples.npy"
 TASK_FILE = "task.toml"
 LOG_FILE = "peer.log"
+_ENDS = (".csv", ".npy")
 MOST_OWNERS = 1_000
 """A file for every owner is written for no more than so many."""
 
@@ -76,7 +82,8 @@ class PeerFolder:
     @property
     def samples_path(self) -> Path:
         """What it learns from."""
-        return self.home.folder / SAMPLES_FILE
+        arrays = self.home.folder / ARRAYS_FILE
+        return arrays if arrays.exists() else self.home.folder / SAMPLES_FILE
 
     @property
     def log_path(self) -> Path:
@@ -111,7 +118,7 @@ def is_lab(folder: Path) -> bool:
 def are_owner_files(folder: Path) -> bool:
     """Whether a folder holds what `write_owner_files` writes, and nothing else."""
     names = [path.name for path in folder.iterdir()]
-    return TASK_FILE in names and all(it == TASK_FILE or it.endswith(".csv") for it in names)
+    return TASK_FILE in names and all(it == TASK_FILE or it.endswith(_ENDS) for it in names)
 
 
 def make_peers(folder: Path, problem: Problem, new_address: Callable[[], str]) -> list[PeerFolder]:
@@ -179,8 +186,7 @@ def write_owner_files(
         own = rows[rows >= 0][:samples]
         name = dealt.node_names[node] if dealt.node_names else str(node)
         path = folder / f"{''.join(c if c.isalnum() else '-' for c in name)}.csv"
-        _write_samples(path, table, own, task)
-        written[path] = len(own)
+        written[_write_samples(path, table, own, task)] = len(own)
     return written
 
 
@@ -205,10 +211,19 @@ def _runs(home: Home) -> bool:
     return home.running_process() is not None
 
 
-def _write_samples(path: Path, table: Table, rows: Ints, task: Task) -> None:
-    """Write rows of a table in its own units, so that a peer reads back the simulator's numbers."""
+def _write_samples(path: Path, table: Table, rows: Ints, task: Task) -> Path:
+    """Write rows of a table in its own units, so that a peer reads back the simulator's numbers.
+
+    Arrays become a `.npy` file with the labels beside it, all else the CSV file that is named.
+    """
+    if table.is_arrays:
+        labels = [task.encoder.exact_label(label) for label in table.labels[rows].tolist()]
+        path = path.with_suffix(".npy")
+        npy_arrays.save(path, raw_arrays(table, rows, task.encoder), np.array(labels))
+        return path
     others = [name for name in task.columns if name not in (*task.encoder.names, task.label)]
     table.write_csv(path, rows, task.encoder, others)
+    return path
 
 
 def _connected(

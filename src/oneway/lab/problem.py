@@ -59,6 +59,7 @@ class Problem:
         samples: int,
         seed: int = 0,
         owner: str | None = None,
+        classes_per_node: int | None = None,
         **learning: Any,
     ) -> Problem:
         """Deal a table to the nodes of a graph.
@@ -70,6 +71,7 @@ class Problem:
             seed: Of the dealing.
             owner: A column of the table: the owners with the most samples are the peers, and get
                 theirs in the order of the table. Without, rows are dealt at random.
+            classes_per_node: Every peer gets rows of only so many classes.
             learning: Model, method and their parameters, as a task has them.
 
         Raises:
@@ -82,7 +84,8 @@ class Problem:
             raise ConfigError(f"samples is {samples}; every peer needs at least 1")
         graph.require_strongly_connected()
         if owner is None:
-            stream = table.deal(graph.num_nodes, seed=seed).head(samples)
+            dealt = table.deal(graph.num_nodes, seed=seed, classes_per_node=classes_per_node)
+            stream = dealt.head(samples)
         else:
             stream = _by_owner(table, owner, graph.num_nodes, samples)
         task = Task.of(table, **learning)
@@ -131,7 +134,13 @@ def problem_of(settings: Settings, *, watched: bool) -> Problem:
     settings = settings.with_model_for(table.label_kind)
     learning = {field.name: getattr(settings, field.name) for field in fields(Learning)}
     return Problem.deal(
-        table, graph, samples=samples, seed=settings.seed, owner=settings.owner, **learning
+        table,
+        graph,
+        samples=samples,
+        seed=settings.seed,
+        owner=settings.owner,
+        classes_per_node=settings.classes_per_node,
+        **learning,
     )
 
 

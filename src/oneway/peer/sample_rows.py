@@ -13,6 +13,7 @@ import numpy as np
 from oneway.errors import DataError
 from oneway.records import Vector
 from oneway.sentences import nearest, shown
+from oneway.tables.raw_cells import raw_arrays
 from oneway.tables.table import Table
 
 Cells: TypeAlias = Mapping[str, object]
@@ -83,11 +84,21 @@ def _rows(samples: Samples) -> Iterator[Any]:
 
 def _of_table(table: Table) -> Iterator[Cells]:
     """The rows as they were before they were encoded; written out, as only that is exact."""
+    if table.is_arrays:
+        yield from _of_arrays(table)
+        return
     with TemporaryDirectory() as folder:
         path = Path(folder) / "rows.csv"
         table.write_csv(path, np.arange(len(table)))
         with path.open(encoding="utf-8", newline="") as file:
             yield from csv.DictReader(file)
+
+
+def _of_arrays(table: Table) -> Iterator[Cells]:
+    encoder, [name] = table.encoder, table.encoder.names
+    for row, label in enumerate(table.labels.tolist()):
+        [array] = raw_arrays(table, slice(row, row + 1), encoder)
+        yield {name: array, encoder.label: encoder.exact_label(label)}
 
 
 def _of_pandas(frame: Any) -> Iterator[Cells]:

@@ -9,8 +9,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from oneway.errors import ConfigError, DataError
-from oneway.peer.samples import STANDARD_INPUT, has_place, pace, problems_of, rows, source_name
+from oneway.peer.samples import (
+    STANDARD_INPUT,
+    has_place,
+    is_arrays,
+    pace,
+    problems_of,
+    rows,
+    source_name,
+)
 from oneway.peer.store.snapshot import Journal
+from oneway.tables.array_source import open_arrays
 from oneway.tables.encodings import encoding_of, line_end, split_lines
 from oneway.tables.format import MAX_RECORD_BYTES, Csv, Values, check_columns, read_head
 from oneway.tables.rows import START, BadRow, Position, Row
@@ -22,7 +31,8 @@ class SampleStream:
     """What a peer learns from.
 
     Attributes:
-        source: A file of CSV or JSON lines, a pipe, or "-" for standard input.
+        source: A file of CSV or JSON lines or of arrays, a folder of images, a pipe, or "-" for
+            standard input.
         follow: Whether to wait at the end of a file for more.
         rate: Samples per second at most; None for no limit.
         late_labels: The column by which a row without a label, a prediction that waits, and a later
@@ -46,11 +56,13 @@ class SampleStream:
 
         Raises:
             MissingDataError: If there is no such file.
-            DataError: If it is a folder.
+            DataError: If it is a folder without images by class, or arrays that cannot be read.
         """
         with problems_of(self.source):
-            if self.source != STANDARD_INPUT and stat.S_ISDIR(Path(self.source).stat().st_mode):
-                raise IsADirectoryError
+            if self.source != STANDARD_INPUT:
+                Path(self.source).stat()
+            if is_arrays(self.source):
+                open_arrays(Path(self.source))
 
     def check_columns(self, task: Task) -> None:
         """Find out before anything is said whether a file suits the task; a pipe cannot be asked.
@@ -58,6 +70,9 @@ class SampleStream:
         Raises:
             DataError: Its header is none, or lacks a column of the task.
         """
+        if is_arrays(self.source):
+            open_arrays(Path(self.source)).check_encoder(task.encoder)
+            return
         with problems_of(self.source):
             path = Path(self.source)
             if self.source == STANDARD_INPUT or not stat.S_ISREG(path.stat().st_mode):

@@ -23,6 +23,8 @@ from typing import TypeAlias, TypeVar
 from zlib import crc32
 
 from oneway.errors import DataError, MissingDataError
+from oneway.peer.array_samples import array_rows, has_array_place
+from oneway.tables.array_source import holds_arrays
 from oneway.tables.encodings import encoding_of, line_end, split_lines
 from oneway.tables.format import MAX_RECORD_BYTES, Head, read_head
 from oneway.tables.rows import START, BadRow, Position, Row, RowReader
@@ -70,13 +72,13 @@ async def rows(
     task_columns: Iterable[str] = (),
     say: Callable[[str], None] = _log.warning,
 ) -> AsyncGenerator[Row | BadRow, None]:
-    """Read CSV or JSON lines from a file, a growing file, a pipe or standard input.
+    """Read CSV or JSON lines from a file, a growing file, a pipe or standard input; or arrays.
 
     A row is given as soon as it has arrived. Leave the iterator with `contextlib.aclosing`, so
     that the file is closed.
 
     Args:
-        path: A file, or "-" for standard input.
+        path: A file, a folder of images, or "-" for standard input.
         follow: Whether to go on when the end of a file is reached, like `tail -F`: a line counts
             when its line end is written, and a new file under the same name is read from its start.
         skip: The position of the last row that was used. If the file is not the same any more, it
@@ -91,6 +93,13 @@ async def rows(
             lacks a column of the task.
     """
     name, columns = source_name(path), tuple(task_columns)
+    if is_arrays(path):
+        if follow:
+            raise DataError(f"{path} holds arrays, which do not grow; leave --follow out")
+        async with aclosing(array_rows(Path(path), skip=skip, columns=columns, say=say)) as found:
+            async for array in found:
+                yield array
+        return
     stop = threading.Event()
     pieces = read_pieces(path, follow=follow, skip=skip, wait=lambda: stop.wait(poll))
     reader = RowReader(name, columns)
@@ -173,6 +182,15 @@ async def _in_thread(
     finally:
         stop.set()
         slots.release()
+
+
+def is_arrays(path: str) -> bool:
+    """Whether a source is a file of arrays, or a folder of images.
+
+    Raises:
+        DataError: If it is a pickle.
+    """
+    return path != STANDARD_INPUT and holds_arrays(Path(path))
 
 
 def source_name(path: str) -> str:
@@ -310,6 +328,8 @@ def _find_place(file: FileIO, path: str, skip: Position) -> Begin:
 
 def has_place(path: str, position: Position) -> bool:
     """Whether a position is one in this file, as it is now; never in a pipe."""
+    if is_arrays(path):
+        return has_array_place(Path(path), position)
     with suppress(OSError):
         if stat.S_ISREG(Path(path).stat().st_mode):
             with FileIO(path) as file:

@@ -107,6 +107,70 @@ def _deal_clusters(
     return of_node, float(taken.sum() / len(pool))
 
 
+def deal_classes(
+    codes: Ints, num_nodes: int, classes_per_node: int, seed: int, resample: int | None
+) -> Ints:
+    """Deal rows by class, so that every node sees exactly so many, as `Table.deal` says.
+
+    Args:
+        codes: `codes[row]`, its class, counted from 0; every class has rows.
+        num_nodes: How many nodes.
+        classes_per_node: How many classes each of them sees.
+        seed: Of all that is random.
+        resample: How many rows to draw with replacement, in all.
+
+    Returns:
+        `rows[round_index, node]`.
+    """
+    sizes = np.bincount(codes)
+    parts = num_nodes * classes_per_node
+    if not len(sizes) <= parts or classes_per_node > len(sizes):
+        raise DataError(
+            f"classes_per_node is {classes_per_node} with {num_nodes} nodes and {len(sizes)} "
+            "classes; it is at most the number of classes, and nodes x classes_per_node at least "
+            "that, so that every class is somewhere"
+        )
+    rng = np.random.default_rng(seed)
+    of_node = _class_parts(codes, _shares(sizes, parts, num_nodes), num_nodes, rng)
+    drawn = 0 if resample is None else resample // parts
+    if resample is not None:
+        of_node = [[rng.choice(own, drawn) if len(own) else own for own in it] for it in of_node]
+    if any(len(own) == 0 for node in of_node for own in node):
+        raise DataError(
+            f"{num_nodes} nodes with {classes_per_node} classes each are too many for "
+            f"{len(codes) if resample is None else resample:,} samples; use fewer nodes"
+        )
+    dealt = [rng.permutation(np.concatenate(node)) for node in of_node]
+    count = min(map(len, dealt))
+    rows = np.stack([own[:count] for own in dealt], axis=1)
+    return np.ascontiguousarray(rows.astype(index_type(len(codes))))
+
+
+def _class_parts(
+    codes: Ints, shares: Ints, num_nodes: int, rng: np.random.Generator
+) -> list[list[Ints]]:
+    """Every class cut into so many random parts, dealt to the nodes in turn.
+
+    No class has more parts than there are nodes, so that no node gets two parts of one class.
+    """
+    turns = rng.permutation(num_nodes).tolist()
+    of_node: list[list[Ints]] = [[] for _ in turns]
+    place = 0
+    for code in rng.permutation(len(shares)).tolist():
+        for own in np.array_split(rng.permutation(np.flatnonzero(codes == code)), shares[code]):
+            of_node[turns[place % num_nodes]].append(own)
+            place += 1
+    return of_node
+
+
+def _shares(sizes: Ints, parts: int, most: int) -> Ints:
+    """How many parts each class is cut into: at least 1, at most `most`, else by its size."""
+    shares = np.ones(len(sizes), np.intp)
+    for _ in range(parts - len(sizes)):
+        shares[np.argmax(np.where(shares < most, sizes / shares, -1.0))] += 1
+    return shares
+
+
 def deal_in_order(owners: Ints, rows: Ints, num_nodes: int) -> Ints:
     """Deal rows, each with the node that owns it, in the order given, as `Table.deal_by` says.
 

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from oneway.errors import DataError
 from oneway.records import Ints, Matrix, Origin
 from oneway.streams.arguments import check_finite
+from oneway.tables.array_source import ArraySource
+from oneway.tables.assemble_arrays import assemble_arrays
 from oneway.tables.cells import empty_cells, is_gap
 from oneway.tables.encoder import Encoder, check_numbers
 from oneway.tables.labels import MAX_CLASSES, LabelValue, labels_from_codes
@@ -23,7 +25,9 @@ from oneway.tables.source import Source, Wish
 from oneway.tables.table import Table
 
 
-def assemble(source: Source, file: BinaryIO, wish: Wish, name: str, origin: Origin) -> Table:
+def assemble(
+    source: Source | ArraySource, file: BinaryIO, wish: Wish, name: str, origin: Origin
+) -> Table:
     """Write the features of a source to a file, row by row in float32, and collect the rest.
 
     The first block's own mean and scale are applied while writing, so that float32 loses nothing
@@ -33,6 +37,8 @@ def assemble(source: Source, file: BinaryIO, wish: Wish, name: str, origin: Orig
     Returns:
         The table called `name` without its features, which are in the file.
     """
+    if isinstance(source, ArraySource):
+        return assemble_arrays(source, file, wish, name, origin)
     chosen, names = source.plan.chosen, source.plan.chosen.numbers
     standardise = wish.standardise and wish.encoder is None
     encoder = wish.encoder or Encoder(source.plan.features, chosen.label, "number")
@@ -93,7 +99,9 @@ def assemble(source: Source, file: BinaryIO, wish: Wish, name: str, origin: Orig
     )
 
 
-def assemble_in_memory(source: Source, wish: Wish, name: str, origin: Origin) -> Table:
+def assemble_in_memory(
+    source: Source | ArraySource, wish: Wish, name: str, origin: Origin
+) -> Table:
     """The whole table, features included."""
     file = BytesIO()
     table = assemble(source, file, wish, name, origin)

@@ -27,32 +27,36 @@ from numpy.typing import NDArray
 
 from oneway.errors import DataError, TaskError
 from oneway.files.folders import cache_folder
+from oneway.tables.array_source import ArraySource
 from oneway.tables.assemble import assemble, assemble_in_memory, with_features
+from oneway.tables.encoder import Encoder
 from oneway.tables.features import Feature
 from oneway.tables.inference import ColumnNote
 from oneway.tables.owners import Column
 from oneway.tables.source import Source, Wish
 from oneway.tables.table import Table
 
-FORMAT = 4
+FORMAT = 5
 CACHE_ABOVE_BYTES = 64 * 2**20
 ABANDONED_AFTER_SECONDS = 24 * 3600.0
 ATTEMPTS = 10
-PLAIN = ("feature_names", "label_values", "recoverable")
+PLAIN = ("label_values", "recoverable")
 """Fields of a table that are tuples of what JSON can hold."""
 
 
 def read_table(
     path: Path,
-    make_source: Callable[[], Source],
+    make_source: Callable[[], Source | ArraySource],
     wish: Wish,
     *,
     name: str,
     options: Mapping[str, Any] | None = None,
+    size: int | None = None,
 ) -> Table:
     """Read a file that exists into a table called `name`, from the cache if it is there.
 
     Otherwise `make_source` opens it; `options` say, in terms JSON can hold, what that depends on.
+    With a `size`, that and not the file's decides whether it is small.
 
     Raises:
         DataError: If the file breaks a rule, or the cache cannot be written.
@@ -70,7 +74,7 @@ def read_table(
     if wish.encoder is not None:
         origin["encoder"] = asdict(wish.encoder)
     origin = json.loads(json.dumps(origin))  # the same from the cache
-    if status.st_size <= CACHE_ABOVE_BYTES:
+    if (status.st_size if size is None else size) <= CACHE_ABOVE_BYTES:
         return assemble_in_memory(make_source(), wish, name, origin)
     identity = {key: value for key, value in origin.items() if key not in ("bytes", "modified_ns")}
     digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
@@ -87,7 +91,9 @@ def read_table(
     )
 
 
-def _build_entry(entry: Path, source: Source, origin: Mapping[str, Any], wish: Wish) -> None:
+def _build_entry(
+    entry: Path, source: Source | ArraySource, origin: Mapping[str, Any], wish: Wish
+) -> None:
     """Write an entry beside its place, then put it there."""
     try:
         entry.parent.mkdir(parents=True, exist_ok=True)
@@ -123,8 +129,6 @@ def _write_rest(work: Path, table: Table) -> None:
         "origin": table.origin,
         "files": checks,
         "columns": {name: column.names for name, column in table.columns.items()},
-        "means": table.means.tolist(),
-        "scales": table.scales.tolist(),
         "encoding": [asdict(feature) for feature in table.encoding],
         "gaps": list(table.gaps),
         "notes": [asdict(note) for note in table.notes],
@@ -162,20 +166,22 @@ def _read_entry(entry: Path, name: str, origin: Mapping[str, Any]) -> Table | No
         for file, check in about["files"].items():
             if _check_of(entry / file) != check:
                 return None
+        encoder = Encoder(tuple(Feature(**it) for it in about["encoding"]), "label", "number")
         # A plain view of the map: a read-only array like any other to NumPy and Numba.
         mapped = np.memmap(entry / "features.f32", dtype=np.float32, mode="r")
         table = Table(
             features=np.empty((0, 0), dtype=np.float32),
+            feature_names=encoder.outputs,
             labels=np.fromfile(entry / "labels.f32", dtype=np.float32),
             name=name,
             columns={
                 column: Column(np.fromfile(entry / f"codes-{index}.i32", np.int32), tuple(values))
                 for index, (column, values) in enumerate(about["columns"].items())
             },
-            means=np.array(about["means"]),
-            scales=np.array(about["scales"]),
+            means=encoder.scaling.means,
+            scales=encoder.scaling.scales,
             origin=about["origin"],
-            encoding=tuple(Feature(**feature) for feature in about["encoding"]),
+            encoding=encoder.features,
             notes=tuple(ColumnNote(**note) for note in about["notes"]),
             gaps={
                 column: np.fromfile(entry / f"gaps-{index}.i64", np.int64)

@@ -23,8 +23,9 @@ from oneway.records import Bools, Floats, Vector
 from oneway.sentences import listed, nearest, shown
 from oneway.streams.arguments import check_finite
 from oneway.tables.cells import as_number, label_key
-from oneway.tables.features import Feature, check_column, is_text
+from oneway.tables.features import Feature, Numbers, check_column, is_text
 from oneway.tables.labels import class_codes
+from oneway.tables.names import chained
 from oneway.tables.owners import Coder
 from oneway.tables.scaling import Scaling, to_float32
 
@@ -68,27 +69,35 @@ class Encoder:
         return tuple(feature.name for feature in self.features)
 
     @cached_property
-    def outputs(self) -> tuple[str, ...]:
+    def outputs(self) -> Sequence[str]:
         """The names of the encoded columns, in the order of the model's parameters."""
-        return tuple(name for feature in self.features for name in feature.outputs)
+        return chained([feature.outputs for feature in self.features])
 
     @property
     def width(self) -> int:
         """How many encoded columns there are: what a model calls the number of features."""
         return len(self.outputs)
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of an encoded sample: of an array if that is all there is, else its width."""
+        if len(self.features) == 1 and self.features[0].shape and not self.features[0].gaps:
+            return self.features[0].shape
+        return (self.width,)
+
     @cached_property
     def scaling(self) -> Scaling:
         """What is subtracted from and divided by in every encoded column."""
         means, scales = np.zeros(self.width), np.ones(self.width)
         for place, feature in zip(self.places, self.features, strict=True):
-            means[place.start], scales[place.start] = feature.scaling
+            cells = slice(place.start, place.start + max(1, math.prod(feature.shape)))
+            means[cells], scales[cells] = feature.scaling
         return Scaling(means, scales)
 
     @cached_property
     def places(self) -> tuple[slice, ...]:
         """For every feature, where its encoded columns are."""
-        ends = np.cumsum([len(feature.outputs) for feature in self.features]).tolist()
+        ends = np.cumsum([feature.width for feature in self.features]).tolist()
         return tuple(map(slice, [0, *ends], ends))
 
     def vector(self, cells: Mapping[str, object]) -> Vector:
@@ -101,7 +110,28 @@ class Encoder:
             parts = [feature.encode(cells[feature.name]) for feature in self.features]
         except KeyError:
             raise self._missing(cells) from None
+        if self._has_arrays:
+            return np.concatenate([np.asarray(part, dtype=np.float64) for part in parts])
         return np.array([number for part in parts for number in part])
+
+    @cached_property
+    def _has_arrays(self) -> bool:
+        return any(feature.shape for feature in self.features)
+
+    def arrays(
+        self, cells: Floats, *, place: Callable[[int], str] = "row {}".format
+    ) -> NDArray[np.float32]:
+        """Return a block of raw arrays `[row, ...]`, the only feature, encoded as `vector` does.
+
+        Raises:
+            DataError: If a cell is not finite; names its place and the cell.
+        """
+        [feature] = self.features
+        flat = cells.reshape(len(cells), -1).astype(np.float64)
+        check_finite(flat, "feature", feature.outputs, place=place)
+        with np.errstate(over="ignore"):
+            scaled = (flat - feature.center) / feature.scale
+        return to_float32(scaled, feature.outputs, place=place)
 
     def matrix(
         self,
@@ -275,7 +305,7 @@ def _encode_texts(feature: Feature, cells: pl.Series, place: Callable[[int], str
     return encoded
 
 
-def _encode_at(feature: Feature, raw: object, place: Callable[[], str]) -> tuple[float, ...]:
+def _encode_at(feature: Feature, raw: object, place: Callable[[], str]) -> Numbers:
     try:
         return feature.encode(raw)
     except DataError as error:

@@ -5,7 +5,9 @@ One feature is one column to the user and one or several columns to the model:
 - a *number* is learned from as (value - center) / scale;
 - a *boolean* as -1 or +1;
 - a *category* as one column of 0 and 1 per value, and one more for values that are not listed;
-- a *time* as sines and cosines of its hour, weekday and season.
+- a *time* as sines and cosines of its hour, weekday and season;
+- an *array* of a given shape, such as an image, as its cells, each (value - center) / scale;
+- a *transform* likewise as what a function of one's own makes of the cell.
 
 A cell that holds nothing is a gap. It has 0 in all columns of the feature, which is the centre of a
 number, and 1 in a column of its own if `gaps` says that gaps tell something.
@@ -14,26 +16,42 @@ number, and 1 in a column of its own if `gaps` says that gaps tell something.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
+import msgspec
 import numpy as np
 from msgspec import Meta
 
 from oneway.errors import DataError, TaskError
 from oneway.files.typed_values import checked
-from oneway.sentences import shown
-from oneway.tables.cells import as_number, as_truth, is_gap, label_key, label_text
+from oneway.records import Floats, Vector
+from oneway.sentences import cut, shown
+from oneway.tables.cells import SPACES, as_number, as_truth, is_gap, label_key, label_text
+from oneway.tables.functions import find_function, probed
+from oneway.tables.names import CellNames, chained, spelled
 from oneway.tables.times import OUTPUTS as TIME_OUTPUTS
 from oneway.tables.times import parse_time, waves
 
-FeatureKind: TypeAlias = Literal["number", "boolean", "category", "time"]
+FeatureKind: TypeAlias = Literal["number", "boolean", "category", "time", "array", "transform"]
 """What a column holds."""
+
+SCALED: tuple[FeatureKind, ...] = ("number", "array", "transform")
+"""What has a center and a scale."""
+
+TEXTS: tuple[FeatureKind, ...] = ("category", "time", "array", "transform")
+"""What a table of text is read for as text."""
+
+Numbers: TypeAlias = tuple[float, ...] | Vector
+"""What a cell becomes."""
 
 LONGEST_NAME = 200
 LARGEST = float(np.finfo(np.float32).max)
 """What a feature may be after scaling: a table holds it in float32."""
+MOST_CELLS = 2**24
+"""No array of a sample has more: its table would not fit anywhere."""
 OTHER = "other"
 """What a value that is not listed is called, in the name of its column."""
 
@@ -47,11 +65,17 @@ class Feature:
 
     Attributes:
         name: The column.
-        center: Of a number: what is subtracted.
-        scale: Of a number: what it is divided by then.
-        kind: What the column holds; one with `values` is a category.
+        center: Of a number, or of all cells of an array: what is subtracted.
+        scale: Likewise: what it is divided by then.
+        kind: What the column holds; one with `values` is a category, one with `shape` an array, one
+            with `function` a transform.
         values: Of a category: its values as they stand in the data.
         gaps: Whether a gap has a column of its own.
+        shape: Of an array, or of what a transform gives: its lengths, as (channel, row, column).
+        function: Of a transform: `package.module:function`, installed at every site; it gets the
+            cell, text without the spaces around it. Without a shape, that of what it gives.
+        hash: Of a transform: what the function makes of a few texts, in short; see `functions`. It
+            is told from the function where the shape is.
 
     Raises:
         TaskError: If one of them breaks its rule.
@@ -69,19 +93,27 @@ class Feature:
     kind: FeatureKind = "number"
     values: tuple[str, ...] = ()
     gaps: bool = False
+    shape: tuple[int, ...] = ()
+    function: str = ""
+    hash: str = ""
 
     def __post_init__(self) -> None:
         check_column("a feature", self.name)
         what = f"feature {shown(self.name)}"
-        hints = (("center", _CENTER), ("scale", _SCALE), ("kind", FeatureKind), ("gaps", bool))
+        hints = (
+            *(("center", _CENTER), ("scale", _SCALE), ("kind", FeatureKind), ("gaps", bool)),
+            *(("function", str), ("hash", str)),
+        )
         for name, hint in hints:
             value = checked(f"{what}: {name}", getattr(self, name), hint, TaskError)
             object.__setattr__(self, name, value)
         self._check_values(what)
-        if self.kind != "number" and (self.center, self.scale) != (0.0, 1.0):
+        self._check_function(what)
+        self._check_shape(what)
+        if self.kind not in SCALED and (self.center, self.scale) != (0.0, 1.0):
             raise TaskError(
                 f"{what} is a {self.kind} with center {self.center:g} and scale {self.scale:g}; "
-                "only numbers are scaled: leave them out"
+                "only numbers are scaled, alone or in arrays: leave them out"
             )
         _ = self._codes  # checks that no two values are the same
 
@@ -106,9 +138,64 @@ class Feature:
                     f"{LONGEST_NAME} characters, and not a word for an empty cell"
                 )
 
+    def _check_function(self, what: str) -> None:
+        if self.function and self.kind in ("number", "array"):
+            object.__setattr__(self, "kind", "transform")
+        if bool(self.function) != (self.kind == "transform") or (self.hash and not self.function):
+            raise TaskError(
+                f"{what} is a {self.kind} {'with' if self.function else 'without'} a function"
+                f"{' and with a hash' if self.hash else ''}; a transform, and nothing else, names "
+                'one: function = "package.module:function"'
+            )
+        if not self.function:
+            return
+        try:
+            find_function(self.function)
+            given, digest = probed(self.function) if self.hash or not self.shape else (None, "")
+        except TaskError as error:
+            raise TaskError(f"{what}: {error}") from None
+        if self.hash and self.hash != digest:
+            raise TaskError(
+                f"{what}: {self.function} has the hash {digest} here and {shown(self.hash)} in the "
+                "task; install the version that the task was made with"
+            )
+        if not self.shape:
+            if given is None:
+                raise TaskError(f"{what}: {self.function} takes no text, so its shape must be said")
+            object.__setattr__(self, "shape", given)
+            object.__setattr__(self, "hash", digest)
+
+    def _check_shape(self, what: str) -> None:
+        shape = (self.shape,) if isinstance(self.shape, int) else self.shape
+        rule = "it must be a list of whole numbers from 1 on, as [1, 28, 28]"
+        try:
+            lengths = tuple(msgspec.convert(shape, tuple[Annotated[int, Meta(ge=1)], ...]))
+        except msgspec.ValidationError:
+            raise TaskError(f"{what}: shape is {shown(self.shape)}; {rule}") from None
+        object.__setattr__(self, "shape", lengths)
+        if lengths and self.kind == "number":
+            object.__setattr__(self, "kind", "array")
+        if bool(lengths) != (self.kind in ("array", "transform")):
+            raise TaskError(
+                f"{what} is a {self.kind} {'with' if lengths else 'without'} a shape; an array or "
+                "a transform, and nothing else, has one: shape = [1, 28, 28]"
+            )
+        if math.prod(lengths) > MOST_CELLS:
+            raise TaskError(
+                f"{what} has {spelled(lengths)} cells, more than {MOST_CELLS:,}; make it smaller"
+            )
+
     @cached_property
-    def outputs(self) -> tuple[str, ...]:
+    def width(self) -> int:
+        """How many numbers a cell becomes."""
+        return len(self.outputs)
+
+    @cached_property
+    def outputs(self) -> Sequence[str]:
         """The names of its columns, in the order of the model's parameters."""
+        if self.shape:
+            cells = CellNames(self.name, self.shape)
+            return chained([cells, (f"{self.name} missing",)]) if self.gaps else cells
         names: tuple[str, ...] = (self.name,)
         if self.kind == "category":
             other = OTHER if OTHER not in self.values else f"any {OTHER}"
@@ -119,10 +206,10 @@ class Feature:
 
     @property
     def scaling(self) -> tuple[float, float]:
-        """What is subtracted from a number or a boolean, and what it is divided by then."""
+        """What is subtracted from a number, a boolean or a cell, and what it is divided by then."""
         return (0.5, 0.5) if self.kind == "boolean" else (self.center, self.scale)
 
-    def encode(self, raw: object) -> tuple[float, ...]:
+    def encode(self, raw: object) -> Numbers:
         """Return the numbers that a cell becomes, one for each of `outputs`.
 
         Raises:
@@ -161,11 +248,60 @@ class Feature:
             raise self._wrong(raw, "a date, a time or both, as 2026-03-01 14:30")
         return waves(moment)
 
-    _encoders = {  # noqa: RUF012
+    def _encode_array(self, raw: object) -> Vector:
+        try:
+            given = msgspec.json.decode(raw) if isinstance(raw, str) else raw
+            cells = np.asarray(given)
+        except (msgspec.DecodeError, ValueError, RecursionError):
+            raise self._wrong(raw, f"numbers {self._shaped}") from None
+        return self._scaled(cells, raw)
+
+    def _encode_transform(self, raw: object) -> Vector:
+        cell = raw.strip(SPACES) if isinstance(raw, str) else raw
+        try:
+            cells = np.asarray(find_function(self.function)(cell))
+        except Exception as error:
+            raise DataError(
+                f"feature {shown(self.name)} is {shown(raw)}, of which {self.function} makes "
+                f"nothing ({cut(str(error) or repr(error))}); leave the sample out"
+            ) from None
+        return self._scaled(np.atleast_1d(cells), raw)
+
+    def _scaled(self, cells: Floats, raw: object) -> Vector:
+        """The cells of one array, in a row."""
+        made = f", of which {self.function} makes" if self.function else " and has"
+        if cells.dtype.kind not in "biuf":
+            raise self._wrong(raw, f"numbers {self._shaped}")
+        if cells.shape not in (self.shape, (math.prod(self.shape),)):
+            raise DataError(
+                f"feature {shown(self.name)} is {shown(raw)}{made} {spelled(cells.shape)} numbers; "
+                f"it must be an array {self._shaped}"
+            )
+        flat = cells.reshape(-1).astype(np.float64)
+        with np.errstate(over="ignore"):
+            scaled: Vector = (flat - self.center) / self.scale
+        # One comparison for all that is not finite, before scaling or after.
+        wrong = np.flatnonzero(~(np.abs(scaled) <= LARGEST))
+        if wrong.size:
+            name = CellNames(self.name, self.shape)[int(wrong[0])]
+            raise DataError(
+                f"feature {shown(self.name)} has {name} = {flat[wrong[0]]:g}, which is not finite "
+                f"after scaling by center {self.center:g} and scale {self.scale:g}; leave the "
+                "sample out or fill it"
+            )
+        return scaled
+
+    @property
+    def _shaped(self) -> str:
+        return f"of the shape {spelled(self.shape)}, nested or in a row"
+
+    _encoders: ClassVar[dict[FeatureKind, Callable[[Feature, object], Numbers]]] = {
         "number": _encode_number,
         "boolean": _encode_boolean,
         "category": _encode_category,
         "time": _encode_time,
+        "array": _encode_array,
+        "transform": _encode_transform,
     }
 
     def _wrong(self, raw: object, rule: str) -> DataError:
@@ -173,7 +309,7 @@ class Feature:
 
     @cached_property
     def _gap(self) -> tuple[float, ...]:
-        return (0.0,) * (len(self.outputs) - self.gaps)
+        return (0.0,) * (self.width - self.gaps)
 
     @cached_property
     def _rows(self) -> list[tuple[float, ...]]:

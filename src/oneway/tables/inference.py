@@ -10,11 +10,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from oneway.errors import DataError
+from oneway.errors import ConfigError, DataError, TaskError
 from oneway.sentences import listed, nearest, shown
 from oneway.tables.features import Feature
 from oneway.tables.label_profile import LabelProfile
 from oneway.tables.labels import in_order
+from oneway.tables.names import spelled
 from oneway.tables.profile import MOST_VALUES, ColumnProfile
 
 MAX_VALUES = 50
@@ -31,6 +32,7 @@ class Choices:
         category: These are categories, with these values if they are given.
         numeric: These are numbers.
         owner: The column that says whose a row is: no feature.
+        function: These are what a function, `package.module:function`, makes of their cells.
     """
 
     features: tuple[str, ...] | None = None
@@ -38,6 +40,7 @@ class Choices:
     category: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     numeric: tuple[str, ...] = ()
     owner: str | None = None
+    function: Mapping[str, str] = field(default_factory=dict)
 
     def check(self, known: Sequence[str], label: str, where: str) -> None:
         """Check that they speak of columns that there are, and do not contradict each other.
@@ -46,14 +49,15 @@ class Choices:
             DataError: Names the first that is wrong.
         """
         owner = () if self.owner is None else (self.owner,)
-        named = (*(self.features or ()), *self.exclude, *self.category, *self.numeric, *owner)
+        kinds = (*self.category, *self.numeric, *self.function)
+        named = (*(self.features or ()), *self.exclude, *kinds, *owner)
         for column in named:
             if column not in known:
                 raise DataError(
                     f"{where} has no column {column!r}{nearest(column, known) or ';'} "
                     f"it has: {listed(known)}"
                 )
-        wanted = (*(self.features or ()), *self.category, *self.numeric)
+        wanted = (*(self.features or ()), *kinds)
         for column in (*(self.features or ()), label):
             if (self.features or ()).count(column) > 1 or (column == label and column in wanted):
                 raise DataError(
@@ -61,10 +65,10 @@ class Choices:
                     "label and feature; name it once"
                 )
         for column in wanted:
-            if column in self.exclude or (column in self.category and column in self.numeric):
+            if column in self.exclude or kinds.count(column) > 1:
                 raise DataError(
                     f"column {column!r} of {where} is to be two things at once; name it once among "
-                    "features, category, numeric and exclude"
+                    "features, category, numeric, function and exclude"
                 )
 
 
@@ -79,11 +83,11 @@ def make_choices(**said: Any) -> Choices:
     {'sex': ()}
     """
     for name, value in said.items():
-        if isinstance(value, Mapping):
+        if isinstance(value, Mapping) and name == "category":
             said[name] = {column: tuple(values) for column, values in value.items()}
         elif name == "category":
             said[name] = dict.fromkeys(value, ())
-        elif not isinstance(value, str | None):
+        elif not isinstance(value, str | Mapping | None):
             said[name] = tuple(value)
     return Choices(**said)
 
@@ -180,13 +184,14 @@ class _Deciding:
             warns = not reason and (profile.is_unique or profile.is_running_number)
             return None, ColumnNote(name, "", profile.gaps, found, warns)
         if profile.gaps and not self.public and profile.gaps_tell(self.labels, self.classifies):
-            found = Feature(found.name, kind=found.kind, values=found.values, gaps=True)
+            found = replace(found, gaps=True)
         remark = self._warning(found, profile)
         return found, ColumnNote(name, described(found), profile.gaps, remark, bool(remark))
 
     def _reason_to_leave_out(self, name: str) -> str:
         choices = self.choices
-        asked = name in (*(choices.features or ()), *choices.category, *choices.numeric)
+        kinds = (*choices.category, *choices.numeric, *choices.function)
+        asked = name in (*(choices.features or ()), *kinds)
         if name in choices.exclude:
             return "excluded"
         if choices.features is not None and name not in choices.features:
@@ -203,6 +208,8 @@ class _Deciding:
             return self._category(name, profile, self.choices.category[name])
         if name in self.choices.numeric:
             return Feature(name)
+        if name in self.choices.function:
+            return _transform(name, self.choices.function[name])
         if not profile.filled:
             return "it is empty"
         asked = self.choices.features is not None or name in self.bounded
@@ -277,6 +284,14 @@ class _Deciding:
         return ""
 
 
+def _transform(name: str, function: str) -> Feature:
+    """What a function makes of a column: its shape and its hash are those of what is installed."""
+    try:
+        return Feature(name, function=function)
+    except TaskError as error:
+        raise DataError(str(error)) from None
+
+
 def described(feature: Feature) -> str:
     """As what a feature is used, in a few words.
 
@@ -284,7 +299,27 @@ def described(feature: Feature) -> str:
     'category of 2, gaps flagged'
     """
     values = f" of {len(feature.values):,}" if feature.values else ""
+    if feature.shape:
+        by = f" by {feature.function}" if feature.function else ""
+        values = f" {'to' if by else 'of'} {spelled(feature.shape)}{by}"
     return f"{feature.kind}{values}{', gaps flagged' if feature.gaps else ''}"
+
+
+def parse_functions(texts: Iterable[str]) -> dict[str, str]:
+    """Functions as flags give them: `COLUMN=package.module:function`.
+
+    Raises:
+        ConfigError: One of them names no column or no function.
+    """
+    found = {}
+    for text in texts:
+        column, _, function = text.rpartition("=")
+        if not column.strip() or not function.strip():
+            raise ConfigError(
+                f"function is {shown(text)}; it must be COLUMN=package.module:function"
+            )
+        found[column.strip()] = function.strip()
+    return found
 
 
 def parse_categories(texts: Iterable[str]) -> dict[str, tuple[str, ...]]:

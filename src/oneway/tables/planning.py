@@ -12,7 +12,7 @@ from oneway.models import LabelKind
 from oneway.sentences import listed, nearest, shown
 from oneway.tables.cells import is_gap
 from oneway.tables.encoder import Encoder
-from oneway.tables.features import Feature
+from oneway.tables.features import TEXTS, Feature
 from oneway.tables.inference import ColumnNote, described, infer
 from oneway.tables.label_profile import LabelProfile
 from oneway.tables.owners import Coder
@@ -140,7 +140,7 @@ class Planner:
         texts = tuple(
             feature.name
             for feature in features
-            if feature.kind in ("category", "time")
+            if feature.kind in TEXTS
             or (feature.kind == "boolean" and self._kinds[feature.name] == "text")
         )
         rest = (name for name in self._kinds if name != self._label and name not in names)

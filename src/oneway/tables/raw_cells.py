@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import csv
+import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from oneway.errors import DataError
 from oneway.records import Ints
 from oneway.sentences import listed, nearest
+from oneway.tables.cells import label_text
 from oneway.tables.encoder import Encoder
 from oneway.tables.features import Feature
 from oneway.tables.owners import Column, recover
@@ -42,9 +46,27 @@ def _cells(table: Table, name: str, rows: Ints, encoder: Encoder) -> list[object
     feature = encoder.features[index]
     if _is_text(table, feature):
         return list(_texts(table, feature, rows))
+    if feature.shape:
+        place = encoder.places[index]
+        flat = table.features[rows, place.start : place.start + math.prod(feature.shape)]
+        raw = raw_numbers(flat.reshape(-1), *feature.scaling).reshape(flat.shape)
+        return [json.dumps(row.tolist()) for row in raw]
     numbers = raw_numbers(table.features[rows, encoder.places[index].start], *feature.scaling)
     empty = np.isin(rows, table.gaps.get(name, ()))
     return ["" if gap else number for gap, number in zip(empty, numbers.tolist(), strict=True)]
+
+
+def raw_arrays(table: Table, rows: Ints | slice, encoder: Encoder) -> NDArray[Any]:
+    """The arrays of some rows as they were, `[row, ...]`: the only feature of the table.
+
+    Pixels, and other small whole numbers, are bytes. Encoding them gives the very same numbers.
+    """
+    [feature] = encoder.features
+    flat = table.features[rows]
+    numbers = raw_numbers(flat.reshape(-1), *feature.scaling)
+    if ((numbers >= 0) & (numbers <= 255) & (numbers == np.rint(numbers))).all():
+        numbers = numbers.astype(np.uint8)
+    return numbers.reshape(len(flat), *feature.shape)
 
 
 def recoded(table: Table, encoder: Encoder) -> Table:
@@ -58,6 +80,11 @@ def recoded(table: Table, encoder: Encoder) -> Table:
             f"{len(own.names)} others, or in another order; give the file that the task was "
             "made for"
         )
+    if table.is_arrays and encoder.shape == own.shape:
+        center, scale = own.features[0].scaling
+        return _relabelled(
+            table, encoder, encoder.arrays(table.features * np.float64(scale) + center)
+        )
     numbers, texts = [], {}
     for feature, place in zip(own.features, own.places, strict=True):
         if not _is_text(table, feature):
@@ -68,6 +95,11 @@ def recoded(table: Table, encoder: Encoder) -> Table:
             cells = _texts(table, feature, slice(None))
             texts[feature.name] = pl.Series(cells, dtype=pl.String).replace("", None)
     block = np.stack(numbers, axis=1) if numbers else np.empty((len(table), 0))
+    return _relabelled(table, encoder, encoder.matrix(block, texts))
+
+
+def _relabelled(table: Table, encoder: Encoder, features: NDArray[np.float32]) -> Table:
+    """The table with other features, and the labels of an encoder."""
     labels = table.labels
     if encoder.classes:
         known = [encoder.label_value(value) for value in table.label_values]
@@ -75,7 +107,7 @@ def recoded(table: Table, encoder: Encoder) -> Table:
         labels = np.array(known, np.float32)[places]
     return replace(
         table,
-        features=encoder.matrix(block, texts),
+        features=features,
         labels=labels,
         label_values=encoder.classes,
         feature_names=encoder.outputs,
@@ -89,6 +121,8 @@ def owners_of(table: Table, column: str) -> Column:
     """Whose every row is, as `Table.owners` says."""
     if column in table.columns:
         return table.columns[column]
+    if column == table.origin.get("label", "label") and table.label_values:
+        return _by_label(table)
     if column not in table.feature_names:
         known = list(dict.fromkeys([*table.columns, *table.feature_names]))
         raise DataError(
@@ -104,6 +138,26 @@ def owners_of(table: Table, column: str) -> Column:
         )
     feature = table.feature_names.index(column)
     return recover(table.features[:, feature], table.means[feature], table.scales[feature])
+
+
+def class_places(table: Table, adversarial: float = 0.0) -> Ints:
+    """The class of every row, counted from 0, for dealing by class.
+
+    Raises:
+        DataError: If the labels are numbers, or rows are to be dealt by cluster as well.
+    """
+    if not table.label_values or adversarial:
+        fact = "its labels are numbers" if not table.label_values else "adversarial is not 0"
+        raise DataError(
+            f"{table.name} cannot be dealt by class: {fact}; leave classes_per_node out"
+        )
+    codes = (table.labels + 1) / 2 if table.label_kind == "binary" else table.labels
+    return codes.astype(np.int32)
+
+
+def _by_label(table: Table) -> Column:
+    """Whose a row is if every class is somebody's."""
+    return Column.from_codes(class_places(table), [label_text(it) for it in table.label_values])
 
 
 def told_owner(table: Table) -> str:
@@ -124,8 +178,8 @@ def told_owner(table: Table) -> str:
 
 def _is_text(table: Table, feature: Feature) -> bool:
     """Whether a feature was read as text."""
-    return feature.kind in ("category", "time") or (
-        feature.kind == "boolean" and feature.name in table.columns
+    return feature.kind in ("category", "time", "transform") or (
+        feature.kind in ("boolean", "array") and feature.name in table.columns
     )
 
 
@@ -133,9 +187,10 @@ def _texts(table: Table, feature: Feature, rows: Ints | slice) -> list[str]:
     """The cells of a feature that is no number: as they were kept, or what its columns say."""
     if feature.name in table.columns:
         return list(table.columns[feature.name].values[rows].tolist())
-    if feature.kind == "time":
+    if feature.kind != "category":
         raise DataError(
-            f"{table.name} does not keep the times of {feature.name!r}; give them in columns"
+            f"{table.name} does not keep the cells of {feature.name!r}, a {feature.kind}; give "
+            "them in columns"
         )
     own = table.encoder
     start = own.places[own.names.index(feature.name)].start

@@ -134,9 +134,9 @@ def standardise(
     return scaled, scaling
 
 
-def row_after(start: int) -> Callable[[int], str]:
+def row_after(start: int, where: str = "") -> Callable[[int], str]:
     """What errors call the rows of a block that comes after so many rows."""
-    return lambda row: f"row {start + row}"
+    return lambda row: f"{where}row {start + row}"
 
 
 def rescale_file(file: BinaryIO, num_rows: int, before: Scaling, after: Scaling) -> None:

@@ -147,5 +147,6 @@ def file_kind(path: Path) -> str:
         return kind
     raise DataError(
         f"{path.name} ends in {path.suffix or 'nothing'!r}, but a table is a .csv, .libsvm or "
-        ".svm file (or one of those with .gz, .bz2 or .xz) or a .parquet file; rename or convert it"
+        ".svm file (or one of those with .gz, .bz2 or .xz), a .parquet file, or arrays in a .npy "
+        "or .npz file or a folder; rename or convert it"
     )

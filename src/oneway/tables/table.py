@@ -15,19 +15,17 @@ from oneway.errors import DataError, TaskError
 from oneway.files.typed_values import checked, whole_number
 from oneway.models import LabelKind
 from oneway.records import Ints, Origin, Vector
-from oneway.streams.arguments import as_floats, check_finite
-from oneway.streams.deal import Overflow, deal_in_order, deal_rows
+from oneway.streams.deal import Overflow, deal_classes, deal_in_order, deal_rows
 from oneway.streams.stream import Stream, index_type
-from oneway.tables.array_checks import check_names, check_shapes
 from oneway.tables.cells import label_text
 from oneway.tables.encoder import Encoder, Feature
+from oneway.tables.from_arrays import fields_of_arrays
 from oneway.tables.inference import ColumnNote, make_choices
-from oneway.tables.labels import LabelValue, encode_labels
-from oneway.tables.owners import Column, WholeNumbers
+from oneway.tables.labels import LabelValue
+from oneway.tables.names import spelled
+from oneway.tables.owners import Column
 from oneway.tables.polars_extra import require_polars
-from oneway.tables.raw_cells import owners_of, recoded, told_owner, write_csv
-from oneway.tables.scaling import Scaling, to_float32
-from oneway.tables.scaling import standardise as standardise_features
+from oneway.tables.raw_cells import class_places, owners_of, recoded, told_owner, write_csv
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -36,7 +34,7 @@ class Table:
 
     Attributes:
         features: `features[row, feature]`, float32, C-contiguous; may be mapped from a file and
-            is then read-only.
+            is then read-only. An array is in a row, see `shape`.
         labels: `labels[row]`, float32: -1/+1, class codes 0 to K-1, or numbers.
         feature_names: One per feature.
         name: What to call the table.
@@ -55,7 +53,7 @@ class Table:
 
     features: NDArray[np.float32]
     labels: NDArray[np.float32]
-    feature_names: tuple[str, ...]
+    feature_names: Sequence[str]
     name: str
     columns: Mapping[str, Column]
     means: Vector
@@ -68,7 +66,8 @@ class Table:
     notes: tuple[ColumnNote, ...] = ()
 
     def __repr__(self) -> str:
-        return f"<Table: {self.name}, {len(self):,} rows of {self.num_features} features>"
+        what = spelled(self.shape) if self.is_arrays else f"{self.num_features} features"
+        return f"<Table: {self.name}, {len(self):,} rows of {what}>"
 
     def _repr_html_(self) -> str:
         from oneway.tables.views import table_html
@@ -92,16 +91,19 @@ class Table:
         """Make a table from arrays in memory.
 
         Args:
-            features: `features[row, feature]`, finite. Contiguous float32 that is not to be
-                standardised is not copied: do not change it afterwards.
+            features: `features[row, feature]`, finite; or `[row, ...]` with more axes, such as
+                images, whose samples are one feature of the kind "array". Contiguous float32 that
+                is not to be standardised is not copied: do not change it afterwards.
             labels: `labels[row]`; numbers, or strings for "binary" and "classes".
-            feature_names: One per feature; "feature 1" and so on if not given.
+            feature_names: One per feature; "feature 1" and so on if not given. Of arrays there is
+                one, "features" if not given.
             name: What to call the table.
             columns: Further columns, for `deal_by`; None and nan are empty cells.
             task: "binary" for two values (the smaller becomes -1), "classes" for several,
                 "number" for regression.
             label_name: What to call the labels in errors.
-            standardise: Whether each feature is brought to zero mean and unit variance.
+            standardise: Whether each feature is brought to zero mean and unit variance; an array
+                all its cells alike.
             origin: How the arrays were made.
 
         Raises:
@@ -113,43 +115,11 @@ class Table:
         >>> table.features.tolist(), table.labels.tolist(), table.label_values
         ([[-1.0], [1.0]], [-1.0, 1.0], (0, 1))
         """
-        checked("task", task, LabelKind, DataError)
-        matrix = as_floats(features, "features")
-        encoded, meaning = encode_labels(labels, task, label_name)
-        check_shapes(matrix, encoded)
-        names = tuple(feature_names or (f"feature {i + 1}" for i in range(matrix.shape[1])))
-        further = {
-            column: values if isinstance(values, Column) else Column.of(values)
-            for column, values in (columns or {}).items()
-        }
-        check_names(matrix, names, further)
-        check_finite(matrix, "feature", names)
-        whole = WholeNumbers(names, standardise=standardise)
-        whole.add(matrix)
-        if standardise:
-            stored, scaling = standardise_features(matrix, names)
-        else:
-            scaling = Scaling.identity(len(names))
-            kept = matrix.dtype == np.float32
-            stored = np.ascontiguousarray(matrix if kept else to_float32(matrix, names))
-        return cls(
-            features=stored,
-            labels=encoded,
-            feature_names=names,
-            name=name,
-            columns={**whole.coded, **further},
-            means=scaling.means,
-            scales=scaling.scales,
-            label_values=meaning,
-            recoverable=whole.recoverable,
-            origin={
-                **(origin or {"kind": "arrays"}),
-                "rows": len(encoded),
-                "features": len(names),
-                "task": task,
-                "standardised": standardise,
-            },
+        fields = fields_of_arrays(
+            features, labels, feature_names, name, columns or {}, task, label_name, standardise
         )
+        fields["origin"] = {**(origin or {"kind": "arrays"}), **fields["origin"]}
+        return cls(**fields)
 
     @classmethod
     def from_frame(
@@ -175,7 +145,7 @@ class Table:
             name: What to call the table.
             task: What the label is; as it looks if not given.
             standardise: Whether each number is brought to zero mean and unit variance.
-            said: `features`, `exclude`, `category` and `numeric`, as in `load`.
+            said: `features`, `exclude`, `category`, `numeric` and `function`, as in `load`.
 
         Raises:
             DataError: If it is no frame, a column is not there, or a cell breaks a rule; says which
@@ -200,6 +170,16 @@ class Table:
     def num_features(self) -> int:
         """How many features a sample has."""
         return int(self.features.shape[1])
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of a sample: of its array if it is one, else the number of features."""
+        return self.encoder.shape
+
+    @property
+    def is_arrays(self) -> bool:
+        """Whether a sample is one array, and nothing else."""
+        return len(self.encoding) == 1 and self.encoding[0].kind == "array"
 
     @property
     def label_kind(self) -> LabelKind:
@@ -265,6 +245,7 @@ class Table:
         resample: int | None = None,
         shuffle: bool = True,
         overflow: Overflow = "pool",
+        classes_per_node: int | None = None,
     ) -> Stream:
         """Deal the rows to nodes as in the paper's experiments, at random and by cluster.
 
@@ -301,19 +282,28 @@ class Table:
             overflow: Where rows beyond a node's quota go: "pool", as above, or "next", to the next
                 node: the clusters, one after the other, are cut into equal parts, so that all of
                 the adversarial part stays so, but a large cluster goes to several nodes.
+            classes_per_node: If given, every node sees rows of exactly so many classes instead: a
+                class is cut into parts by its size, no node gets two parts of one class, and all
+                nodes see as many rows as the one with the fewest. With `resample`, they are drawn
+                from a node's own rows, as many of each of its classes.
 
         Raises:
             DataError: If an argument is out of range, there are more nodes than samples, or more
-                nodes than distinct samples to cluster.
+                nodes than distinct samples to cluster, or too few classes.
             MissingExtraError: If `adversarial` is not 0 and scikit-learn is not installed.
         """
         num_nodes = whole_number("num_nodes", num_nodes, 1, DataError)
         seed = whole_number("seed", seed, 0, DataError)
         if resample is not None:
             resample = whole_number("resample", resample, 1, DataError)
-        rows, share = deal_rows(
-            self.features, num_nodes, adversarial, seed, resample, shuffle, overflow
-        )
+        if classes_per_node is None:
+            rows, share = deal_rows(
+                self.features, num_nodes, adversarial, seed, resample, shuffle, overflow
+            )
+        else:
+            count = whole_number("classes_per_node", classes_per_node, 1, DataError)
+            rows = deal_classes(class_places(self, adversarial), num_nodes, count, seed, resample)
+            share = 0.0
         return Stream(
             features=self.features,
             labels=self.labels,
@@ -329,6 +319,7 @@ class Table:
                 "resample": resample,
                 "shuffle": shuffle,
                 "overflow": overflow,
+                **({"classes_per_node": classes_per_node} if classes_per_node else {}),
             },
             adversarial_share=share,
             encoder=self._encoder_if_any,

@@ -50,7 +50,7 @@ def assemble(settings: Settings, table: Table | None = None) -> Parts:
         OnewayError: If a setting does not fit the data or another setting.
     """
     if settings.owner is not None:
-        for name in ("nodes", "resample", "adversarial"):
+        for name in ("nodes", "resample", "adversarial", "classes_per_node"):
             value = getattr(settings, name)
             if value:
                 raise ConfigError(
@@ -75,6 +75,7 @@ def assemble(settings: Settings, table: Table | None = None) -> Parts:
             adversarial=settings.adversarial,
             seed=settings.seed,
             resample=settings.resample,
+            classes_per_node=settings.classes_per_node,
         )
     if settings.rounds is not None:
         stream = stream.head(settings.rounds)

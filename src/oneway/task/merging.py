@@ -22,7 +22,7 @@ from oneway.errors import TaskError
 from oneway.models import MODELS, HasProbabilities
 from oneway.sentences import listed, shown
 from oneway.tables.cells import label_key
-from oneway.tables.features import Feature
+from oneway.tables.features import SCALED, Feature
 from oneway.tables.labels import in_order
 from oneway.task.differences import differences
 from oneway.task.start import with_start
@@ -167,10 +167,16 @@ def _pooled(column: str, having: Mapping[str, Feature], weights: Mapping[str, fl
     first = next(iter(having.values()))
     if first.kind == "category":
         return Feature(column, values=_union(list(having.values())), gaps=gaps)
-    if first.kind != "number":
+    if first.kind not in SCALED:
         return replace(first, gaps=gaps)
+    for name, other in having.items():
+        if (other.shape, other.function, other.hash) != (first.shape, first.function, first.hash):
+            raise TaskError(
+                f"column {shown(column)} of {name} has another shape, function or hash than that "
+                f"of {next(iter(having))}; derive both alike, with the same version installed"
+            )
     center, scale = _moments([(weights[name], f.center, f.scale) for name, f in having.items()])
-    return Feature(column, center, scale, gaps=gaps)
+    return replace(first, center=center, scale=scale, gaps=gaps)
 
 
 def _union(features: Sequence[Feature]) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from oneway.files.toml import parse_toml, read_text
 from oneway.files.typed_values import checked, nearest_of
 from oneway.models import MODELS, LabelKind
 from oneway.tables.encoder import Encoder, Feature
-from oneway.tables.inference import parse_categories
+from oneway.tables.inference import parse_categories, parse_functions
 from oneway.tables.label_profile import MODEL_FOR
 from oneway.task.keys import key, one_of
 from oneway.task.learning import Learning, without_former_names
@@ -27,7 +27,7 @@ from oneway.task.task import task_keys
 
 AS_LABELLED = "auto"
 """The model that suits the label: logistic, softmax or ridge."""
-COLUMN_KEYS = ("columns", "exclude", "category", "numeric")
+COLUMN_KEYS = ("columns", "exclude", "category", "numeric", "function")
 """What can be said about the columns of a file."""
 
 Count = Annotated[int, Meta(ge=1)]
@@ -57,7 +57,13 @@ class Settings(Learning):
     """
 
     data: Annotated[
-        str, key("a file (.csv, .parquet, .libsvm) or a data set", "NAME", "Data", known_tables)
+        str,
+        key(
+            "a file (.csv, .parquet, .libsvm, .npy), a folder of images or a data set",
+            "NAME",
+            "Data",
+            known_tables,
+        ),
     ] = "flights"
     label: Annotated[str | None, key("what to predict, a column of a file", "COLUMN", "Data")] = (
         None
@@ -78,6 +84,14 @@ class Settings(Learning):
     numeric: Annotated[
         tuple[str, ...], key("these columns are numbers, as COLUMN,COLUMN", "NAMES", "Data")
     ] = ()
+    function: Annotated[
+        tuple[str, ...],
+        key(
+            "what this makes of a column's cells, as COLUMN=PACKAGE.MODULE:FUNCTION",
+            "COLUMN",
+            "Data",
+        ),
+    ] = ()
     classes: tuple[str, ...] = ()
     radius: float = 1000.0
     mass_cap: float = 16.0
@@ -92,6 +106,9 @@ class Settings(Learning):
     resample: Annotated[Count | None, key("draw this many rows with replacement", "N", "Data")] = (
         None
     )
+    classes_per_node: Annotated[
+        Count | None, key("every node sees rows of only so many classes", "N", "Data")
+    ] = None
     rounds: Annotated[Count | None, key("only the first rounds", "N", "Data")] = None
     nodes: Annotated[
         Count | None, key("number of nodes; 20 (a lab: 8), or as graph or owners say", "N", "Graph")
@@ -130,6 +147,7 @@ class Settings(Learning):
             "exclude": self.exclude,
             "category": parse_categories(self.category),
             "numeric": self.numeric,
+            "function": parse_functions(self.function),
             "owner": self.owner,
         }
         return {name: value for name, value in said.items() if value}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
@@ -58,7 +58,9 @@ _FEATURES = """\
 
 # What is predicted from; the order matters. A number is learned as (value - center) / scale, a
 # category (values = [...]) as one column per value and one for all others, kind = "boolean" as -1
-# or +1, kind = "time" as hour, weekday and season. An empty cell is 0; gaps = true flags it.
+# or +1, kind = "time" as hour, weekday and season, an array (shape = [1, 28, 28]) as its cells,
+# scaled alike. function = "package.module:function" is what makes numbers of the cell, installed at
+# every site; hash says which version of it. An empty cell is 0; gaps = true flags it.
 [features]"""
 
 _PRIVACY = """\
@@ -319,6 +321,7 @@ class Task(Learning):
 
 
 _COMMENTS = comments_of(Task)
+_FEATURE_KEYS = tuple(it.name for it in fields(Feature) if it.name != "name")
 
 
 def task_keys(text: str, where: str, others: Iterable[str] = ()) -> dict[str, Any]:
@@ -365,7 +368,7 @@ def _features(value: object, where: str) -> tuple[Feature, ...]:
                 f"{{ center = 119.5, scale = 194.8 }} or {{}}{above}"
             )
         place = f"{where}: feature {shown(name)}"
-        refuse_unknown(scaling, ("center", "scale", "kind", "values", "gaps"), place, TaskError)
+        refuse_unknown(scaling, _FEATURE_KEYS, place, TaskError)
         features.append(_feature(name, scaling, where))
     return tuple(features)
 
@@ -387,7 +390,10 @@ def _said(feature: Mapping[str, Any]) -> dict[str, Any]:
         said |= {"kind": feature["kind"]}
     if feature["values"]:
         said |= {"values": list(feature["values"])}
-    return said | ({"gaps": True} if feature["gaps"] else {})
+    said |= {"gaps": True} if feature["gaps"] else {}
+    if feature["shape"]:
+        said |= {"shape": list(feature["shape"])}
+    return said | {name: feature[name] for name in ("function", "hash") if feature[name]}
 
 
 def _written(feature: Mapping[str, Any]) -> dict[str, Any]:

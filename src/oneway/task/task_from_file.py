@@ -15,9 +15,11 @@ import numpy as np
 from oneway.errors import ConfigError, DataError
 from oneway.methods.batches import Normals
 from oneway.sentences import listed, nearest, shown
+from oneway.tables.array_source import LABEL, ArraySource, holds_arrays, open_arrays
 from oneway.tables.cells import as_number, group_name, is_empty
 from oneway.tables.format import Csv, Values
-from oneway.tables.inference import ALL, Choices, ColumnNote, infer
+from oneway.tables.from_arrays import standardised
+from oneway.tables.inference import ALL, Choices, ColumnNote, described, infer
 from oneway.tables.label_profile import LabelProfile
 from oneway.tables.lines import line_blocks
 from oneway.tables.profile import ColumnProfile
@@ -55,7 +57,7 @@ class Derived:
 
 def derive_task(
     path: Path,
-    label: str,
+    label: str | None,
     *,
     model: str | None = None,
     choices: Choices = ALL,
@@ -70,8 +72,8 @@ def derive_task(
     logistic, up to 20 that are text or whole numbers softmax, other numbers ridge.
 
     Args:
-        path: A CSV file.
-        label: What to predict.
+        path: A CSV file, or arrays: a NumPy or IDX file, CIFAR's, or a folder of images.
+        label: What to predict; of arrays, what to call it, "label" if not given.
         model: What is learned.
         choices: What is said about columns.
         ranges: Public knowledge about columns; what they hold is then not looked at for their
@@ -85,6 +87,17 @@ def derive_task(
         ConfigError: If a range is missing or of no use, or the privacy does not suit the file.
     """
     known, privacy = ranges or {}, learning.get("privacy", Privacy())
+    if holds_arrays(path):
+        if choices != ALL or normals is not None:
+            raise ConfigError(
+                f"{path} holds arrays, which are one feature each; leave out what is said about "
+                "columns, and private scales: a range, as --range image=0..255, tells nothing"
+            )
+        return _of_arrays(open_arrays(path), label, model, known, learning)
+    if label is None:
+        raise DataError(
+            f"{path} needs a label, the column to predict", flag_remedy="add --label COLUMN"
+        )
     found = _Contents(path, label, known, privacy)
     choices.check([label, *found.columns], label, str(path))
     chosen, classes = found.labels.choose(model, learning.get("options", {}).get(model))
@@ -140,6 +153,45 @@ def derive_task(
         scales,
         tuple(name for name in (*task.encoder.names, label) if name in exact),
     )
+
+
+def _of_arrays(
+    source: ArraySource,
+    label: str | None,
+    model: str | None,
+    ranges: Mapping[str, Range],
+    learning: Mapping[str, Any],
+) -> Derived:
+    """A task for arrays: one feature, all its cells scaled alike."""
+    labels = LabelProfile(str(source.path), label or LABEL)
+    labels.add(source.labels.tolist())
+    chosen, classes = labels.choose(model)
+    known, feature = ranges.get(source.name), source.feature()
+    others = [] if classes else [labels.column]
+    _check_ranges(source.path, ranges, [source.name, *others], are_needed=False)
+    if known is None:
+        found = standardised(feature, source.blocks(), f"{source.path.name}: ")
+        feature = _rounded(feature, found.center, found.scale)
+    else:
+        feature = _rounded(feature, *known.scaling)
+    privacy = learning.get("privacy", Privacy())
+    privacy.check_samples(len(source))
+    radius = 1000.0 if classes else labels.radius()
+    task = Task(
+        chosen, labels.column, (feature,), classes, radius=radius, rows=len(source), **learning
+    )
+    options = _start(task, labels, ranges, exact=known is None)
+    if options != task.options:
+        task = replace(task, options=options, radius=radius if classes else Task.radius)
+    notes = (
+        ColumnNote(labels.column, "what is predicted", 0),
+        ColumnNote(source.name, described(feature), 0),
+    )
+    scales = "Center and scale are statistics of one peer's data, without noise."
+    if known is not None:
+        scales = "Center and scale are of a range that is public knowledge; no data was used."
+    exact = (source.name,) if known is None else ()
+    return Derived(task, notes, len(source), 0, 0, scales, exact)
 
 
 def _is_found(feature: Feature, choices: Choices) -> bool:

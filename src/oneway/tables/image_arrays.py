@@ -1,0 +1,103 @@
+"""Folders of images by class: `folder/cat/1.png`, `folder/dog/7.jpg`; all of one size.
+
+An image is `[channel, y, x]` with one channel if all are grey, else with red, green and blue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oneway.errors import DataError, needs_extra
+from oneway.sentences import listed
+from oneway.tables.array_source import ArraySource
+
+SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".pgm", ".ppm")
+_GREY = ("1", "L", "LA", "I;16", "I")
+_DEEP = ("I", "F")
+
+
+def reads(path: Path) -> bool:
+    """Whether a path is a folder."""
+    return path.is_dir()
+
+
+def open_file(path: Path) -> ArraySource:
+    """Look at the size and the colours of every image; pixels are read when they are asked for."""
+    found = _images(path)
+    files = tuple(file for file, _ in found)
+    looks = [_look(file) for file in files]
+    size = looks[0][0]
+    for file, (other, _) in zip(files, looks, strict=True):
+        if other != size:
+            raise DataError(
+                f"{file} has {other[0]} x {other[1]} pixels and {files[0].name} has "
+                f"{size[0]} x {size[1]}; all images must be of one size: resize it or take it out"
+            )
+    mode = "L" if all(is_grey for _, is_grey in looks) else "RGB"
+    shape = (1 if mode == "L" else 3, size[1], size[0])
+    labels = np.array([label for _, label in found])
+    return ArraySource(path, "image", shape, _Images(files, mode, shape), labels, 255.0, files)
+
+
+def _images(path: Path) -> list[tuple[Path, str]]:
+    """Every image with the folder it is in, in the order of names; hidden files are none."""
+    found = [
+        (file, folder.name)
+        for folder in sorted(path.iterdir())
+        if folder.is_dir() and not folder.name.startswith(".")
+        for file in sorted(folder.iterdir())
+        if file.suffix.lower() in SUFFIXES and not file.name.startswith(".")
+    ]
+    if not found:
+        raise DataError(
+            f"{path} is a folder without images by class; name a file, or put images (they end in "
+            f"{listed(SUFFIXES)}) into a folder for each class, as {path.name}/cat/1.png"
+        )
+    return found
+
+
+def _look(file: Path) -> tuple[tuple[int, int], bool]:
+    """Width and height of an image, and whether it is grey."""
+    with _opened(file) as image:
+        if image.mode in _DEEP:
+            raise _unreadable(file, "its pixels have more than 8 bits")
+        return image.size, image.mode in _GREY
+
+
+class _Images:
+    """The pixels of image files."""
+
+    def __init__(self, files: Sequence[Path], mode: str, shape: tuple[int, ...]) -> None:
+        self._files, self._mode, self._shape = files, mode, shape
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    def __getitem__(self, rows: slice, /) -> NDArray[Any]:
+        return np.stack([self._pixels(file) for file in self._files[rows]])
+
+    def _pixels(self, file: Path) -> NDArray[np.uint8]:
+        with _opened(file) as image:
+            try:
+                pixels = np.asarray(image.convert(self._mode), dtype=np.uint8)
+            except (OSError, ValueError, SyntaxError) as error:
+                raise _unreadable(file, str(error)) from None
+        return np.atleast_3d(pixels).transpose(2, 0, 1)
+
+
+def _opened(file: Path) -> Any:
+    with needs_extra("a folder of images", "images"):
+        from PIL import Image, UnidentifiedImageError
+    try:
+        return Image.open(file)
+    except (UnidentifiedImageError, Image.DecompressionBombError) as error:
+        raise _unreadable(file, str(error)) from None
+
+
+def _unreadable(file: Path, reason: str) -> DataError:
+    return DataError(f"{file} is no image that can be read ({reason}); convert it or take it out")
