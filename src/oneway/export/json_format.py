@@ -62,7 +62,7 @@ def facts(fitted: FittedModel) -> dict[str, Any]:
         "columns": columns(fitted),
         "parameters": {
             "of": "the model, which sees the columns scaled as the features say, in this order",
-            "options": {it.name: getattr(model, it.name) for it in fields(model)},  # type: ignore[arg-type]
+            "options": model.options(),
             "values": fitted.params.tolist(),
         },
     }

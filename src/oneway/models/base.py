@@ -216,6 +216,10 @@ class Model(ABC):
             return np.abs(labels) == 1, "-1 or +1", "map the two classes to -1 and +1"
         return np.isfinite(labels), "finite", "remove the sample or repair its label"
 
+    def options(self) -> dict[str, Any]:
+        """Return what makes the same model again, in terms JSON can hold."""
+        return {it.name: getattr(self, it.name) for it in fields(self)}  # type: ignore[arg-type]
+
     def describe(self) -> dict[str, Any]:
         """Return the model's name and parameters in terms JSON can hold."""
         parameters = {
@@ -280,6 +284,22 @@ class HasCoefficients(Protocol):
 
     def coefficients(self, params: Vector) -> tuple[Matrix, Vector]:
         """Return `[score, feature]`, and the constant of every score (0 without an intercept)."""
+
+
+@runtime_checkable
+class HasModule(Protocol):
+    """Predicts by the outputs of a PyTorch module, one for each score of `HasCoefficients`.
+
+    A number is `center + scale` times the only output.
+    """
+
+    center: float
+    scale: float
+    shape: tuple[int, ...] | None
+    """Of a sample as the module sees it; None for a flat row."""
+
+    def filled(self, params: Vector) -> Any:
+        """Return a module of its own with these parameters, an `nn.Module` that predicts."""
 
 
 def log_odds(chances: Matrix) -> Matrix:
