@@ -22,6 +22,7 @@ from oneway.models.base import (
     Lesson,
     Model,
     typical_curvature,
+    typical_sample,
 )
 from oneway.models.linear import Hinge, LinearModel, LogisticRegression, RidgeRegression
 from oneway.models.softmax import SoftmaxRegression
@@ -48,4 +49,5 @@ __all__ = [
     "SoftmaxRegression",
     "Torch",
     "typical_curvature",
+    "typical_sample",
 ]

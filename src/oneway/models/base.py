@@ -73,6 +73,10 @@ class Model(ABC):
     """Whether a sample without a finite gradient is skipped and counted, as where a module or a
     loss has none; otherwise a run ends there, since the model has left the finite numbers."""
 
+    typical_features: ClassVar[int | None] = None
+    """Of how many standardised features gradients are about as long as this model's, whatever its
+    size: what a rate that is chosen and a clip go by. None: of as many as there are."""
+
     @classmethod
     def kind_of_labels(cls, options: Mapping[str, Any]) -> LabelKind | None:  # noqa: ARG003
         """Return which labels a model with these options learns from; None if these decide."""
@@ -255,6 +259,12 @@ def typical_curvature(model: Model, num_features: int) -> float | None:
         return None
     bounds = model.curvature_bounds(np.ones((1, num_features)))
     return None if bounds is None else float(bounds[0])
+
+
+def typical_sample(model: Model, num_features: int) -> tuple[float | None, int]:
+    """What `Method.suited` asks for: the typical curvature, and how many features count."""
+    counted = num_features if model.typical_features is None else model.typical_features
+    return typical_curvature(model, num_features), counted
 
 
 @runtime_checkable

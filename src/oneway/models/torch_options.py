@@ -38,6 +38,9 @@ _BACKENDS = ("auto", "loop", "vmap", "compile")
 class TorchOptions(Model):
     """What a torch model is told; see `Torch`."""
 
+    # An initialisation divides by the inputs of a layer: gradients do not grow with their number.
+    typical_features = 19
+
     module: Any
     objective: str | Callable[[Any, Any], Any] | None
     shape: tuple[int, ...] | None

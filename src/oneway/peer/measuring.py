@@ -17,7 +17,6 @@ from oneway.metrics.baselines import lately
 from oneway.metrics.measured import measures_of
 from oneway.metrics.tally import Tally, base_expectation, counted, merged
 from oneway.models import HasCurvature, Model
-from oneway.models.base import typical_curvature
 from oneway.records import Batch, Floats, Matrix, Vector
 from oneway.records.curve import Curve
 from oneway.records.measures import Measures
@@ -55,9 +54,7 @@ class Measuring:
         self._classes = task.classes
         self._method: Method | None = None
         if task.build_method().payload:
-            curvature = typical_curvature(model, num_features)
-            alone = task.with_method(Isolated.name).build_method()
-            self._method = alone.suited(curvature, num_features)
+            self._method = task.with_method(Isolated.name).build_method()
         self._rng = np.random.default_rng(0)
         self._bounds: Callable[[Floats], Vector | None] | None = None
         needs_bounds = self._method is not None and self._method.rule.needs_curvature

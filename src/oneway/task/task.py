@@ -19,7 +19,7 @@ from oneway.errors import ConfigError, TaskError
 from oneway.files.toml import parse_toml, read_text, refuse_unknown, toml_lines
 from oneway.files.typed_values import comments_of
 from oneway.methods import Method
-from oneway.models import MODELS, HasProbabilities, LabelKind, Model, typical_curvature
+from oneway.models import MODELS, HasProbabilities, LabelKind, Model, typical_sample
 from oneway.protocol.fixed_point import LARGEST, ONE
 from oneway.protocol.layout import Layout
 from oneway.sentences import shown
@@ -316,8 +316,7 @@ class Task(Learning):
     def build_method(self, dim: int | None = None) -> Method:
         """Return the method, for the model of the task unless the size of another is given."""
         method = super().build_method(self.dim if dim is None else dim)
-        num_features = self.encoder.width
-        return method.suited(typical_curvature(self.build_model(), num_features), num_features)
+        return method.suited(*typical_sample(self.build_model(), self.encoder.width))
 
 
 _COMMENTS = comments_of(Task)
