@@ -17,8 +17,10 @@ $(LAB): pyproject.toml
 	$(INSTALL) '.[lab,serve,dashboard]'
 	@touch $@
 
+# PyTorch first and alone: whatever else asks for it then takes this one.
 $(DEV): $(LAB)
-	$(INSTALL) '.[lab,serve,dashboard,dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
+	$(INSTALL) '.[lab,serve,dashboard,torch,dev]'
 	@touch $@
 
 demo: $(LAB) ## Five methods on real flights over a one-way graph; writes oneway-demo/
@@ -73,6 +75,7 @@ bench: $(DEV) browser ## Speed and memory, as ratios measured in one run
 	$(BIN)/python benchmarks/pushes.py
 	$(BIN)/python benchmarks/liar.py
 	$(BIN)/python benchmarks/page.py
+	$(BIN)/python benchmarks/torch_nodes.py
 
 clean: ## Remove the virtual environment and caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -349,9 +349,9 @@ def test_buffers_are_refused_with_what_to_use_instead():
         ({"module": lambda: small(1), "loss": "cross-entropy"}, "1 outputs"),
         ({"module": small, "device": "cuda:99"}, "cuda:99"),
         ({"module": small, "device": "moon"}, "moon"),
-        ({"module": small, "loss": lambda outputs, label: outputs}, r"shape \(3,\)"),
-        ({"module": small, "loss": lambda outputs, label: 1.0}, "1.0"),
-        ({"module": small, "loss": lambda outputs, label: label[7]}, "loss"),
+        ({"module": small, "loss": lambda outputs, _: outputs}, r"shape \(3,\)"),
+        ({"module": small, "loss": lambda *_: 1.0}, "1.0"),
+        ({"module": small, "loss": lambda _, label: label[7]}, "loss"),
         ({"module": small, "hash": "43-aaaaaaaa-bbbb"}, "other shapes"),
     ],
 )

@@ -10,7 +10,10 @@ from __future__ import annotations
 import numpy as np
 
 from oneway.errors import ComparatorError
-from oneway.records import Ints, NetworkState, RunRecord, Vector
+from oneway.records import Ints, Matrix, NetworkState, RunRecord, Vector
+
+_BLOCK_ENTRIES = 2**16
+"""Numbers of a block that a core's own cache can hold."""
 
 
 def losses(record: RunRecord) -> Vector:
@@ -97,15 +100,29 @@ def network_mean(state: NetworkState) -> Vector:
     return mean
 
 
-def disagreement(state: NetworkState) -> float:
+def disagreement(state: NetworkState, estimates: Matrix | None = None) -> float:
     """Return the mean over the nodes of ||x_i - z-bar||^2, the paper's Theorem 3 without its sums.
+
+    Args:
+        state: Of all nodes.
+        estimates: Those of the state, if they are known already.
 
     >>> import numpy as np
     >>> disagreement(NetworkState(numerators=np.array([[1.0], [3.0]]), masses=np.ones(2)))
     1.0
     """
-    distances = state.estimates - network_mean(state)
-    return float(np.einsum("nd,nd->", distances, distances) / len(distances))
+    estimates = state.estimates if estimates is None else estimates
+    mean = network_mean(state)
+    if estimates.dtype == np.float64:
+        distances = estimates - mean
+        return float(np.einsum("nd,nd->", distances, distances) / len(distances))
+    # Networks are large: in blocks that a core's cache holds no copy of all of them is made.
+    mean, total = mean.astype(estimates.dtype), 0.0
+    height = max(1, _BLOCK_ENTRIES // len(mean))
+    for first in range(0, len(estimates), height):
+        away = (estimates[first : first + height] - mean).ravel()
+        total += float(away @ away)
+    return total / len(estimates)
 
 
 def disagreement_of_holders(state: NetworkState) -> float | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-
 from dataclasses import dataclass, fields
 from typing import Any, Self, cast
 
@@ -39,7 +38,7 @@ class Torch(TorchOptions):
         scale: By how much an output of 1 is above that.
         backend: "loop" (one sample after the other), "vmap" (all nodes in one batched program),
             "compile" (that as native code, after some seconds of compilation) or "auto": vmap, but
-            for one node, or from a million parameters on, the loop.
+            for one node, or from half a million parameters on, the loop.
         device: "cpu", "cuda" or "auto": CUDA where there is one. CUDA is untested: no machine that
             the tests run on has it.
         threads: How many threads PyTorch may use.
@@ -119,12 +118,10 @@ class Torch(TorchOptions):
 
     def _lesson(self, stack: Matrix, batch: Batch, seed: int | None) -> tuple[Matrix, Lesson]:
         network = self._network(batch.features.shape[1])
-        passed = network.passed(stack, batch.features, self._targets(batch.labels), seed)
-        gradients, losses = passed.gradients, passed.losses
-        if self.l2:
-            gradients += self.l2 * stack
-            losses = losses + self._penalty(stack)
-        return passed.outputs, Lesson(losses, None, gradients)
+        targets = self._targets(batch.labels)
+        passed = network.passed(stack, batch.features, targets, self.l2, seed)
+        losses = passed.losses + self._penalty(stack)
+        return passed.outputs, Lesson(losses, None, passed.gradients)
 
     def _penalty(self, params: Vector | Matrix) -> Vector | float:
         if not self.l2:

@@ -31,8 +31,9 @@ Backend: TypeAlias = Literal["auto", "loop", "vmap", "compile"]
 LossFunction: TypeAlias = Callable[[Any, Any], Any]
 """(outputs of one sample, its label) -> its loss, a scalar."""
 
-LARGEST_BATCHED = 1_000_000
-"""From so many parameters on, `auto` loops, which is as fast there: benchmarks/torch_nodes.py."""
+LARGEST_BATCHED = 500_000
+"""From so many parameters on `auto` loops, which is faster at a million, where a batch is slower
+than memory is: benchmarks/torch_nodes.py."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,7 +202,12 @@ class Network:
             return gradient
 
     def passed(
-        self, stack: Matrix, features: Floats, labels: Floats, seed: int | None = None
+        self,
+        stack: Matrix,
+        features: Floats,
+        labels: Floats,
+        l2: float = 0.0,
+        seed: int | None = None,
     ) -> Passed:
         """Return losses, outputs and gradients of every row, each under its own parameters.
 
@@ -209,6 +215,7 @@ class Network:
             stack: `[row, parameter]`.
             features: `[row, feature]`.
             labels: `[row]`.
+            l2: Times the parameters is added to the gradients.
             seed: Of what the module draws while it learns; None if it does not learn: dropout is
                 off.
         """
@@ -218,13 +225,16 @@ class Network:
             assert seed is not None
             drawing = drawn_from(seed)
         with using_threads(self._threads), drawing:
-            views = self._views(self._tensor(stack))
-            rows, truth = self._rows(features), self._labels(labels)
+            params = self._tensor(stack)
+            views, rows, truth = self._views(params), self._rows(features), self._labels(labels)
             if self._looping(len(rows)):
-                return self._looped(views, rows, truth, learning)
-            program = self._learning_program if learning else self._program
-            parts, (losses, outputs) = program(views, rows, truth)
-            gradients = torch.cat([parts[name].flatten(1) for name in self._places], dim=1)
+                losses, outputs, gradients = self._looped(views, rows, truth, learning)
+            else:
+                program = self._learning_program if learning else self._program
+                parts, (losses, outputs) = program(views, rows, truth)
+                gradients = torch.cat([parts[name].flatten(1) for name in self._places], dim=1)
+            if l2:
+                gradients.add_(params, alpha=l2)
             return Passed(
                 _array(losses).astype(np.float64),
                 _array(outputs.reshape(len(rows), -1)),
@@ -241,17 +251,18 @@ class Network:
 
     def _looped(
         self, views: dict[str, Tensor], rows: Tensor, truth: Tensor, learning: bool
-    ) -> Passed:
+    ) -> tuple[Tensor, Tensor, Tensor]:
         gradients = torch.empty(len(rows), self.dim, dtype=self._kind, device=self._device)
-        losses, outputs = np.empty(len(rows)), np.empty((len(rows), self.num_outputs))
+        losses = torch.empty(len(rows), dtype=self._kind)
+        outputs = torch.empty(len(rows), self.num_outputs, dtype=self._kind)
         sample = self._sample_in(self._training if learning else self._evaluating)
         for row in range(len(rows)):
             own = {name: it[row].detach().requires_grad_() for name, it in views.items()}
             loss, given = sample(own, rows[row], truth[row])
             parts = torch.autograd.grad(loss, list(own.values()), materialize_grads=True)
             torch.cat([part.reshape(-1) for part in parts], out=gradients[row])
-            losses[row], outputs[row] = float(loss.detach()), _array(given.reshape(-1))
-        return Passed(losses, outputs.astype(_numpy_kind(self._kind)), _array(gradients))
+            losses[row], outputs[row] = loss.detach(), given.detach()
+        return losses, outputs, gradients
 
     @cached_property
     def _program(self) -> Callable[..., Any]:
@@ -338,10 +349,6 @@ def _row(views: dict[str, Tensor], row: int) -> dict[str, Tensor]:
 
 def _array(tensor: Tensor) -> Any:
     return tensor.detach().cpu().numpy()
-
-
-def _numpy_kind(kind: torch.dtype) -> type[np.float32] | type[np.float64]:
-    return np.float64 if kind == torch.float64 else np.float32
 
 
 def logistic_loss(outputs: Tensor, label: Tensor) -> Tensor:

@@ -37,6 +37,7 @@ class ReferenceEngine:
         self.held = method.start(np.tile(start, (stream.num_nodes, 1)))
         self.rounds_before = 0
         self._in_a_row = np.zeros(stream.num_nodes, np.int64)
+        self._current: tuple[State, Matrix] | None = None
         self._exchange: tuple[Mixing | None, Exchange] | None = None
 
     @property
@@ -58,7 +59,7 @@ class ReferenceEngine:
 
     def _round(self, round_index: int, exchange: Exchange) -> None:
         nodes, batch = self.stream.batch(round_index)
-        estimates = self.method.estimate(self.held)
+        estimates = self._estimates
         own = _rows(estimates, nodes)
         # What is learned from: the sample itself, or one whose label was late.
         learners, known = nodes, batch
@@ -79,9 +80,16 @@ class ReferenceEngine:
         measured = self.measurements
         measured.loss_sums[round_index] = losses.sum()
         measured.correct_counts[round_index] = 0 if correct is None else correct.sum()
-        measured.disagreement[round_index] = disagreement(self.state)
+        measured.disagreement[round_index] = disagreement(self.state, self._estimates)
         if not np.isfinite(losses.sum() + measured.disagreement[round_index]):
             self._raise_divergence(round_index, nodes[~np.isfinite(losses)])
+
+    @property
+    def _estimates(self) -> Matrix:
+        """The models of all nodes: measured after a round, and predicted with in the next."""
+        if self._current is None or self._current[0] is not self.held:
+            self._current = (self.held, self.method.estimate(self.held))
+        return self._current[1]
 
     def _measured(
         self, round_index: int, own: Matrix, batch: Batch, losses: Vector, correct: Bools | None

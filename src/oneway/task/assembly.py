@@ -15,7 +15,7 @@ from oneway.methods import Method
 from oneway.models import Model, typical_sample
 from oneway.streams import Stream
 from oneway.tables import Table
-from oneway.task.settings import AS_LABELLED, COLUMN_KEYS, Settings
+from oneway.task.settings import COLUMN_KEYS, Settings
 from oneway.task.start import start_options
 from oneway.topology import GRAPHS, TrustGraph
 

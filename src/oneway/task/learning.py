@@ -34,7 +34,6 @@ from oneway.sentences import listed, nearest, shown
 from oneway.task.keys import key, one_of
 from oneway.task.privacy import Privacy
 
-
 KIND_OF_COUNT: dict[int, LabelKind] = {0: "number", 2: "binary"}
 """Which labels there are by the number of classes; all others are classes."""
 
@@ -159,7 +158,7 @@ class Learning:
     def model_for(self, num_classes: int) -> Model:
         """The model, for labels with so many classes; 0 for numbers."""
         entry = MODELS[self.model]
-        known = set(signature(entry.__init__).parameters) - {"self"}  # type: ignore[misc]
+        known = set(signature(entry.__init__).parameters) - {"self"}
         given = {
             name: getattr(self, name) for name in ("l2", "intercept") if name in known
         } | self._options(self.model)
