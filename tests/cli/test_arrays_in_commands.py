@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from oneway.errors import ConfigError, DataError
+from oneway.errors import ConfigError, DataError, TaskError
 from oneway.peer.home.free_address import free_address
 from oneway.peer.store.store import read_snapshot
 from oneway.tables import npy_arrays
@@ -85,3 +85,25 @@ def test_a_simulation_reads_them_and_a_deal_writes_them(oneway, images, here):
     assert (rows.shape, rows.rows[:].dtype) == (SHAPE, np.uint8)
     assert set(rows.labels) == {"yes"}
     assert oneway("data", "deal", images, "--owner", "label", "--out", "dealt", "--force").code == 0
+
+
+def test_a_function_makes_numbers_of_a_column_of_text(oneway, here, monkeypatch):
+    monkeypatch.syspath_prepend(str(here))
+    Path("my_lengths.py").write_text(
+        "def lengths(text):\n    return [len(text), text.count(' ')]\n"
+    )
+    rows = [f"{'word ' * (n % 5 + 1)}{n},{'yes' if n % 5 > 2 else 'no'}" for n in range(60)]
+    Path("notes.csv").write_text("\n".join(["note,long", *rows, ""]))
+    told = ("--label", "long", "--function", "note=my_lengths:lengths")
+    result = oneway("peer", "task", "notes.csv", *told, "--out", "task.toml")
+    assert result.code == 0, result.err
+    assert "transform to 2 by my_lengths:lengths" in result.err
+    task = tomllib.loads(Path("task.toml").read_text())
+    assert task["features"]["note"]["function"] == "my_lengths:lengths"
+    wrong = (*told[:3], "note=my_lengths:nothing")
+    oneway("peer", "task", "notes.csv", *wrong).check_refused(DataError, "my_lengths:nothing")
+    Path("task.toml").write_text(
+        Path("task.toml").read_text().replace("my_lengths:lengths", "my_other:lengths")
+    )
+    init = oneway("peer", "init", "ada", "--task", "task.toml", "--listen", free_address(here))
+    init.check_refused(TaskError, "my_other")
