@@ -222,7 +222,9 @@ def _array(graph: _Graph, feature: Feature) -> str:
     if not feature.gaps:
         return filled
     flags = graph.add("Cast", [is_gap], to=TensorProto.DOUBLE)
-    return graph.add("Concat", [filled, graph.add("ReduceMin", [flags, graph.constant([1])])], axis=1)
+    return graph.add(
+        "Concat", [filled, graph.add("ReduceMin", [flags, graph.constant([1])])], axis=1
+    )
 
 
 _ENCODERS = {

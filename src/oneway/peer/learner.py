@@ -154,12 +154,16 @@ class Learner:
         memory, samples_seen = before.memory, before.journal.samples
         held, row = self._row(state, memory, rules)
         with np.errstate(over="ignore", invalid="ignore"):  # told below, as an error
-            loss = float(self._model.losses(before_it, batch)[0])
-            right = self._model.correct(before_it, batch)
+            told = self._model.lesson(params[None, :], batch, self._rng)
+            losses, right = told.losses, told.correct
+            if sample.predicted_by is not None:
+                losses = self._model.losses(before_it, batch)
+                right = self._model.correct(before_it, batch)
+            loss = float(losses[0])
             curvatures = None
             if self._bounds is not None:
                 curvatures = self._bounds(batch.features)
-            gradients = self._gradients(params, batch)
+            gradients = self._checked(told.gradients)
             learned = Gradients(gradients, samples_seen, curvatures)
             after = self._method.learn(row, learned, self._rng, self._normals)
             if self.layout.carried and after.segments is not row.segments:
@@ -190,14 +194,14 @@ class Learner:
         released = released and not has_left
         return Lesson(state, self._stored(after.memory), loss, _truth(right), released, measured)
 
-    def _gradients(self, params: Vector, batch: Batch) -> Matrix:
-        """The gradient of a sample, as the one row of a network.
+    def _checked(self, gradients: Matrix) -> Matrix:
+        """The gradient of a sample, the one row of a network.
 
         Raises:
             DataError: The sample has none. With noise it counts as one without contents: who leaves
                 a sample out would tell about it.
         """
-        found = self._model.drawn_gradients(params[None, :], batch, self._rng).astype(np.float64)
+        found = gradients.astype(np.float64)
         if self._model.skips and not self._has_noise and not np.isfinite(found).all():
             raise DataError("the gradient of the sample is not a finite number at this model")
         return found

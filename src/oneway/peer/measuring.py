@@ -111,10 +111,10 @@ class Measuring:
         }
         state = State({}, own) if own else method.start(self._start[None, :])
         stack = method.estimate(state)
-        loss = float(self._model.losses(stack[0], batch)[0])
-        gradients = self._model.gradients(stack, batch)
+        told = self._model.lesson(stack, batch, self._rng)
+        loss = float(told.losses[0])
         curvatures = None if self._bounds is None else self._bounds(batch.features)
-        after = method.learn(state, Gradients(gradients, index, curvatures), self._rng)
+        after = method.learn(state, Gradients(told.gradients, index, curvatures), self._rng)
         # One that leaves the finite numbers stays where it was: it has failed, and goes on failing.
         if not np.isfinite(method.estimate(after)).all():
             after = state

@@ -63,6 +63,7 @@ export default {
       this.last = null;
     },
     say() {
+      this.problem = "";
       const { data } = this.brush.getImageData(0, 0, this.columns, this.rows);
       const of = (k) => Array.from({ length: data.length / 4 }, (_, i) => data[4 * i + k] / 255);
       const [red, green, blue] = [of(0), of(1), of(2)];
