@@ -131,9 +131,7 @@ def test_samples_of_another_shape_are_skipped_and_counted(oneway, task, here):
 
 def test_samples_without_a_gradient_are_skipped_and_counted(oneway, here):
     """The root of the first column has none where that lies below its mean."""
-    rows = "".join(
-        f"{n % 2},{n % 3},{n % 5},{n % 7},{['no', 'yes'][n % 2]}\n" for n in range(40)
-    )
+    rows = "".join(f"{n % 2},{n % 3},{n % 5},{n % 7},{['no', 'yes'][n % 2]}\n" for n in range(40))
     Path("rows.csv").write_text(f"a,b,c,d,y\n{rows}")
     numbers = [flag for name in "abcd" for flag in ("--numeric", name)]
     flags = ("--label", "y", "--model", "torch:nets:root", "--privacy", "none", *numbers)

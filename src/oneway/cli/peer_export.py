@@ -38,7 +38,8 @@ def export(
 
     It takes rows in the units of the data. json is to be read, npz is for NumPy; sklearn is a
     pickle, which is code to whoever loads it; onnx is for onnxruntime; state-dict has the weights
-    of a PyTorch module, for samples that are scaled already. The settled model is written, the average of the last estimates, since that of a moment jumps.
+    of a PyTorch module, for samples that are scaled already. The settled model is written, the
+    average of the last estimates, since that of a moment jumps.
     """
     from oneway.export.formats import save
     from oneway.peer.model_source import model_of

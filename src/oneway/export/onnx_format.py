@@ -53,7 +53,8 @@ def to_onnx(fitted: FittedModel) -> bytes:
     model sees.
 
     Raises:
-        ConfigError: The model is neither linear nor a module that can be exported, or columns are called as the outputs are.
+        ConfigError: The model is neither linear nor a module that PyTorch can export, or columns
+            are called as the outputs are.
         MissingExtraError: The package `onnx` is not installed.
     """
     _check_names(fitted)

@@ -7,7 +7,7 @@ method's own functions work on it, and what they changed goes back into the book
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -19,6 +19,7 @@ from oneway.methods import Gradients, Method, State
 from oneway.methods.base import BATCH_MEMORY, UNFINISHED
 from oneway.methods.batches import Normals
 from oneway.models import HasCurvature
+from oneway.models import Lesson as Told
 from oneway.peer.home.own_privacy import OwnPrivacy
 from oneway.peer.lesson import Lesson, Sample
 from oneway.peer.measuring import Measuring
@@ -89,6 +90,7 @@ class Learner:
         self.prepares = type(self._method).before_push is not Method.before_push
         self._has_noise = bool(self._method.batches and self._method.batches.noise)
         self._last: tuple[tuple[object, ...], tuple[Fixed, State]] = ((None,) * 3, _NOTHING)
+        self._ahead: tuple[Vector, Sequence[Mapping[str, object]], Told] | None = None
         # Looked up once: asking a model for a capability takes longer than using it.
         self._bounds: Callable[[Floats], Vector | None] | None = None
         if self._method.rule.needs_curvature and isinstance(self._model, HasCurvature):
@@ -154,7 +156,9 @@ class Learner:
         memory, samples_seen = before.memory, before.journal.samples
         held, row = self._row(state, memory, rules)
         with np.errstate(over="ignore", invalid="ignore"):  # told below, as an error
-            told = self._model.lesson(params[None, :], batch, self._rng)
+            told = self._foreseen(params, x)
+            if told is None:
+                told = self._model.lesson(params[None, :], batch, self._rng)
             losses, right = told.losses, told.correct
             if sample.predicted_by is not None:
                 losses = self._model.losses(before_it, batch)
@@ -193,6 +197,41 @@ class Learner:
             ) from None
         released = released and not has_left
         return Lesson(state, self._stored(after.memory), loss, _truth(right), released, measured)
+
+    def until_released(self, memory: Mapping[str, Matrix]) -> int:
+        """How many samples more fill the batch: until then the model stays as it is."""
+        batches = self._method.batches
+        if batches is None:
+            return 1
+        count = memory.get(UNFINISHED[1])
+        return batches.samples - (0 if count is None else int(count[0, 0]))
+
+    def foresee(
+        self, params: Vector, samples: Sequence[tuple[Mapping[str, object], object]]
+    ) -> None:
+        """Compute in one call what `learn` will need of samples, should the model still be this.
+
+        Raises:
+            DataError: One of them cannot be used.
+        """
+        features = np.array([self.encoded(x) for x, _ in samples])
+        labels = np.array([self._task.encoder.label_value(y) for _, y in samples])
+        stack = np.broadcast_to(params, (len(samples), len(params)))
+        with np.errstate(over="ignore", invalid="ignore"):  # told when their turn has come
+            told = self._model.lesson(stack, Batch(features, labels), self._rng)
+        self._ahead = (params, [x for x, _ in samples], told)
+
+    def _foreseen(self, params: Vector, x: object) -> Told | None:
+        """What was computed for this very sample, at this model; None if nothing was."""
+        if self._ahead is None:
+            return None
+        at, rows, told = self._ahead
+        row = next((place for place, known in enumerate(rows) if known is x), None)
+        if row is None or not np.array_equal(at, params):
+            return None
+        one = slice(row, row + 1)
+        correct = None if told.correct is None else told.correct[one]
+        return Told(told.losses[one], correct, told.gradients[one])
 
     def _checked(self, gradients: Matrix) -> Matrix:
         """The gradient of a sample, the one row of a network.

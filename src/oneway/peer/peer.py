@@ -221,7 +221,7 @@ class Peer(Membership, Predictions):
             DataError: A sample cannot be used; those before it were learned, and it says how many.
             OnewayError: As `learn_one`.
         """
-        return learn_rows(self.learn_one, samples, self.task.label)
+        return learn_rows(self.node, self.learn_one, samples, self.task.label)
 
     def wait_until_quiet(self, seconds: float = 10.0) -> bool:
         """Wait until all is pushed and acknowledged; False if it is not, after so many seconds.
