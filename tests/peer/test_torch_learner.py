@@ -100,7 +100,7 @@ def test_many_samples_are_learned_as_one_by_one_with_gradients_of_one_call(
     tmp_path, monkeypatch, private
 ):
     sizes = []
-    alike = torch_task(samples_per_push=4, **({"privacy": Privacy(epsilon=1e9)} if private else {}))
+    alike = torch_task(samples_per_push=4, **({"privacy": Privacy()} if private else {}))
     lesson = type(alike.build_model()).lesson
     monkeypatch.setattr(
         type(alike.build_model()),

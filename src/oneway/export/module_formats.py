@@ -41,7 +41,7 @@ def to_module_graph(fitted: FittedModel, shape: tuple[int, ...], opset: int) -> 
     import torch
 
     with needs_extra("an ONNX file of a PyTorch module", "torch"):
-        import onnxscript  # type: ignore[import-untyped] # noqa: F401
+        import onnxscript  # noqa: F401
     assert isinstance(fitted.model, HasModule)
     module = fitted.model.filled(fitted.params)
     # Two rows: of one, the exporter would conclude that there is never another number of them.

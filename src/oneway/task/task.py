@@ -316,7 +316,8 @@ class Task(Learning):
     def build_method(self, dim: int | None = None) -> Method:
         """Return the method, for the model of the task unless the size of another is given."""
         method = super().build_method(self.dim if dim is None else dim)
-        return method.suited(*typical_sample(self.build_model(), self.encoder.width))
+        num_features = self.encoder.width  # first: it checks the classes
+        return method.suited(*typical_sample(self.build_model(), num_features))
 
 
 _COMMENTS = comments_of(Task)
