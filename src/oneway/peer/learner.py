@@ -19,9 +19,8 @@ from oneway.methods import Gradients, Method, State
 from oneway.methods.base import BATCH_MEMORY, UNFINISHED
 from oneway.methods.batches import Normals
 from oneway.models import HasCurvature
-from oneway.models import Lesson as Told
 from oneway.peer.home.own_privacy import OwnPrivacy
-from oneway.peer.lesson import Lesson, Sample
+from oneway.peer.lesson import ForeseenRow, Lesson, Sample
 from oneway.peer.measuring import Measuring
 from oneway.peer.noise import SecretNormals
 from oneway.peer.store.snapshot import Snapshot
@@ -90,7 +89,6 @@ class Learner:
         self.prepares = type(self._method).before_push is not Method.before_push
         self._has_noise = bool(self._method.batches and self._method.batches.noise)
         self._last: tuple[tuple[object, ...], tuple[Fixed, State]] = ((None,) * 3, _NOTHING)
-        self._ahead: tuple[Vector, Sequence[Mapping[str, object]], Told] | None = None
         # Looked up once: asking a model for a capability takes longer than using it.
         self._bounds: Callable[[Floats], Vector | None] | None = None
         if self._method.rule.needs_curvature and isinstance(self._model, HasCurvature):
@@ -153,11 +151,14 @@ class Learner:
         features = x if isinstance(x, np.ndarray) else self.encoded(x)
         batch = Batch(features[None, :], np.array([label]))
         before_it = params if sample.predicted_by is None else sample.predicted_by
+        if isinstance(x, ForeseenRow):
+            before_it = x.params
         memory, samples_seen = before.memory, before.journal.samples
         held, row = self._row(state, memory, rules)
         with np.errstate(over="ignore", invalid="ignore"):  # told below, as an error
-            told = self._foreseen(params, x)
-            if told is None:
+            if isinstance(x, ForeseenRow):
+                told = x.told
+            else:
                 told = self._model.lesson(params[None, :], batch, self._rng)
             losses, right = told.losses, told.correct
             if sample.predicted_by is not None:
@@ -208,8 +209,8 @@ class Learner:
 
     def foresee(
         self, params: Vector, samples: Sequence[tuple[Mapping[str, object], object]]
-    ) -> None:
-        """Compute in one call what `learn` will need of samples, should the model still be this.
+    ) -> list[ForeseenRow]:
+        """Rows of samples that will be learned at this model, with all of it computed in one call.
 
         Raises:
             DataError: One of them cannot be used.
@@ -219,19 +220,7 @@ class Learner:
         stack = np.broadcast_to(params, (len(samples), len(params)))
         with np.errstate(over="ignore", invalid="ignore"):  # told when their turn has come
             told = self._model.lesson(stack, Batch(features, labels), self._rng)
-        self._ahead = (params, [x for x, _ in samples], told)
-
-    def _foreseen(self, params: Vector, x: object) -> Told | None:
-        """What was computed for this very sample, at this model; None if nothing was."""
-        if self._ahead is None:
-            return None
-        at, rows, told = self._ahead
-        row = next((place for place, known in enumerate(rows) if known is x), None)
-        if row is None or not np.array_equal(at, params):
-            return None
-        one = slice(row, row + 1)
-        correct = None if told.correct is None else told.correct[one]
-        return Told(told.losses[one], correct, told.gradients[one])
+        return [ForeseenRow(x, params, told, row) for row, (x, _) in enumerate(samples)]
 
     def _checked(self, gradients: Matrix) -> Matrix:
         """The gradient of a sample, the one row of a network.

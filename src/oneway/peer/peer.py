@@ -212,6 +212,8 @@ class Peer(Membership, Predictions):
     def learn_many(self, samples: Samples) -> Vector:
         """Learn from samples one after the other; return the loss suffered before each.
 
+        Those that fill a batch (`samples_per_push`) together are predicted at once: a mini-batch.
+
         Args:
             samples: A frame (polars or pandas) or a `Table` with the columns of the task, or an
                 iterable of rows with their label among the cells, or of pairs of a row and its

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -35,8 +35,8 @@ def learn_rows(
 ) -> Vector:
     """Learn from samples one after the other; return what `learn` returns for each.
 
-    Gradients of a batch are all at one model, so that they are computed in one call; where
-    something arrives meanwhile, those of the rest anew.
+    Those that fill a batch together are predicted, and their gradients taken, in one call: at the
+    model of the moment when the first of them comes.
 
     Raises:
         DataError: A sample cannot be used; says which, and that those before it were learned.
@@ -44,9 +44,11 @@ def learn_rows(
     losses: list[float] = []
     try:
         for some in _batches(node, labelled_rows(samples, label)):
-            with suppress(DataError), node.lock:  # told when its turn has come
-                node.learner.foresee(node.estimate, some)
-            for x, y in some:
+            rows: Sequence[Cells] = [x for x, _ in some]
+            if len(some) > 1:
+                with suppress(DataError), node.lock:  # told when its turn has come
+                    rows = node.learner.foresee(node.estimate, some)
+            for x, (_, y) in zip(rows, some, strict=True):
                 losses.append(learn(x, y))
     except DataError as error:
         raise DataError(
