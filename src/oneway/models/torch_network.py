@@ -180,7 +180,7 @@ class Network:
                 found = torch.stack(parts) if parts else torch.zeros(0, self.num_outputs)
             else:
                 found = self._batched_outputs(views, rows)
-            outputs: Matrix = _array(found.reshape(len(rows), -1))
+            outputs: Matrix = _array(found.reshape(len(rows), self.num_outputs))
             return outputs
 
     def losses(self, params: Vector | Matrix, features: Floats, labels: Floats) -> Vector:
@@ -237,7 +237,7 @@ class Network:
                 gradients.add_(params, alpha=l2)
             return Passed(
                 _array(losses).astype(np.float64),
-                _array(outputs.reshape(len(rows), -1)),
+                _array(outputs.reshape(len(rows), self.num_outputs)),
                 _array(gradients),
             )
 

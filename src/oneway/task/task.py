@@ -143,16 +143,15 @@ class Task(Learning):
             )
 
     def _check_options(self) -> None:
-        for name, options in self.options.items():
-            for option, value in options.items():
-                try:
-                    json.dumps(value, allow_nan=False)
-                except (TypeError, ValueError):
-                    raise TaskError(
-                        f"option {option} of {name} is {shown(value)}, which a task file cannot "
-                        "hold; give text, numbers or lists: a function by its name, as "
-                        '"package.module:function"'
-                    ) from None
+        given = ((f"{name}.{it}", own[it]) for name, own in self.options.items() for it in own)
+        for option, value in given:
+            try:
+                json.dumps(value, allow_nan=False)
+            except (TypeError, ValueError):
+                raise TaskError(
+                    f"option {option} is {shown(value)}, which a task file cannot hold; give text, "
+                    'numbers or lists: a function by its name, as "package.module:function"'
+                ) from None
 
     # The file.
 
@@ -261,10 +260,8 @@ class Task(Learning):
             said = self.build_model().task_options()
         except ConfigError as error:
             raise TaskError(str(error)) from None
-        if not said:
-            return self
         own = {**self.options.get(self.model, {}), **said}
-        return replace(self, options={**self.options, self.model: own})
+        return replace(self, options={**self.options, self.model: own}) if said else self
 
     @property
     def columns(self) -> tuple[str, ...]:
