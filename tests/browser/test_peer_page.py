@@ -13,11 +13,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 from playwright.sync_api import Page, expect
 
 from oneway.peer.home.home import Home
 from oneway.peer.identity.keys import key_text
+from oneway.tables import npy_arrays
 from oneway.testing.records import make_receiver, make_sender, make_status
 
 SECONDS = 240.0
@@ -367,3 +370,62 @@ def test_nothing_is_wider_than_the_window(
     page = open_page(url, width=width, dark=True)
     sees(page, "never started")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+# Images.
+
+
+@pytest.fixture(scope="module")
+def painter(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A peer that has learned which half of an image is bright."""
+    folder = tmp_path_factory.mktemp("images")
+    rng = np.random.default_rng(1)
+    pixels = rng.integers(0, 60, (300, 1, 8, 8))
+    labels = np.arange(300) % 2
+    pixels[labels == 0, :, :, :4] += 180
+    pixels[labels == 1, :, :, 4:] += 180
+    names = np.array(["left", "right"])[labels]
+    npy_arrays.save(folder / "images.npy", pixels.astype(np.uint8), names)
+    flags = ("--label", "side", "--privacy", "none", "--out", folder / "task.toml")
+    oneway("peer", "task", folder / "images.npy", *flags)
+    home = make_peer("painter", folder, folder / "painter")
+    oneway("peer", "run", "--home", home, "--data", folder / "images.npy", "--until-done")
+    return home
+
+
+def test_an_image_is_predicted_from_a_file_and_as_drawn(
+    painter: Path, start: Callable, open_page: Callable, tmp_path: Path
+):
+    # Larger than the model's images, coloured, with the right half bright.
+    pixels = np.zeros((64, 64, 3), np.uint8)
+    pixels[:, 32:] = (250, 240, 255)
+    Image.fromarray(pixels).save(tmp_path / "right.png")
+    (tmp_path / "broken.png").write_bytes(b"no image")
+    page = open_page(start("peer", "dashboard", "--home", str(painter), "--listen", "0").url)
+    canvas = page.locator("canvas[aria-label=features]")
+    expect(canvas).to_be_visible()
+    page.get_by_role("button", name="Predict").click()
+    expect(page.get_by_text("give an image, or its numbers")).to_be_visible()
+
+    page.set_input_files("input[type=file]", tmp_path / "right.png")
+    typed = page.get_by_role("textbox", name="features, 1 x 8 x 8 numbers")
+    expect(typed).to_have_value(re.compile(r"^\[0, 0, 0, 0, 24"))
+    page.get_by_role("button", name="Predict").click()
+    expect(page.locator("[data-answer]")).to_have_text("side: right")
+
+    page.set_input_files("input[type=file]", tmp_path / "broken.png")
+    expect(page.get_by_text("broken.png is not an image")).to_be_visible()
+
+    page.get_by_role("button", name="Clear").click()
+    expect(typed).to_have_value("[" + ", ".join(["0"] * 64) + "]")
+    box = canvas.bounding_box()
+    for part in (0.1, 0.25, 0.4):
+        page.mouse.move(box["x"] + part * box["width"], box["y"] + 2)
+        page.mouse.down()
+        page.mouse.move(box["x"] + part * box["width"], box["y"] + box["height"] - 2, steps=5)
+        page.mouse.up()
+    page.get_by_role("button", name="Predict").click()
+    expect(page.locator("[data-answer]")).to_have_text("side: left")
+    typed.fill(", ".join(["0, 0, 0, 0, 200, 200, 200, 200"] * 8))
+    page.get_by_role("button", name="Predict").click()
+    expect(page.locator("[data-answer]")).to_have_text("side: right")

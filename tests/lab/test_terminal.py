@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from io import StringIO
 
 import numpy as np
@@ -127,7 +128,20 @@ def test_the_result_is_written_as_json(tmp_path):
         "restarts": 3,
         "base_loss": None,
         "alone_loss": None,
+        "accuracy": None,
+        "alone_accuracy": None,
     }
+
+
+def test_the_accuracy_of_last_models_is_said_beside_that_of_each_alone():
+    told = make_result()
+    ann, bob = (replace(peer, accuracy=0.9) for peer in told.peers[:2])
+    lonely = [replace(ann, alone_accuracy=0.6), replace(bob, alone_accuracy=0.75)]
+    [sentence] = [
+        it for it in replace(told, peers=lonely, num_fresh=1597).sentences if "rows" in it
+    ]
+    for number in ("1,597", "90.0%", "60.0% to 75.0%"):
+        assert number in sentence
 
 
 def test_what_the_task_promises_is_said_while_it_runs_and_in_the_end():

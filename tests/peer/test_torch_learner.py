@@ -95,6 +95,49 @@ def test_all_peers_start_from_the_values_that_the_task_decides():
     assert len(Learner(task).start) == task.dim == 4 * 5 + 5 + 5 + 1
 
 
+@pytest.mark.parametrize("private", [False, True])
+def test_many_samples_are_learned_as_one_by_one_with_gradients_of_one_call(
+    tmp_path, monkeypatch, private
+):
+    sizes = []
+    alike = torch_task(samples_per_push=4, **({"privacy": Privacy()} if private else {}))
+    lesson = type(alike.build_model()).lesson
+    monkeypatch.setattr(
+        type(alike.build_model()),
+        "lesson",
+        lambda model, stack, *rest: sizes.append(len(stack)) or lesson(model, stack, *rest),
+    )
+    features, labels = samples(5)
+    rows = [
+        (dict(zip(NAMES, x.tolist(), strict=True)), f"{y:g}")
+        for x, y in zip(features[:10, 0], labels[:10, 0], strict=True)
+    ]
+    many = ow.Peer.create(tmp_path / "many", alike)
+    one = ow.Peer.create(tmp_path / "one", alike)
+    for peer in (many, one):
+        peer.node.learner._normals = Dealt(0, 0)
+    expected = [one.learn_one(*rows[0]), *(one.learn_one(*row) for row in rows[1:])]
+    sizes.clear()
+    losses = [many.learn_one(*rows[0]), *many.learn_many(rows[1:])]
+    assert [size for size in sizes if size > 1] == [3, 4, 2], "what is left of each batch"
+    assert len(sizes) == 2 + 3 + 9, "and one for each sample of the learner that is alone"
+    np.testing.assert_allclose(losses, expected, rtol=1e-5)
+    np.testing.assert_allclose(many.node.estimate, one.node.estimate, rtol=1e-4, atol=1e-6)
+    one.close()
+    many.close()
+
+
+def test_what_comes_before_a_bad_sample_is_learned_from(tmp_path):
+    peer = ow.Peer.create(tmp_path / "peer", torch_task(samples_per_push=8))
+    good = (dict.fromkeys(NAMES, 0.5), "1")
+    for bad in (({}, "1"), "no row"):
+        before = peer.node.snapshot.journal.samples
+        with pytest.raises(DataError, match="sample 2"):
+            peer.learn_many([good, good, bad, good])
+        assert peer.node.snapshot.journal.samples == before + 2
+    peer.close()
+
+
 # The task.
 
 

@@ -23,7 +23,7 @@ def export(
         Path | None, argument("FOLDER", "The peer's folder.", "as --home says")
     ] = None,
     format: Annotated[  # noqa: A002
-        str, option("NAME", "json, npz, sklearn or onnx.", "as --out ends, or json")
+        str, option("NAME", "json, npz, sklearn, onnx or state-dict.", "as --out ends, or json")
     ] = "",
     out: Annotated[
         Path | None, option("FILE", "Where to write it.", "the peer's name, in this folder")
@@ -37,8 +37,9 @@ def export(
     """Write the model of a peer into a file, whether the peer runs or not.
 
     It takes rows in the units of the data. json is to be read, npz is for NumPy; sklearn is a
-    pickle, which is code to whoever loads it; onnx is for onnxruntime. The settled model is
-    written, the average of the last estimates, since that of a moment jumps.
+    pickle, which is code to whoever loads it; onnx is for onnxruntime; state-dict has the weights
+    of a PyTorch module, for samples that are scaled already. The settled model is written, the
+    average of the last estimates, since that of a moment jumps.
     """
     from oneway.export.formats import save
     from oneway.peer.model_source import model_of

@@ -13,7 +13,7 @@ import numpy as np
 
 from oneway.errors import ConfigError
 from oneway.methods import Method, State
-from oneway.models import Model, typical_curvature
+from oneway.models import Model, typical_sample
 from oneway.records import Floats, Matrix, Vector
 from oneway.simulator.measurements import Measurements
 from oneway.simulator.reference_engine import ReferenceEngine
@@ -78,7 +78,7 @@ class SimulatedNetwork:
     ) -> None:
         if method.exchange == "graph":
             graph.require_strongly_connected()
-        method = method.suited(typical_curvature(model, num_features), num_features)
+        method = method.suited(*typical_sample(model, num_features))
         self.method, self.model = method, model
         self.num_nodes = graph.num_nodes
         self.samples = 0

@@ -111,6 +111,12 @@ def _onnx(fitted: FittedModel) -> bytes:
     return to_onnx(fitted)
 
 
+def _state_dict(fitted: FittedModel) -> bytes:
+    from oneway.export.module_formats import to_state_dict
+
+    return to_state_dict(fitted)
+
+
 for _entry in (
     Format(
         "json",
@@ -137,6 +143,13 @@ for _entry in (
         _onnx,
         "For onnxruntime and others: one input [rows, 1] per column, outputs label and "
         "probabilities.",
+    ),
+    Format(
+        "state-dict",
+        ".pt",
+        _state_dict,
+        "For module.load_state_dict(torch.load(..., weights_only=True)). The module takes samples "
+        "as the task scales them; json and onnx say how, or do it.",
     ),
 ):
     FORMATS.register(_entry)

@@ -62,7 +62,7 @@ def facts(fitted: FittedModel) -> dict[str, Any]:
         "columns": columns(fitted),
         "parameters": {
             "of": "the model, which sees the columns scaled as the features say, in this order",
-            "options": _options(model),
+            "options": model.options(),
             "values": fitted.params.tolist(),
         },
     }
@@ -147,7 +147,7 @@ class Description(msgspec.Struct):
     def of(cls, encoder: Encoder, model: Model) -> Description:
         """Describe a model, and how rows are encoded for it."""
         features = [_told(feature) for feature in encoder.features]
-        return cls(encoder.label, model.name, encoder.classes, features, _options(model))
+        return cls(encoder.label, model.name, encoder.classes, features, model.options())
 
 
 def fitted_from(
@@ -175,7 +175,3 @@ def fitted_from(
         return FittedModel(encoder, model, params, origin)
     except (OnewayError, msgspec.MsgspecError, TypeError) as error:
         raise DataError(f"{where} was changed after it was written ({error})") from None
-
-
-def _options(model: Model) -> dict[str, Any]:
-    return {it.name: getattr(model, it.name) for it in fields(model)}  # type: ignore[arg-type]

@@ -17,17 +17,20 @@ from numpy.typing import ArrayLike
 from oneway.errors import ConfigError, needs_extra
 from oneway.export.fitted import FittedModel
 from oneway.export.json_format import facts
+from oneway.models import HasModule
 from oneway.sentences import listed, shown
 from oneway.tables.cells import EMPTY, label_key
 from oneway.tables.features import Feature
 
 with needs_extra("an ONNX file", "export"):
     import onnx
+    import onnx.compose
     from onnx import TensorProto, helper, numpy_helper
 
 LABEL, PROBABILITIES = "label", "probabilities"
 """The outputs: `[row]` and, where the model says them, `[row, class]`."""
-_OPSETS = (("", 17), ("ai.onnx.ml", 3))
+OPSET = 18
+_OPSETS = {"": OPSET, "ai.onnx.ml": 3}
 _IR_VERSION = 8
 _PROBES = 64
 _NEVER_SEEN = "\N{REPLACEMENT CHARACTER}"
@@ -50,17 +53,16 @@ def to_onnx(fitted: FittedModel) -> bytes:
     model sees.
 
     Raises:
-        ConfigError: The model is not linear, or columns are called as the outputs are.
+        ConfigError: The model is neither linear nor a module that PyTorch can export, or columns
+            are called as the outputs are.
         MissingExtraError: The package `onnx` is not installed.
     """
     _check_names(fitted)
-    _check_linear(fitted)
+    scores_of = _scores_of_module if isinstance(fitted.model, HasModule) else _linear_scores
     graph = _Graph()
     columns = [_ENCODERS[feature.kind](graph, feature) for feature in fitted.encoder.features]
     encoded = graph.add("Concat", columns, axis=1) if len(columns) > 1 else columns[0]
-    factors, constants = fitted.in_model_units()
-    products = graph.add("MatMul", [encoded, graph.constant(factors.T)])
-    scores = graph.add("Add", [products, graph.constant(constants)])
+    scores = scores_of(graph, fitted, encoded)
     _HEADS[fitted.model.labels](graph, fitted, scores)
     model = helper.make_model(
         helper.make_graph(
@@ -72,10 +74,14 @@ def to_onnx(fitted: FittedModel) -> bytes:
         ),
         producer_name="oneway",
         ir_version=_IR_VERSION,
-        opset_imports=[helper.make_opsetid(*opset) for opset in _OPSETS],
+        opset_imports=[helper.make_opsetid(*it) for it in {**graph.opsets, **_OPSETS}.items()],
+        functions=graph.functions,
         doc_string=_about(fitted),
     )
-    helper.set_model_props(model, {"oneway": json.dumps(facts(fitted))})
+    told = facts(fitted)
+    if isinstance(fitted.model, HasModule):
+        del told["parameters"]  # they are in the graph, which has no place for a million as text
+    helper.set_model_props(model, {"oneway": json.dumps(told)})
     onnx.checker.check_model(model)
     content: bytes = model.SerializeToString()
     return content
@@ -101,6 +107,8 @@ class _Graph:
         self.constants: list[Any] = []
         self.inputs: list[Any] = []
         self.outputs: list[Any] = []
+        self.functions: list[Any] = []
+        self.opsets: dict[str, int] = {}
 
     def input(self, name: str, kind: int, shape: Sequence[int] = (1,)) -> str:
         """A raw column."""
@@ -119,9 +127,47 @@ class _Graph:
         self.nodes.append(helper.make_node(operator, list(inputs), [result], **attributes))
         return result
 
+    def splice(self, model: Any, given: str) -> str:
+        """The output of a graph with one input, and all that it is made of."""
+        added = onnx.compose.add_prefix(model, "module/")
+        self.add("Identity", [given], added.graph.input[0].name)
+        self.nodes += added.graph.node
+        self.constants += added.graph.initializer
+        self.functions += added.functions
+        self.opsets |= {it.domain: it.version for it in added.opset_import}
+        return str(added.graph.output[0].name)
+
     def output(self, name: str, kind: int, shape: Sequence[str | int]) -> None:
         """What is to be given back."""
         self.outputs.append(helper.make_tensor_value_info(name, kind, list(shape)))
+
+
+def _linear_scores(graph: _Graph, fitted: FittedModel, encoded: str) -> str:
+    _check_linear(fitted)
+    factors, constants = fitted.in_model_units()
+    products = graph.add("MatMul", [encoded, graph.constant(factors.T)])
+    return graph.add("Add", [products, graph.constant(constants)])
+
+
+def _scores_of_module(graph: _Graph, fitted: FittedModel, encoded: str) -> str:
+    """What PyTorch's own exporter makes of a module, in its kind of number."""
+    from oneway.export.module_formats import to_module_graph
+
+    model = fitted.model
+    assert isinstance(model, HasModule)
+    shape = model.shape or (fitted.encoder.width,)
+    module, kind = to_module_graph(fitted, shape, OPSET), TensorProto.FLOAT
+    if model.dtype == np.float64:
+        kind = TensorProto.DOUBLE
+    rows = graph.add("Reshape", [encoded, graph.constant([-1, *shape])])
+    given = graph.splice(module, graph.add("Cast", [rows], to=kind))
+    count = len(fitted.classes) if model.labels == "classes" else 1
+    flat = graph.add("Reshape", [given, graph.constant([-1, count])])
+    scores = graph.add("Cast", [flat], to=TensorProto.DOUBLE)
+    if model.labels != "number":
+        return scores
+    scaled = graph.add("Mul", [scores, graph.constant(model.scale)])
+    return graph.add("Add", [scaled, graph.constant(model.center)])
 
 
 def _scalar(graph: _Graph, feature: Feature) -> str:
@@ -177,7 +223,9 @@ def _array(graph: _Graph, feature: Feature) -> str:
     if not feature.gaps:
         return filled
     flags = graph.add("Cast", [is_gap], to=TensorProto.DOUBLE)
-    return graph.add("Concat", [filled, graph.add("ReduceMin", [flags], axes=[1])], axis=1)
+    return graph.add(
+        "Concat", [filled, graph.add("ReduceMin", [flags, graph.constant([1])])], axis=1
+    )
 
 
 _ENCODERS = {

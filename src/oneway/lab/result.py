@@ -28,6 +28,7 @@ from oneway import store
 from oneway.errors import StoreError
 from oneway.lab.audit import Audit
 from oneway.lab.lab import Lab
+from oneway.lab.problem import Problem
 from oneway.lab.simulations import ALONE_METHOD, samples_of, simulate_all
 from oneway.methods import OnlinePushSum
 from oneway.metrics import average_loss, base_loss, disagreement_of_holders
@@ -40,10 +41,13 @@ from oneway.peer.measuring import tally_in
 from oneway.peer.store.snapshot import Journal, Snapshot
 from oneway.peer.store.store import read_curve
 from oneway.protocol.fixed_point import ONE, mass_of
-from oneway.records import NetworkState, RunRecord, Vector
+from oneway.records import Ints, NetworkState, RunRecord, Vector
 from oneway.records.curve import Curve
 from oneway.records.measures import Measures
 from oneway.store import RESULT, RUNS
+
+MOST_FRESH = 5_000
+"""Rows on which last models are tried."""
 
 Points = Sequence[tuple[float, float]]
 """Disagreement as it was measured: after how many samples on average, and how much."""
@@ -51,7 +55,11 @@ Points = Sequence[tuple[float, float]]
 
 @dataclass(frozen=True)
 class PeerResult:
-    """One peer in the end; losses are None if it learned from nothing, or was always alone."""
+    """One peer in the end; losses are None if it learned from nothing, or was always alone.
+
+    Accuracies are those of its last model, and of the one it would have had alone, on rows of the
+    table that no peer has learned from; None where there are none, or numbers are predicted.
+    """
 
     name: str
     samples: int
@@ -60,6 +68,8 @@ class PeerResult:
     restarts: int
     base_loss: float | None = None
     alone_loss: float | None = None
+    accuracy: float | None = None
+    alone_accuracy: float | None = None
 
     @property
     def mass(self) -> float:
@@ -81,6 +91,7 @@ class Result:
         is_rewired: Whether the peers' trust is no longer that of the simulations.
         privacy: What the task promises about samples, in a few words.
         measures: How good the predictions of all peers were, together.
+        num_fresh: How many rows that no peer has learned from the accuracies are of.
     """
 
     peers: Sequence[PeerResult]
@@ -93,6 +104,7 @@ class Result:
     is_rewired: bool = False
     privacy: str = ""
     measures: Measures | None = None
+    num_fresh: int = 0
 
     @property
     def average_losses(self) -> dict[str, float] | None:
@@ -128,6 +140,18 @@ class Result:
             said.append(
                 f"average loss {together:.4f}; in the simulator, {same}, {simulated:.4f} "
                 f"({more:+.1%}); each alone {alone:.4f}{base}"
+            )
+        compared = [
+            (peer.accuracy, peer.alone_accuracy)
+            for peer in self.peers
+            if peer.accuracy is not None and peer.alone_accuracy is not None
+        ]
+        if compared:
+            mine, alone_ones = zip(*compared, strict=True)
+            said.append(
+                f"on {self.num_fresh:,} rows that no peer has learned from, the last models are "
+                f"right in {min(mine):.1%} to {max(mine):.1%}; each alone would be in "
+                f"{min(alone_ones):.1%} to {max(alone_ones):.1%}"
             )
         if self.measures is not None:
             rows = measure_rows(self.measures)
@@ -238,6 +262,12 @@ def result_of(
             measures=pooled,
         )
         records = {"peers": peers, **records}
+    fresh = fresh_rows(problem)
+    learner = Learner(problem.task)
+    last = [learner.stored_estimate(snapshot) if snapshot else None for snapshot in found]
+    accuracies = [_accuracy(problem, params, fresh) for params in last]
+    lonely = list(runs[ALONE_METHOD].estimates) if ALONE_METHOD in runs else []
+    lonely += [None] * (len(found) - len(lonely))  # who joined later
     return Result(
         peers=[
             PeerResult(
@@ -248,9 +278,11 @@ def result_of(
                 restarts=peer.restarts,
                 base_loss=own.so_far.base_loss if own else None,
                 alone_loss=own.so_far.alone_loss if own else None,
+                accuracy=accuracy,
+                alone_accuracy=_accuracy(problem, alone_model, fresh),
             )
-            for peer, snapshot, journal, own in zip(
-                lab.observe(), found, journals, measured, strict=True
+            for peer, snapshot, journal, own, accuracy, alone_model in zip(
+                lab.observe(), found, journals, measured, accuracies, lonely, strict=True
             )
         ],
         audit=lab.audit(),
@@ -262,7 +294,24 @@ def result_of(
         is_rewired=lab.is_rewired,
         privacy=problem.task.privacy_in_words,
         measures=pooled,
+        num_fresh=len(fresh),
     )
+
+
+def fresh_rows(problem: Problem) -> Ints:
+    """Rows of the table that no peer was dealt, some thousands at most."""
+    dealt = problem.stream.rows[problem.stream.rows >= 0]
+    rows: Ints = np.setdiff1d(np.arange(len(problem.table)), dealt)
+    return rows[:: -(-len(rows) // MOST_FRESH) or 1]
+
+
+def _accuracy(problem: Problem, params: Vector | None, rows: Ints) -> float | None:
+    """How often a model is right; None without one, or where that has no meaning."""
+    model = problem.task.build_model()
+    if params is None or not (len(rows) and model.classifies):
+        return None
+    said = model.predict(params, problem.table.features[rows])
+    return float(np.mean(said == problem.table.labels[rows]))
 
 
 def peers_record(

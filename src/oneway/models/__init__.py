@@ -16,11 +16,13 @@ from oneway.models.base import (
     HasCoefficients,
     HasCurvature,
     HasHessian,
+    HasModule,
     HasProbabilities,
     LabelKind,
     Lesson,
     Model,
     typical_curvature,
+    typical_sample,
 )
 from oneway.models.linear import Hinge, LinearModel, LogisticRegression, RidgeRegression
 from oneway.models.softmax import SoftmaxRegression
@@ -35,6 +37,7 @@ __all__ = [
     "HasCoefficients",
     "HasCurvature",
     "HasHessian",
+    "HasModule",
     "HasProbabilities",
     "Hinge",
     "LabelKind",
@@ -46,4 +49,5 @@ __all__ = [
     "SoftmaxRegression",
     "Torch",
     "typical_curvature",
+    "typical_sample",
 ]

@@ -73,6 +73,10 @@ class Model(ABC):
     """Whether a sample without a finite gradient is skipped and counted, as where a module or a
     loss has none; otherwise a run ends there, since the model has left the finite numbers."""
 
+    typical_features: ClassVar[int | None] = None
+    """Of how many standardised features gradients are about as long as this model's, whatever its
+    size: what a rate that is chosen and a clip go by. None: of as many as there are."""
+
     @classmethod
     def kind_of_labels(cls, options: Mapping[str, Any]) -> LabelKind | None:  # noqa: ARG003
         """Return which labels a model with these options learns from; None if these decide."""
@@ -216,6 +220,10 @@ class Model(ABC):
             return np.abs(labels) == 1, "-1 or +1", "map the two classes to -1 and +1"
         return np.isfinite(labels), "finite", "remove the sample or repair its label"
 
+    def options(self) -> dict[str, Any]:
+        """Return what makes the same model again, in terms JSON can hold."""
+        return {it.name: getattr(self, it.name) for it in fields(self)}  # type: ignore[arg-type]
+
     def describe(self) -> dict[str, Any]:
         """Return the model's name and parameters in terms JSON can hold."""
         parameters = {
@@ -253,6 +261,12 @@ def typical_curvature(model: Model, num_features: int) -> float | None:
     return None if bounds is None else float(bounds[0])
 
 
+def typical_sample(model: Model, num_features: int) -> tuple[float | None, int]:
+    """What `Method.suited` asks for: the typical curvature, and how many features count."""
+    counted = num_features if model.typical_features is None else model.typical_features
+    return typical_curvature(model, num_features), counted
+
+
 @runtime_checkable
 class HasHessian(Protocol):
     """Knows second derivatives: finds the best fixed model by Newton's method."""
@@ -280,6 +294,22 @@ class HasCoefficients(Protocol):
 
     def coefficients(self, params: Vector) -> tuple[Matrix, Vector]:
         """Return `[score, feature]`, and the constant of every score (0 without an intercept)."""
+
+
+@runtime_checkable
+class HasModule(Protocol):
+    """Predicts by the outputs of a PyTorch module, one for each score of `HasCoefficients`.
+
+    A number is `center + scale` times the only output.
+    """
+
+    center: float
+    scale: float
+    shape: tuple[int, ...] | None
+    """Of a sample as the module sees it; None for a flat row."""
+
+    def filled(self, params: Vector) -> Any:
+        """Return a module of its own with these parameters, an `nn.Module` that predicts."""
 
 
 def log_odds(chances: Matrix) -> Matrix:

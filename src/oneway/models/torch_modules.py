@@ -8,6 +8,7 @@ made where the task was written, so that a site whose function makes something e
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from hashlib import blake2b
 from importlib import import_module
 from typing import Any
@@ -125,6 +126,16 @@ def flat(module: nn.Module) -> NDArray[Any]:
     parts = [it.detach().cpu().reshape(-1) for it in trainable(module).values()]
     values: NDArray[Any] = torch.cat(parts).numpy()
     return values
+
+
+def filled(module: nn.Module, values: NDArray[Any]) -> nn.Module:
+    """Return a copy of a module with a vector as its parameters, as it predicts."""
+    own, first = deepcopy(module).eval(), 0
+    for parameter in trainable(own).values():
+        part = torch.from_numpy(values[first : first + parameter.numel()].copy())
+        parameter.data.copy_(part.reshape(parameter.shape))
+        first += parameter.numel()
+    return own
 
 
 def fingerprint(module: nn.Module) -> str:

@@ -38,6 +38,9 @@ _BACKENDS = ("auto", "loop", "vmap", "compile")
 class TorchOptions(Model):
     """What a torch model is told; see `Torch`."""
 
+    # An initialisation divides by the inputs of a layer: gradients do not grow with their number.
+    typical_features = 19
+
     module: Any
     objective: str | Callable[[Any, Any], Any] | None
     shape: tuple[int, ...] | None
@@ -205,6 +208,12 @@ class TorchOptions(Model):
 
         return fingerprint(self._built)
 
+    def filled(self, params: Vector) -> nn.Module:
+        """Return a copy of the module with these parameters, as it predicts: without dropout."""
+        from oneway.models.torch_modules import filled
+
+        return filled(self._built, params)
+
     @cached_property
     def dtype(self) -> type[np.float32] | type[np.float64]:  # type: ignore[override]
         """The kind of number that parameters are."""
@@ -268,6 +277,15 @@ class TorchOptions(Model):
             "squared": torch_network.squared_loss,
         }
         return own.get(self.objective) or named_function("loss", self.objective)
+
+    def options(self) -> dict[str, Any]:
+        """Return what makes the same model again, where the module has a name."""
+        from oneway.models.torch_modules import called
+
+        own = super().options()
+        loss = own.pop("objective")
+        said = loss if isinstance(loss, str | None) else called(loss)
+        return own | {"module": called(self.module), "loss": said}
 
     def describe(self) -> dict[str, Any]:
         """Return the module's name or words, its size and all that it was told, for JSON."""

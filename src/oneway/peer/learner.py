@@ -7,7 +7,7 @@ method's own functions work on it, and what they changed goes back into the book
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -20,7 +20,7 @@ from oneway.methods.base import BATCH_MEMORY, UNFINISHED
 from oneway.methods.batches import Normals
 from oneway.models import HasCurvature
 from oneway.peer.home.own_privacy import OwnPrivacy
-from oneway.peer.lesson import Lesson, Sample
+from oneway.peer.lesson import ForeseenRow, Lesson, Sample
 from oneway.peer.measuring import Measuring
 from oneway.peer.noise import SecretNormals
 from oneway.peer.store.snapshot import Snapshot
@@ -151,15 +151,24 @@ class Learner:
         features = x if isinstance(x, np.ndarray) else self.encoded(x)
         batch = Batch(features[None, :], np.array([label]))
         before_it = params if sample.predicted_by is None else sample.predicted_by
+        if isinstance(x, ForeseenRow):
+            before_it = x.params
         memory, samples_seen = before.memory, before.journal.samples
         held, row = self._row(state, memory, rules)
         with np.errstate(over="ignore", invalid="ignore"):  # told below, as an error
-            loss = float(self._model.losses(before_it, batch)[0])
-            right = self._model.correct(before_it, batch)
+            if isinstance(x, ForeseenRow):
+                told = x.told
+            else:
+                told = self._model.lesson(params[None, :], batch, self._rng)
+            losses, right = told.losses, told.correct
+            if sample.predicted_by is not None:
+                losses = self._model.losses(before_it, batch)
+                right = self._model.correct(before_it, batch)
+            loss = float(losses[0])
             curvatures = None
             if self._bounds is not None:
                 curvatures = self._bounds(batch.features)
-            gradients = self._gradients(params, batch)
+            gradients = self._checked(told.gradients)
             learned = Gradients(gradients, samples_seen, curvatures)
             after = self._method.learn(row, learned, self._rng, self._normals)
             if self.layout.carried and after.segments is not row.segments:
@@ -190,14 +199,37 @@ class Learner:
         released = released and not has_left
         return Lesson(state, self._stored(after.memory), loss, _truth(right), released, measured)
 
-    def _gradients(self, params: Vector, batch: Batch) -> Matrix:
-        """The gradient of a sample, as the one row of a network.
+    def until_released(self, memory: Mapping[str, Matrix]) -> int:
+        """How many samples more fill the batch: until then the model stays as it is."""
+        batches = self._method.batches
+        if batches is None:
+            return 1
+        count = memory.get(UNFINISHED[1])
+        return batches.samples - (0 if count is None else int(count[0, 0]))
+
+    def foresee(
+        self, params: Vector, samples: Sequence[tuple[Mapping[str, object], object]]
+    ) -> list[ForeseenRow]:
+        """Rows of samples that will be learned at this model, with all of it computed in one call.
+
+        Raises:
+            DataError: One of them cannot be used.
+        """
+        features = np.array([self.encoded(x) for x, _ in samples])
+        labels = np.array([self._task.encoder.label_value(y) for _, y in samples])
+        stack = np.broadcast_to(params, (len(samples), len(params)))
+        with np.errstate(over="ignore", invalid="ignore"):  # told when their turn has come
+            told = self._model.lesson(stack, Batch(features, labels), self._rng)
+        return [ForeseenRow(x, params, told, row) for row, (x, _) in enumerate(samples)]
+
+    def _checked(self, gradients: Matrix) -> Matrix:
+        """The gradient of a sample, the one row of a network.
 
         Raises:
             DataError: The sample has none. With noise it counts as one without contents: who leaves
                 a sample out would tell about it.
         """
-        found = self._model.drawn_gradients(params[None, :], batch, self._rng).astype(np.float64)
+        found = gradients.astype(np.float64)
         if self._model.skips and not self._has_noise and not np.isfinite(found).all():
             raise DataError("the gradient of the sample is not a finite number at this model")
         return found

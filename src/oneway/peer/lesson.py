@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from oneway.models import Lesson as Told
 from oneway.peer.groups import Groups
 from oneway.peer.measuring import Measured
 from oneway.protocol.state import PeerState
@@ -27,6 +28,23 @@ class Lesson:
     correct: bool | None
     released: bool
     measured: Measured
+
+
+class ForeseenRow(dict[str, object]):
+    """Cells of a sample, with what a model says about it, computed for several samples at once.
+
+    Attributes:
+        params: The model.
+        told: Loss, whether it is right, and gradient: one row each.
+    """
+
+    def __init__(self, cells: Mapping[str, object], params: Vector, told: Told, row: int) -> None:
+        super().__init__(cells)
+        one, right = slice(row, row + 1), told.correct
+        self.params = params
+        self.told = Told(
+            told.losses[one], None if right is None else right[one], told.gradients[one]
+        )
 
 
 class Sample(NamedTuple):

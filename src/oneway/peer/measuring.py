@@ -17,7 +17,6 @@ from oneway.metrics.baselines import lately
 from oneway.metrics.measured import measures_of
 from oneway.metrics.tally import Tally, base_expectation, with_sample
 from oneway.models import HasCurvature, Model
-from oneway.models.base import typical_curvature
 from oneway.records import Batch, Floats, Matrix, Vector
 from oneway.records.curve import Curve
 from oneway.records.measures import Measures
@@ -57,9 +56,7 @@ class Measuring:
         self._classes = task.classes
         self._method: Method | None = None
         if task.build_method().payload:
-            curvature = typical_curvature(model, num_features)
-            alone = task.with_method(Isolated.name).build_method()
-            self._method = alone.suited(curvature, num_features)
+            self._method = task.with_method(Isolated.name).build_method()
         self._rng = np.random.default_rng(0)
         self._bounds: Callable[[Floats], Vector | None] | None = None
         needs_bounds = self._method is not None and self._method.rule.needs_curvature
@@ -110,10 +107,10 @@ class Measuring:
         }
         state = State({}, own) if own else method.start(self._start[None, :])
         stack = method.estimate(state)
-        loss = float(self._model.losses(stack[0], batch)[0])
-        gradients = self._model.gradients(stack, batch)
+        told = self._model.lesson(stack, batch, self._rng)
+        loss = float(told.losses[0])
         curvatures = None if self._bounds is None else self._bounds(batch.features)
-        after = method.learn(state, Gradients(gradients, index, curvatures), self._rng)
+        after = method.learn(state, Gradients(told.gradients, index, curvatures), self._rng)
         # One that leaves the finite numbers stays where it was: it has failed, and goes on failing.
         if not np.isfinite(method.estimate(after)).all():
             after = state

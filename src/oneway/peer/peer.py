@@ -212,6 +212,8 @@ class Peer(Membership, Predictions):
     def learn_many(self, samples: Samples) -> Vector:
         """Learn from samples one after the other; return the loss suffered before each.
 
+        Those that fill a batch (`samples_per_push`) together are predicted at once: a mini-batch.
+
         Args:
             samples: A frame (polars or pandas) or a `Table` with the columns of the task, or an
                 iterable of rows with their label among the cells, or of pairs of a row and its
@@ -221,7 +223,7 @@ class Peer(Membership, Predictions):
             DataError: A sample cannot be used; those before it were learned, and it says how many.
             OnewayError: As `learn_one`.
         """
-        return learn_rows(self.learn_one, samples, self.task.label)
+        return learn_rows(self.node, self.learn_one, samples, self.task.label)
 
     def wait_until_quiet(self, seconds: float = 10.0) -> bool:
         """Wait until all is pushed and acknowledged; False if it is not, after so many seconds.

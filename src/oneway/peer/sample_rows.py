@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias
@@ -11,6 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from oneway.errors import DataError
+from oneway.peer.node import Node
 from oneway.records import Vector
 from oneway.sentences import nearest, shown
 from oneway.tables.raw_cells import raw_arrays
@@ -24,22 +26,56 @@ Samples: TypeAlias = Any
 or of pairs of a row and its label."""
 
 
-def learn_rows(learn: Callable[[Cells, object], float], samples: Samples, label: str) -> Vector:
+MOST_NUMBERS = 2**24
+"""Of gradients that are computed at once."""
+
+
+def learn_rows(
+    node: Node, learn: Callable[[Cells, object], float], samples: Samples, label: str
+) -> Vector:
     """Learn from samples one after the other; return what `learn` returns for each.
+
+    Those that fill a batch together are predicted, and their gradients taken, in one call: at the
+    model of the moment when the first of them comes.
 
     Raises:
         DataError: A sample cannot be used; says which, and that those before it were learned.
     """
     losses: list[float] = []
     try:
-        for x, y in labelled_rows(samples, label):
-            losses.append(learn(x, y))
+        for some in _batches(node, labelled_rows(samples, label)):
+            rows: Sequence[Cells] = [x for x, _ in some]
+            if len(some) > 1:
+                with suppress(DataError), node.lock:  # told when its turn has come
+                    rows = node.learner.foresee(node.estimate, some)
+            for x, (_, y) in zip(rows, some, strict=True):
+                losses.append(learn(x, y))
     except DataError as error:
         raise DataError(
             f"sample {len(losses)}, counted from 0, cannot be used: {error}; those before it were "
             "learned"
         ) from error
     return np.array(losses)
+
+
+def _batches(
+    node: Node, rows: Iterator[tuple[Cells, object]]
+) -> Iterator[list[tuple[Cells, object]]]:
+    """Rows together whose gradients will be at one model; before an error, those that came."""
+    some: list[tuple[Cells, object]] = []
+    most = max(1, MOST_NUMBERS // len(node.learner.start))
+    try:
+        for row in rows:
+            some.append(row)
+            if len(some) >= min(most, node.learner.until_released(node.snapshot.memory)):
+                yield some
+                some = []
+    except DataError:
+        if some:
+            yield some
+        raise
+    if some:
+        yield some
 
 
 def labelled_rows(samples: Samples, label: str) -> Iterator[tuple[Cells, object]]:

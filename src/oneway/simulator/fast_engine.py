@@ -30,7 +30,7 @@ from oneway.models import (
     LogisticRegression,
     Model,
     RidgeRegression,
-    typical_curvature,
+    typical_sample,
 )
 from oneway.records import NetworkState
 from oneway.simulator import kernels
@@ -101,7 +101,7 @@ class FastEngine:
         self, method: Method, model: Model, stream: Stream, measurements: Measurements, seed: Seed
     ) -> None:
         assert isinstance(model, LinearModel)
-        method = method.suited(typical_curvature(model, stream.dim), stream.dim)
+        method = method.suited(*typical_sample(model, stream.dim))
         self.method, self.model, self.measurements = method, model, measurements
         self.dim = model.dim(stream.dim)
         self.held = np.zeros((stream.num_nodes, kernels.row_width(self.dim)))

@@ -6,7 +6,7 @@ import numpy as np
 
 from oneway.methods import Gradients, Method, State
 from oneway.metrics import disagreement
-from oneway.models import HasCurvature, Model, typical_curvature
+from oneway.models import HasCurvature, Model, typical_sample
 from oneway.records import Batch, Bools, Ints, Matrix, NetworkState, Vector
 from oneway.simulator.exchange import Exchange, Mixing
 from oneway.simulator.measurements import Measurements, Seed, divergence
@@ -29,7 +29,7 @@ class ReferenceEngine:
     def __init__(
         self, method: Method, model: Model, stream: Stream, measurements: Measurements, seed: Seed
     ) -> None:
-        method = method.suited(typical_curvature(model, stream.dim), stream.dim)
+        method = method.suited(*typical_sample(model, stream.dim))
         self.method, self.model, self.stream = method, model, stream
         self.measurements = measurements
         self.rng = np.random.default_rng(seed)

@@ -12,7 +12,7 @@ from oneway.datasets.loader import load, load_for
 from oneway.errors import ConfigError, GraphError
 from oneway.files.typed_values import nearest_of
 from oneway.methods import Method
-from oneway.models import Model, typical_curvature
+from oneway.models import Model, typical_sample
 from oneway.streams import Stream
 from oneway.tables import Table
 from oneway.task.settings import COLUMN_KEYS, Settings
@@ -86,7 +86,7 @@ def assemble(settings: Settings, table: Table | None = None) -> Parts:
     settings = started(settings, table)
     model = settings.model_for(len(table.label_values))
     method = settings.build_method(model.dim(stream.dim))
-    method = method.suited(typical_curvature(model, stream.dim), stream.dim)
+    method = method.suited(*typical_sample(model, stream.dim))
     return Parts(method, model, table, stream, graph, settings)
 
 

@@ -105,7 +105,9 @@ class Learning:
         """
         if not METHODS[self.method].payload:
             return None
-        return self.privacy.batches(self.samples_per_push, dim)
+        typical = MODELS[self.model].typical_features if self.model in MODELS else None
+        size = dim if typical is None else typical + 1
+        return self.privacy.batches(self.samples_per_push, size)
 
     def with_method(self, method: str, step: str | None = None) -> Self:
         """The same model, rate and transforms with another method, and perhaps another step rule.

@@ -21,7 +21,7 @@ from oneway.files.paths import as_path
 from oneway.files.toml import parse_toml, read_text, refuse_unknown, toml_lines
 from oneway.files.typed_values import comments_of
 from oneway.methods import Method
-from oneway.models import MODELS, HasProbabilities, LabelKind, Model, typical_curvature
+from oneway.models import MODELS, HasProbabilities, LabelKind, Model, typical_sample
 from oneway.protocol.fixed_point import LARGEST, ONE
 from oneway.protocol.layout import Layout
 from oneway.sentences import shown
@@ -318,8 +318,8 @@ class Task(Learning):
     def build_method(self, dim: int | None = None) -> Method:
         """Return the method, for the model of the task unless the size of another is given."""
         method = super().build_method(self.dim if dim is None else dim)
-        num_features = self.encoder.width
-        return method.suited(typical_curvature(self.build_model(), num_features), num_features)
+        num_features = self.encoder.width  # first: it checks the classes
+        return method.suited(*typical_sample(self.build_model(), num_features))
 
 
 _COMMENTS = comments_of(Task)

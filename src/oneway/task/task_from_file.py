@@ -165,7 +165,7 @@ def _of_arrays(
     """A task for arrays: one feature, all its cells scaled alike."""
     labels = LabelProfile(str(source.path), label or LABEL)
     labels.add(source.labels.tolist())
-    chosen, classes = labels.choose(model)
+    chosen, classes = labels.choose(model, learning.get("options", {}).get(model))
     known, feature = ranges.get(source.name), source.feature()
     others = [] if classes else [labels.column]
     _check_ranges(source.path, ranges, [source.name, *others], are_needed=False)
@@ -191,7 +191,7 @@ def _of_arrays(
     if known is not None:
         scales = "Center and scale are of a range that is public knowledge; no data was used."
     exact = (source.name,) if known is None else ()
-    return Derived(task, notes, len(source), 0, 0, scales, exact)
+    return Derived(task.sealed(), notes, len(source), 0, 0, scales, exact)
 
 
 def _is_found(feature: Feature, choices: Choices) -> bool:

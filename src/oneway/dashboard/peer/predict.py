@@ -12,6 +12,7 @@ from nicegui.elements.mixins.validation_element import ValidationElement
 from oneway.dashboard.components.dialogs import attempt
 from oneway.dashboard.components.elements import card, empty
 from oneway.dashboard.components.numbers import number_problem
+from oneway.dashboard.peer.image_input import array_field
 from oneway.errors import DataError
 from oneway.tables.cells import is_gap
 from oneway.tables.features import Feature
@@ -129,6 +130,8 @@ def _field(
             "dense outlined options-dense"
         )
     assert isinstance(field, Feature)
+    if field.kind == "array":
+        return array_field(field, lambda text: field_problem(field, array_text(text)))
     typed = ui.input(
         field.name, value=_typical(field), validation=lambda text: field_problem(field, text)
     )
@@ -156,7 +159,19 @@ def _values(field: Feature | Choice, typed: str) -> list[tuple[str, str]]:
     """What is typed or chosen, by feature."""
     if isinstance(field, Choice):
         return [(one.name, "01"[option == typed]) for option, one in field.options.items()]
+    if field.kind == "array":
+        return [(field.name, "" if typed == UNKNOWN else array_text(typed))]
     return [(field.name, "" if typed == UNKNOWN else typed.strip())]
+
+
+def array_text(typed: str | None) -> str:
+    """The numbers of an array as typed, with brackets or without; nothing is a gap.
+
+    >>> array_text("1, 2.5, ")
+    '[1, 2.5]'
+    """
+    text = (typed or "").strip().rstrip(",")
+    return f"[{text}]" if text and not text.startswith("[") else text
 
 
 def field_problem(feature: Feature, text: str | None) -> str | None:
@@ -165,6 +180,8 @@ def field_problem(feature: Feature, text: str | None) -> str | None:
     >>> field_problem(Feature("visit", kind="time"), "noon")
     'it must be a date, a time or both, as 2026-03-01 14:30'
     """
+    if feature.kind == "array" and is_gap(text) and not feature.gaps:
+        return "give an image, or its numbers"
     if is_gap(text) and (feature.gaps or feature.kind != "number"):
         return None
     if feature.kind == "number":
