@@ -27,8 +27,9 @@ from oneway.simulator.delayed_engine import DelayedEngine
 from oneway.simulator.exchange import Mixing
 from oneway.simulator.measurements import Measurements, Seed
 from oneway.simulator.network import Graphs, Network
+from oneway.simulator.raw_rows import num_classes
 from oneway.simulator.reference_engine import ReferenceEngine
-from oneway.simulator.run import Run, num_classes
+from oneway.simulator.run import Run
 from oneway.simulator.tallying import Tallying
 from oneway.streams import Stream
 

@@ -23,12 +23,12 @@ from oneway.files.paths import as_path
 from oneway.metrics.baselines import base_rate_sums
 from oneway.metrics.measured import measures_of
 from oneway.metrics.tally import Tally
-from oneway.models import MODELS, HasCoefficients, HasProbabilities, Model
+from oneway.models import MODELS, Model
 from oneway.records import Matrix, NetworkState, RunRecord, Vector
 from oneway.records.measures import Measures
 from oneway.sentences import listed, nearest, shown
+from oneway.simulator.raw_rows import encoder_of, num_classes
 from oneway.streams import Stream
-from oneway.tables.encoder import Encoder, Feature
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -172,14 +172,14 @@ class Run:
         }
         if self.model is None or self.stream is None:
             return fitted_from(told, self.estimates[index], origin, "the run")
-        encoder = _encoder_of(self.stream, self.model)
+        encoder = encoder_of(self.stream, self.model)
         return FittedModel(encoder, self.model, self.estimates[index], origin)
 
     def _described(self) -> _Described:
         """What the estimates predict raw rows with, from model and stream or as it was stored."""
         model, stream = self.model, self.stream
         if model is not None and stream is not None:
-            described = Description.of(_encoder_of(stream, model), model)
+            described = Description.of(encoder_of(stream, model), model)
             dealt = (stream.rows[: self.record.num_rounds] >= 0).sum(axis=0)
             return _Described(
                 **msgspec.structs.asdict(described),
@@ -291,7 +291,7 @@ class Run:
         alone = self.alone_sums if self.was_asked_for("alone_sums") else None
         if alone is not None and np.isfinite(alone).all():
             known["alone"] = alone.sum(keepdims=True)
-        return measures_of(known, _encoder_of(self.stream, self.model).classes)
+        return measures_of(known, encoder_of(self.stream, self.model).classes)
 
     def was_asked_for(self, name: Literal["base_sums", "alone_sums", "measures"]) -> bool:
         """Whether something that takes time is known already."""
@@ -377,35 +377,3 @@ def _index_of(node: int | str, names: Sequence[str], num_nodes: int) -> int:
     raise ConfigError(
         f"node is {shown(node)}; it must be a whole number from 0 to {num_nodes - 1}{called}"
     )
-
-
-def _encoder_of(stream: Stream, model: Model) -> Encoder:
-    """How rows were encoded; for arrays, as they are, under plain names."""
-    known = stream.encoder
-    if isinstance(known, Encoder) and known.kind == model.labels:
-        return known
-    features = tuple(Feature(f"feature {index + 1}") for index in range(stream.dim))
-    label = "label"
-    if isinstance(known, Encoder):  # numbers are learned from what the table takes for classes
-        features, label = known.features, known.label
-    return Encoder(features, label, model.labels, _class_codes(stream, model), model.name)
-
-
-def num_classes(model: Model, stream: Stream) -> int:
-    """Return how many classes there are; 0 where numbers are learned."""
-    return len(_class_codes(stream, model))
-
-
-def _class_codes(stream: Stream, model: Model) -> tuple[str, ...]:
-    """What models call their classes."""
-    if model.labels == "number":
-        return ()
-    if model.labels == "binary":
-        return ("-1", "1")
-    most = int(stream.labels.max()) + 1
-    if isinstance(model, HasCoefficients):
-        most = len(model.coefficients(model.init(stream.dim, np.random.default_rng(0)))[1])
-    elif isinstance(model, HasProbabilities):
-        start = model.init(stream.dim, np.random.default_rng(0))
-        most = model.probabilities(start, stream.features[:1]).shape[1]
-    return tuple(map(str, range(most)))

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
@@ -27,6 +27,7 @@ from oneway.protocol.layout import Layout
 from oneway.sentences import shown
 from oneway.tables.encoder import Encoder, Feature, check_column
 from oneway.tables.table import Table
+from oneway.task.feature_entries import parse_features, said, written
 from oneway.task.keys import key, one_of
 from oneway.task.learning import Learning, without_former_names
 from oneway.task.privacy import NONE, Privacy, parse_privacy
@@ -217,7 +218,7 @@ class Task(Learning):
         plain = {name: values[name] for name in dict.fromkeys((*order, *values))}
         given = {name: value for name, value in plain.items() if value not in ([], {})}
         lines = [_HEADER, *toml_lines(given, _COMMENTS), _FEATURES]
-        lines += toml_lines({feature.pop("name"): _written(feature) for feature in features}, {})
+        lines += toml_lines({feature.pop("name"): written(feature) for feature in features}, {})
         if isinstance(privacy, dict):
             lines += [_PRIVACY, *toml_lines(privacy, comments_of(Privacy))]
         for name, parameters in options.items():
@@ -229,18 +230,18 @@ class Task(Learning):
         """Return all that matters about the task in terms JSON can hold."""
         values = asdict(self) | {"privacy": self.privacy.said()}
         del values["rows"]
-        values["features"] = [_said(feature) for feature in values["features"]]
+        values["features"] = [said(feature) for feature in values["features"]]
         return values | {name: list(values[name]) for name in ("classes", "transforms")}
 
     @cached_property
     def fingerprint(self) -> bytes:
         """16 bytes that two tasks share only if they are the same, order of features included."""
-        said = self.fields()
+        values = self.fields()
         # What an older release cannot say does not tell tasks apart as long as it is not said.
         for name, unsaid in _UNSAID.items():
-            if said[name] == unsaid:
-                del said[name]
-        text = json.dumps(said, sort_keys=True, separators=(",", ":"), allow_nan=False)
+            if values[name] == unsaid:
+                del values[name]
+        text = json.dumps(values, sort_keys=True, separators=(",", ":"), allow_nan=False)
         return blake2b(text.encode(), digest_size=16, person=b"oneway task").digest()
 
     # What it stands for.
@@ -323,7 +324,6 @@ class Task(Learning):
 
 
 _COMMENTS = comments_of(Task)
-_FEATURE_KEYS = tuple(it.name for it in fields(Feature) if it.name != "name")
 
 
 def task_keys(text: str, where: str, others: Iterable[str] = ()) -> dict[str, Any]:
@@ -340,7 +340,7 @@ def task_keys(text: str, where: str, others: Iterable[str] = ()) -> dict[str, An
     table, _ = without_former_names(parse_toml(text, where, TaskError), where)
     refuse_unknown(table, [*_COMMENTS, *others], where, TaskError)
     if "features" in table:
-        table["features"] = _features(table["features"], where)
+        table["features"] = parse_features(table["features"], where, _COMMENTS)
     if "privacy" in table:
         table["privacy"] = parse_privacy(table["privacy"], where, TaskError)
     if "classes" in table:
@@ -351,56 +351,6 @@ def task_keys(text: str, where: str, others: Iterable[str] = ()) -> dict[str, An
             )
         table["classes"] = tuple(_label_text(name) for name in classes)
     return table
-
-
-def _features(value: object, where: str) -> tuple[Feature, ...]:
-    if isinstance(value, list) and all(isinstance(name, str) for name in value):
-        return tuple(_feature(name, {}, where) for name in value)
-    if not isinstance(value, dict):
-        raise TaskError(
-            f"{where}: features is {shown(value)}; it must be a table such as [features], with one "
-            "line per column: Light = { center = 119.5, scale = 194.8 }, or a list of columns"
-        )
-    features = []
-    for name, scaling in value.items():
-        if not isinstance(scaling, dict):
-            above = f"; the setting {name} belongs above [features]" if name in _COMMENTS else ""
-            raise TaskError(
-                f"{where}: feature {shown(name)} is {shown(scaling)}; it must be a table such as "
-                f"{{ center = 119.5, scale = 194.8 }} or {{}}{above}"
-            )
-        place = f"{where}: feature {shown(name)}"
-        refuse_unknown(scaling, _FEATURE_KEYS, place, TaskError)
-        features.append(_feature(name, scaling, where))
-    return tuple(features)
-
-
-def _feature(name: str, scaling: Mapping[str, Any], where: str) -> Feature:
-    try:
-        return Feature(name, **scaling)
-    except TaskError as error:
-        raise TaskError(f"{where}: {error}") from None
-
-
-def _said(feature: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a feature in terms JSON can hold; what only kinds have, only if it is said.
-
-    So a task of numbers has the fingerprint that it had before there were kinds.
-    """
-    said = {name: feature[name] for name in ("name", "center", "scale")}
-    if feature["kind"] != "number":
-        said |= {"kind": feature["kind"]}
-    for name in ("values", "parts", "shape"):
-        if feature[name]:
-            said |= {name: list(feature[name])}
-    said |= {"gaps": True} if feature["gaps"] else {}
-    return said | {name: feature[name] for name in ("function", "hash") if feature[name]}
-
-
-def _written(feature: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a task.toml has to say about a feature; values say that it is a category."""
-    unsaid = {"center": 0.0, "scale": 1.0, "kind": "category"}
-    return {key: value for key, value in feature.items() if unsaid.get(key) != value}
 
 
 def _label_text(name: object) -> object:
