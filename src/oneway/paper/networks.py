@@ -42,8 +42,6 @@ if TYPE_CHECKING:
 NAME = "networks"
 SHOWS = "neural networks on images, alike and by class: a part of beyond; not in the paper"
 NEEDS = "digits, mnist; the extra torch"
-RATES = (0.01, 0.03, 0.1, 0.3)
-"""The grid of learning rates, the same for all methods."""
 QUICK_RATES = (0.03, 0.1)
 SERVER, ALONE = "col-published", "local-published"
 TOGETHER = ("ops-published", "relay-plain", "tracking-plain")
@@ -68,6 +66,7 @@ class Setting:
         num_nodes: Nodes of the paper's random graph, each with 1 to `MAX_RECEIVERS` receivers.
         rounds: How many images every node learns from, drawn from its own.
         held: How many images nobody learns from: half to choose the rate, half to judge by.
+        rates: The grid of learning rates, the same for all methods.
         classes_per_node: How many digits a node sees; None for all.
         most_images: Learn from at most so many; None for all.
     """
@@ -79,6 +78,7 @@ class Setting:
     num_nodes: int
     rounds: int
     held: int
+    rates: tuple[float, ...]
     classes_per_node: int | None = None
     most_images: int | None = None
 
@@ -98,8 +98,19 @@ class Setting:
         return images, held[:half], held[half:]
 
 
-DIGITS = Setting("digits, alike", "digits", f"{__name__}:dense", None, 16, 300, 600)
-MNIST = Setting("MNIST, alike", "mnist", f"{__name__}:convolutional", (1, 28, 28), 8, 300, 2000)
+DIGITS = Setting(
+    "digits, alike", "digits", f"{__name__}:dense", None, 16, 240, 600, (0.02, 0.1, 0.5)
+)
+MNIST = Setting(
+    "MNIST, alike",
+    "mnist",
+    f"{__name__}:convolutional",
+    (1, 28, 28),
+    8,
+    200,
+    1000,
+    (0.003, 0.01, 0.03, 0.1),
+)
 
 
 def dense() -> nn.Module:
@@ -142,7 +153,7 @@ class Trial:
     worst: list[float]
 
 
-def trial(setting: Setting, method: str, seed: int, rates: Sequence[float]) -> Trial:
+def trial(setting: Setting, method: str, seed: int) -> Trial:
     """Run a method at every learning rate, and judge every node's last model by held images."""
     images, *held = setting.split(seed)
     stream = images.deal(
@@ -154,7 +165,7 @@ def trial(setting: Setting, method: str, seed: int, rates: Sequence[float]) -> T
     graph = TrustGraph.random(setting.num_nodes, MAX_RECEIVERS, seed)
     model = setting.model()
     found = Trial([], [], [], [], [])
-    for rate in rates:
+    for rate in setting.rates:
         try:
             run = simulate(make(method, rate), model, stream, graph, progress=False, seed=seed)
         except DivergenceError:
@@ -181,12 +192,10 @@ class Measured:
 
     Attributes:
         setting: Where it was measured.
-        rates: The grid.
         trials: By method, one trial per seed.
     """
 
     setting: Setting
-    rates: tuple[float, ...]
     trials: Mapping[str, Sequence[Trial]]
 
     def best(self, method: str) -> int:
@@ -214,7 +223,9 @@ class Learned:
     absent: Sequence[str]
 
 
-def settings(scale: Scale) -> tuple[list[Setting], list[str]]:
+def settings(
+    scale: Scale, rates: tuple[float, ...] | None = None
+) -> tuple[list[Setting], list[str]]:
     """The settings that can be measured here, and a sentence for everything that cannot."""
     if find_spec("torch") is None:
         missing = "PyTorch is not installed, so no network was learned; pip install 'oneway[torch]'"
@@ -227,7 +238,8 @@ def settings(scale: Scale) -> tuple[list[Setting], list[str]]:
                 f"data info {setting.data} says where it belongs."
             )
             continue
-        own = replace(setting, rounds=min(setting.rounds, 2 * scale.trust_rounds))
+        rounds = min(setting.rounds, 2 * scale.trust_rounds)
+        own = replace(setting, rounds=rounds, rates=rates or setting.rates)
         title = setting.title.replace("alike", f"{FEW_CLASSES} digits a node")
         found += [own, replace(own, title=title, classes_per_node=FEW_CLASSES)]
     return found, absent
@@ -235,32 +247,37 @@ def settings(scale: Scale) -> tuple[list[Setting], list[str]]:
 
 def measure(
     scale: Scale,
-    rates: tuple[float, ...],
+    rates: tuple[float, ...] | None,
     num_seeds: int,
     folder: Path,
     on_done: Callable[[int, int], None],
 ) -> Learned:
-    """Run every method in every setting; trials that the folder remembers are not repeated."""
-    found, absent = settings(scale)
+    """Run every method in every setting; trials that the folder remembers are not repeated.
+
+    Args:
+        scale: How long it may take.
+        rates: The grid of learning rates; None for that of every setting.
+        num_seeds: How many seeds, up to `MOST_SEEDS`.
+        folder: Where trials are remembered, by a hash of everything that determines them.
+        on_done: Called with the number of finished trials and of all.
+    """
+    found, absent = settings(scale, rates)
     folder.mkdir(parents=True, exist_ok=True)
     seeds = range(min(num_seeds, MOST_SEEDS))
-    jobs = [(it, method, seed) for it in found[::-1] for seed in seeds for method in METHODS]
+    jobs = [(it, method, seed) for seed in seeds for it in found[::-1] for method in METHODS]
     trials: dict[tuple[Setting, str, int], Trial] = {}
     if jobs:
-        for job, one in in_parallel(
-            joblib.delayed(_remembered)(job, rates, folder) for job in jobs
-        ):
+        for job, one in in_parallel(joblib.delayed(_remembered)(job, folder) for job in jobs):
             trials[job] = one
             on_done(len(trials), len(jobs))
     measured = [
-        Measured(it, rates, {m: [trials[it, m, seed] for seed in seeds] for m in METHODS})
-        for it in found
+        Measured(it, {m: [trials[it, m, seed] for seed in seeds] for m in METHODS}) for it in found
     ]
     return Learned(measured, absent)
 
 
 def _remembered(
-    job: tuple[Setting, str, int], rates: tuple[float, ...], folder: Path
+    job: tuple[Setting, str, int], folder: Path
 ) -> tuple[tuple[Setting, str, int], Trial]:
     """A trial: from the folder if it was computed before."""
     setting, method, seed = job
@@ -272,14 +289,13 @@ def _remembered(
         "receivers": MAX_RECEIVERS,
         "method": make(method, 1.0).describe(),
         "seed": seed,
-        "rates": rates,
     }
     key = hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()[:24]
     path = folder / f"{key}.json"
     try:
         return job, Trial(**json.loads(path.read_bytes()))
     except (OSError, ValueError, TypeError):  # not there, or damaged
-        found = trial(setting, method, seed, rates)
+        found = trial(setting, method, seed)
     write_atomically(path, json.dumps(asdict(found)).encode())
     return job, found
 

@@ -43,11 +43,11 @@ def _table(it: Measured) -> Table:
     rows = []
     for method in METHODS:
         place = it.best(method)
-        edge = "†" if place in (0, len(it.rates) - 1) else ""
+        edge = "†" if place in (0, len(it.setting.rates) - 1) else ""
         rows.append(
             [
                 label(method).title,
-                f"{it.rates[place]:g}{edge}",
+                f"{it.setting.rates[place]:g}{edge}",
                 with_interval(it.values(method, "losses")),
                 *(percent(it.values(method, name), 1) for name in ("online", "accuracies")),
                 percent(it.values(method, "worst"), 1),

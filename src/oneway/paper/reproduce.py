@@ -61,7 +61,7 @@ class Plan:
     rates: tuple[float, ...] = RATES
     private_rates: tuple[float, ...] = privacy.RATES
     beyond_rates: tuple[float, ...] = beyond.RATES
-    network_rates: tuple[float, ...] = networks.RATES
+    network_rates: tuple[float, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -211,7 +211,6 @@ def _facts(plan: Plan) -> dict[str, str]:
         "learning rates": ", ".join(f"{rate:g}" for rate in plan.rates),
         "learning rates, privacy": ", ".join(f"{rate:g}" for rate in plan.private_rates),
         "learning rates, beyond": ", ".join(f"{rate:g}" for rate in plan.beyond_rates),
-        "learning rates, networks": ", ".join(f"{rate:g}" for rate in plan.network_rates),
         "model": "logistic regression with intercept, l2 = 1e-4",
         "versions": ", ".join(
             [f"python {platform.python_version()}", *(f"{p} {version(p)}" for p in packages)]
