@@ -46,7 +46,7 @@ QUICK_RATES = (0.03, 0.1)
 SERVER, ALONE = "col-published", "local-published"
 TOGETHER = ("ops-published", "relay-plain", "tracking-plain")
 METHODS = (SERVER, *TOGETHER, ALONE)
-MOST_SEEDS = 4
+MOST_SEEDS = 6
 FEW_CLASSES = 2
 """Of the ten digits, so many does a node see where nodes differ."""
 MAX_RECEIVERS = 4
@@ -327,7 +327,7 @@ def judged(learned: Learned) -> list[Claim]:
             for it in learned.settings
         )
         for text, findings in (
-            (f"{own} learns a neural network better than every node alone does.", better),
+            (f"{own} learns a neural network better than nodes alone do.", better),
             (f"{own} learns a neural network as a server does, up to {NEAR:.0%} of images.", near),
         ):
             claims.append(Claim(text, NAME, findings, everywhere(findings), note))
