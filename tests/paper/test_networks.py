@@ -30,7 +30,7 @@ from oneway.paper.networks import (
     trial,
 )
 from oneway.paper.networks_section import networks_section
-from oneway.paper.reproduce import plan
+from oneway.paper.reproduce import plan, reproduce
 from oneway.paper.verdict import below, paired
 
 SEEDS = range(3)
@@ -170,7 +170,9 @@ def test_without_torch_or_data_a_sentence_takes_the_place_of_numbers(tmp_path, m
     monkeypatch.setattr(networks, "find_spec", lambda _: None)
     found = measure(Scale(), None, 2, tmp_path / "cells", lambda *_: None)
     assert (found.settings, judged(found)) == ([], [])
-    assert "oneway[torch]" in networks_section(found).text[-1]
+    outcome = reproduce(plan(["networks"], 2, None, False), tmp_path, lambda *_: None)
+    assert "oneway[torch]" in outcome.markdown
+    assert "oneway[torch]" in outcome.page.read_text()
     monkeypatch.setattr(networks, "find_spec", lambda name: name)
     found, absent = settings(Scale())
     assert {it.data for it in found} <= {"digits"}

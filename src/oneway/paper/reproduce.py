@@ -154,7 +154,8 @@ def reproduce(plan: Plan, out: Path, on_done: Callable[[int, int], None]) -> Out
             )
             judged += networks.judged(learned)
             sections.append(networks_section(learned))
-            texts[networks.NAME] = beyond_markdown(sections[-1:])
+            absent = [f"{sentence}\n" for sentence in learned.absent]
+            texts[networks.NAME] = "\n".join([beyond_markdown(sections[-1:]), *absent])
         for name, text in texts.items():
             (out / f"{name}.md").write_text(text, encoding="utf-8")
         _write_panels(out / "panels", sections)
