@@ -41,7 +41,8 @@ def reproduce(
     """Run the paper's evaluation again and judge each of its claims.
 
     Needs the data sets susy and occupancy, for privacy (loss against epsilon) also flights and
-    adult, and for beyond (other methods, real trust networks) also advogato and epinions.
+    adult, and for beyond (other methods, real trust networks) also advogato and epinions; its
+    part networks (neural networks) needs digits and mnist, and is left out without PyTorch.
     Interrupted, it goes on where it stopped when it is called again.
     """
     from oneway.paper import reproduce as paper

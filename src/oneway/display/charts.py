@@ -134,8 +134,9 @@ def interval_chart(
     size: tuple[float, float] = (7.2, 4.2),
     xlabel: str = "",
     ax: Axes | None = None,
+    ylabel: str = "average loss",
 ) -> Figure:
-    """Average loss with error bars over categories, at equal distances whatever they mean."""
+    """A measure with error bars over categories, at equal distances whatever they mean."""
     legend_below = ax is None and len(lines) > _MOST_INSIDE
     figure, axes = axes_of(ax, (size[0], size[1] + 0.7 * legend_below))
     places = np.arange(len(ticks))
@@ -155,7 +156,7 @@ def interval_chart(
             capsize=3,
         )
     axes.set_xticks(places, ticks)
-    axes.set(xlabel=xlabel, ylabel="average loss", title=title)
+    axes.set(xlabel=xlabel, ylabel=ylabel, title=title)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(alpha=0.25)
     _add_legend(figure, axes, legend_below)

@@ -21,7 +21,15 @@ from oneway.paper.beyond import (
 from oneway.paper.bias import DISTANCE, Bias
 from oneway.paper.bias import RATES as BIAS_RATES
 from oneway.paper.methods import label, make
-from oneway.paper.page import DrawnPanel, Section, Table, curves_csv, graph_table, with_interval
+from oneway.paper.page import (
+    DrawnPanel,
+    Section,
+    Table,
+    curves_csv,
+    graph_table,
+    percent,
+    with_interval,
+)
 from oneway.paper.privacy import name_of
 from oneway.paper.verdict import interval
 from oneway.paper.world import ACTING, DELAYS
@@ -154,7 +162,7 @@ def _vectors(method: str) -> str:
 
 def _closed(columns: Sequence[Measured]) -> Table:
     rows = [
-        [label(method).title, *(_percent(it.closed(method)) for it in columns)]
+        [label(method).title, *(percent(it.closed(method)) for it in columns)]
         for method in columns[0].setting.methods
         if method not in (SERVER, PUBLISHED_OPS)
     ]
@@ -164,11 +172,6 @@ def _closed(columns: Sequence[Measured]) -> Table:
         "The gap is the loss of published OPS minus that of the server. Mean over seeds ± half the "
         "95 % interval; negative is worse than published OPS, above 100 % better than the server.",
     )
-
-
-def _percent(shares: Vector) -> str:
-    mean, low, high = interval(shares)
-    return f"{mean:.0%} ± {(high - low) / 2:.0%}" if np.isfinite(low) else f"{mean:.0%}"
 
 
 def _bias_table(results: Results, what: str, distance: Callable[[Bias], float]) -> Table:

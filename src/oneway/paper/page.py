@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from oneway.datasets import info
 from oneway.display.charts import Curve, as_png, as_svg, loss_chart
 from oneway.paper.evidence import Evidence
 from oneway.paper.figures import (
@@ -123,7 +124,7 @@ def _introduction(num_seeds: int) -> list[str]:
         "of all predictions so far, each made before its label was seen. Bands are one standard "
         "deviation over seeds.",
     ]
-    rows = len(data_table("susy"))
+    rows = len(data_table("susy")) if info("susy").present else SUSY_ROWS
     if rows < SUSY_ROWS:
         paragraphs.append(
             f"SUSY has {SUSY_ROWS:,} rows; here a random sample of {rows:,} real rows is drawn "
@@ -193,6 +194,13 @@ def with_interval(losses: Vector) -> str:
     if not np.isfinite(mean):
         return "diverged"
     return f"{mean:.4f} ± {(high - low) / 2:.4f}" if np.isfinite(low) else f"{mean:.4f}"
+
+
+def percent(shares: Vector, digits: int = 0) -> str:
+    """Mean over seeds ± half its 95 % interval, in per cent."""
+    mean, low, high = interval(shares)
+    half = f" ± {(high - low) / 2:.{digits}%}" if np.isfinite(low) else ""
+    return f"{mean:.{digits}%}{half}"
 
 
 def _panel_table(panel: Panel, evidence: Evidence) -> Table:

@@ -9,7 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from oneway.errors import ConfigError, StoreError
-from oneway.paper import beyond, privacy
+from oneway.paper import beyond, networks, privacy
 from oneway.paper.beyond_claims import judged as beyond_claims
 from oneway.paper.beyond_section import beyond_sections
 from oneway.paper.beyond_section import markdown as beyond_markdown
@@ -26,6 +26,7 @@ from oneway.paper.figures import (
     reference_world,
     same_samples,
 )
+from oneway.paper.networks_section import networks_section
 from oneway.paper.page import Section, all_sections, claims_csv, page
 from oneway.paper.privacy_section import privacy_section
 from oneway.paper.run_grid import Need, run_cells
@@ -41,6 +42,7 @@ CATALOGUE = {
     **{figure.name: (figure.shows, figure.needs) for figure in FIGURES.values()},
     privacy.NAME: (privacy.SHOWS, privacy.NEEDS),
     beyond.NAME: (beyond.SHOWS, beyond.NEEDS),
+    networks.NAME: (networks.SHOWS, networks.NEEDS),
 }
 """What can be reproduced: what it shows, and the data it needs."""
 FORMER_NAMES = {"trust": beyond.NAME}
@@ -59,6 +61,7 @@ class Plan:
     rates: tuple[float, ...] = RATES
     private_rates: tuple[float, ...] = privacy.RATES
     beyond_rates: tuple[float, ...] = beyond.RATES
+    network_rates: tuple[float, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -103,7 +106,8 @@ def plan(names: Sequence[str], num_seeds: int | None, rounds: int | None, quick:
                 f"--quick runs {QUICK_SEEDS} seeds and {QUICK_SCALE.susy_rounds} rounds; leave out "
                 "--seeds and --rounds, or --quick"
             )
-        return Plan(wanted, QUICK_SEEDS, QUICK_SCALE, QUICK_RATES, QUICK_RATES, QUICK_RATES)
+        rates = (QUICK_RATES, QUICK_RATES, QUICK_RATES, networks.QUICK_RATES)
+        return Plan(wanted, QUICK_SEEDS, QUICK_SCALE, *rates)
     scale = Scale() if rounds is None else Scale(susy_rounds=rounds)
     return Plan(wanted, DEFAULT_SEEDS if num_seeds is None else num_seeds, scale)
 
@@ -144,6 +148,14 @@ def reproduce(plan: Plan, out: Path, on_done: Callable[[int, int], None]) -> Out
             shown = beyond_sections(results)
             sections += shown
             texts[beyond.NAME] = beyond_markdown(shown)
+        if {beyond.NAME, networks.NAME} & set(plan.figures):
+            learned = networks.measure(
+                plan.scale, plan.network_rates, plan.num_seeds, out / CELLS, on_done
+            )
+            judged += networks.judged(learned)
+            sections.append(networks_section(learned))
+            absent = [f"{sentence}\n" for sentence in learned.absent]
+            texts[networks.NAME] = "\n".join([beyond_markdown(sections[-1:]), *absent])
         for name, text in texts.items():
             (out / f"{name}.md").write_text(text, encoding="utf-8")
         _write_panels(out / "panels", sections)
