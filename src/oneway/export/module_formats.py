@@ -21,13 +21,13 @@ def to_state_dict(fitted: FittedModel) -> bytes:
     Raises:
         ConfigError: The model is no PyTorch module.
     """
-    import torch
-
     if not isinstance(fitted.model, HasModule):
         raise ConfigError(
             f"a {fitted.model.name} model is no PyTorch module, so it has no state dict; export it "
             "as json, npz, sklearn or onnx"
         )
+    import torch
+
     file = BytesIO()
     torch.save(fitted.model.filled(fitted.params).state_dict(), file)
     return file.getvalue()
