@@ -550,7 +550,7 @@ def test_a_prediction_comes_from_the_model_on_the_disk(oneway):
 
 
 @pytest.mark.usefixtures("learned")
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", sorted(set(FORMATS) - {"state-dict"}))
 def test_a_model_is_exported_once_in_every_format(oneway, here, name):
     done = oneway("peer", "export", "--format", name)
     suffix = FORMATS[name].suffix
@@ -563,6 +563,12 @@ def test_a_model_is_exported_once_in_every_format(oneway, here, name):
     told = oneway("peer", "export", "--format", name, "--force", "--momentary", "--json").json
     assert (told["format"], told["samples"], told["estimate"]) == (name, 60, "momentary")
     assert (here / f"alice{suffix}").read_bytes() != before
+
+
+@pytest.mark.usefixtures("learned")
+def test_a_model_that_is_no_module_has_no_state_dict(oneway, here):
+    fails(oneway("peer", "export", "--format", "state-dict"), ConfigError, "logistic")
+    assert not (here / "alice.pt").exists()
 
 
 @pytest.mark.usefixtures("learned")

@@ -7,6 +7,8 @@ import warnings
 from io import BytesIO
 from typing import Any
 
+import numpy as np
+
 from oneway.errors import ConfigError, needs_extra
 from oneway.export.fitted import FittedModel
 from oneway.models import HasModule
@@ -19,13 +21,13 @@ def to_state_dict(fitted: FittedModel) -> bytes:
     Raises:
         ConfigError: The model is no PyTorch module.
     """
-    import torch
-
     if not isinstance(fitted.model, HasModule):
         raise ConfigError(
             f"a {fitted.model.name} model is no PyTorch module, so it has no state dict; export it "
             "as json, npz, sklearn or onnx"
         )
+    import torch
+
     file = BytesIO()
     torch.save(fitted.model.filled(fitted.params).state_dict(), file)
     return file.getvalue()
@@ -60,6 +62,8 @@ def to_module_graph(fitted: FittedModel, shape: tuple[int, ...], opset: int) -> 
                 opset_version=opset,
                 verbose=False,
             )
+            assert program is not None
+            _check_graph(program.model_proto, module, rows)
     except Exception as error:  # whatever is wrong in somebody else's code
         reason = cut(" ".join(f"{type(error).__name__}: {error}".split()))
         raise ConfigError(
@@ -68,5 +72,22 @@ def to_module_graph(fitted: FittedModel, shape: tuple[int, ...], opset: int) -> 
         ) from error
     finally:
         log.setLevel(level)
-    assert program is not None
     return program.model_proto
+
+
+def _check_graph(graph: Any, module: Any, rows: Any) -> None:
+    """Check that a graph computes what the module does: its exporter may have fixed a branch.
+
+    Raises:
+        ValueError: It does not.
+    """
+    import torch
+    from onnx.reference import ReferenceEvaluator
+
+    drawn = torch.randn(rows.shape, dtype=rows.dtype, generator=torch.Generator().manual_seed(0))
+    evaluator, [given] = ReferenceEvaluator(graph), graph.graph.input
+    for probe in (drawn, -drawn):
+        expected = module(probe).detach().numpy()
+        [found] = evaluator.run(None, {given.name: probe.numpy()})
+        if not np.allclose(found, expected, rtol=1e-3, atol=1e-4):
+            raise ValueError("the graph gives other outputs than the module")
