@@ -7,10 +7,9 @@ made where the task was written, so that a site whose function makes something e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from copy import deepcopy
 from hashlib import blake2b
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -20,36 +19,12 @@ from torch import nn
 
 from oneway.errors import ConfigError
 from oneway.models.torch_process import drawn_from
+from oneway.registry import installed_function
 from oneway.sentences import cut, listed, shown
 
 _FIXED_SEED = 0
 """Of the initial values that a fingerprint is of: the same at all sites, whatever a task says."""
 _KINDS = (torch.float32, torch.float64)
-
-
-def named_function(what: str, name: str) -> Callable[..., Any]:
-    """Return the function that `package.module:function` names.
-
-    Raises:
-        ConfigError: There is none in this installation.
-    """
-    package, colon, function = name.partition(":")
-    if not (package and colon and function):
-        raise ConfigError(
-            f"{what} is {shown(name)}; it must be of the form package.module:function"
-        )
-    try:
-        found = import_module(package)
-        for part in function.split("."):
-            found = getattr(found, part)
-    except Exception as error:  # whatever is wrong in somebody else's code
-        raise ConfigError(
-            f"{what} {shown(name)} cannot be found here ({cut(f'{type(error).__name__}: {error}')})"
-            "; install the package that the task names, or put its folder into PYTHONPATH"
-        ) from error
-    if not callable(found):
-        raise ConfigError(f"{what} {shown(name)} is {shown(found)}; it must be a function")
-    return found
 
 
 def called(given: object) -> str:
@@ -71,7 +46,7 @@ def built(given: object, arguments: Mapping[str, Any], seed: int = _FIXED_SEED) 
     """
     if isinstance(given, nn.Module):
         return given
-    function = named_function("module", given) if isinstance(given, str) else given
+    function = installed_function(given) if isinstance(given, str) else given
     if not callable(function):
         raise ConfigError(
             f"module is {shown(given)}; it must be an nn.Module, a function that returns one, or a "
