@@ -114,12 +114,18 @@ def filled(module: nn.Module, values: NDArray[Any]) -> nn.Module:
 
 
 def fingerprint(module: nn.Module) -> str:
-    """Return how many parameters a module learns, and digests of their shapes and of all values."""
+    """Return how many parameters a module learns, and digests of its parts and of all values.
+
+    Parts are parameters with their shapes, and modules with their classes: tanh is not ReLU.
+    """
     shapes = [(name, tuple(it.shape), str(it.dtype)) for name, it in module.named_parameters()]
+    parts = [(name, type(it).__name__) for name, it in module.named_modules()]
     values = blake2b(digest_size=8, person=b"oneway module")
     for parameter in module.parameters():
         values.update(np.ascontiguousarray(parameter.detach().cpu().numpy()).tobytes())
-    of_shapes = blake2b(repr(shapes).encode(), digest_size=4, person=b"oneway module").hexdigest()
+    of_shapes = blake2b(
+        repr((shapes, parts)).encode(), digest_size=4, person=b"oneway module"
+    ).hexdigest()
     count = sum(it.numel() for it in trainable(module).values())
     return f"{count}-{of_shapes}-{values.hexdigest()}"
 
@@ -136,8 +142,9 @@ def check_fingerprint(module: nn.Module, name: str, expected: str) -> None:
     shapes, of_task = found.rsplit("-", 1)[0], expected.rsplit("-", 1)[0]
     if shapes != of_task:
         raise ConfigError(
-            f"module {shown(name)} has other shapes here ({found}) than the task says ({expected}; "
-            "the first number counts parameters); install the version that the task was made with"
+            f"module {shown(name)} has other shapes or parts here ({found}) than the task says "
+            f"({expected}; the first number counts parameters); install the version that the task "
+            "was made with"
         )
     raise ConfigError(
         f"module {shown(name)} starts from other values here ({found}) than the task says "
