@@ -179,6 +179,22 @@ def test_a_task_of_somebody_else_runs_nothing_of_pythons_own(module, tmp_path, m
     assert not made.exists()
 
 
+@pytest.mark.parametrize(
+    ("module", "arguments"),
+    [
+        ("torch.utils.collect_env:run", {"command": "echo > '{}'"}),
+        ("numpy.testing:runstring", {"astr": "open('{}', 'w').close()", "dict": {}}),
+    ],
+)
+def test_a_task_calls_only_what_says_that_it_makes_modules(module, arguments, tmp_path):
+    made, task = tmp_path / "made", torch_task()
+    filled = {name: it.format(made) if it else it for name, it in arguments.items()}
+    told = {"module": module, "arguments": filled}
+    with pytest.raises(ConfigError, match=module):
+        Learner(replace(task, options={"torch": {**task.options["torch"], **told}}))
+    assert not made.exists()
+
+
 def test_a_task_cannot_hold_a_module_itself():
     import nets
 
