@@ -7,7 +7,7 @@ made where the task was written, so that a site whose function makes something e
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from hashlib import blake2b
 from typing import Any
@@ -24,6 +24,8 @@ from oneway.sentences import cut, listed, shown
 
 _FIXED_SEED = 0
 """Of the initial values that a fingerprint is of: the same at all sites, whatever a task says."""
+_SAID = ("nn.Module", "torch.nn.Module", "Module")
+"""How functions say that they return modules, where annotations are text."""
 _KINDS = (torch.float32, torch.float64)
 
 
@@ -46,7 +48,7 @@ def built(given: object, arguments: Mapping[str, Any], seed: int = _FIXED_SEED) 
     """
     if isinstance(given, nn.Module):
         return given
-    function = installed_function(given) if isinstance(given, str) else given
+    function = _maker(given) if isinstance(given, str) else given
     if not callable(function):
         raise ConfigError(
             f"module is {shown(given)}; it must be an nn.Module, a function that returns one, or a "
@@ -65,6 +67,24 @@ def built(given: object, arguments: Mapping[str, Any], seed: int = _FIXED_SEED) 
             f"module {shown(called(given))} returns {shown(module)}; it must return an nn.Module"
         )
     return module
+
+
+def _maker(name: str) -> Callable[..., Any]:
+    """Return what a task names, if that says itself that it makes modules.
+
+    A task of somebody else comes with arguments, too: any other function, of any package that is
+    installed here, would be called with them.
+    """
+    found = installed_function(name)
+    if isinstance(found, type) and issubclass(found, nn.Module):
+        return found
+    said = getattr(found, "__annotations__", {}).get("return")
+    if said is nn.Module or said in _SAID:
+        return found
+    raise ConfigError(
+        f"module {shown(name)} does not say what it returns; write it as "
+        f"def {name.partition(':')[2]}(...) -> nn.Module, or name a class of modules"
+    )
 
 
 def check_module(module: nn.Module) -> None:
