@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
 from importlib import import_module
 from importlib.metadata import entry_points
+from types import BuiltinFunctionType, FunctionType
 from typing import Any, Generic, TypeVar, cast
 
 from oneway.errors import ConfigError, OnewayError
@@ -194,12 +195,13 @@ def installed_function(path: str, error: type[OnewayError] = ConfigError) -> Cal
         )
     module, _, name = path.partition(":")
     package = module.partition(".")[0]
+    # Somebody else's task must not hand a user's cells to os:remove.
+    own = error(
+        f"function {path} is in Python's own library; it must be in a package that is installed "
+        "for this task"
+    )
     if package in sys.stdlib_module_names:
-        # Somebody else's task must not hand a user's cells to os:remove.
-        raise error(
-            f"function {path} is in Python's own library; it must be in a package that is "
-            "installed for this task"
-        )
+        raise own
     try:
         found = getattr(import_module(module), name)
     except AttributeError:
@@ -214,5 +216,8 @@ def installed_function(path: str, error: type[OnewayError] = ConfigError) -> Cal
         ) from None
     if not callable(found):
         raise error(f"{path} is {shown(found)}; it must be a function")
+    is_code = isinstance(found, FunctionType | BuiltinFunctionType | type)
+    if is_code and str(found.__module__).partition(".")[0] in sys.stdlib_module_names:
+        raise own  # passed on by a package that has imported it
     called: Callable[..., Any] = found
     return called

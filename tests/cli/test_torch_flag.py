@@ -13,7 +13,7 @@ pytest.importorskip("torch", reason="the extra torch is not installed")
 MODULE = """
 from torch import nn
 
-def small(features=3, outputs=1):
+def small(features=3, outputs=1) -> nn.Module:
     return nn.Sequential(nn.Linear(features, 4), nn.Tanh(), nn.Linear(4, outputs))
 """
 

@@ -401,6 +401,10 @@ def test_a_fingerprint_is_of_shapes_and_first_values():
         for name, make in {"a": small, "again": small, "wider": lambda: small(4)}.items()
     }
     assert prints["a"] == prints["again"] != prints["wider"]
+    smooth, edged = (
+        lambda it=it: nn.Sequential(nn.Linear(4, 3), it()) for it in (nn.Tanh, nn.ReLU)
+    )
+    assert Torch(smooth).fingerprint != Torch(edged).fingerprint
     Torch(small, "cross-entropy", hash=prints["a"]).dim(4)
 
     def shifted():

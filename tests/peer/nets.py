@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from torch import nn
 
 
-def linear(features: int = 4, outputs: int = 1) -> Any:
+def linear(features: int = 4, outputs: int = 1) -> nn.Module:
     """Logistic or softmax regression: starts from zeros, float64."""
     from torch import nn
 
@@ -15,7 +18,9 @@ def linear(features: int = 4, outputs: int = 1) -> Any:
     return module.double()
 
 
-def network(features: int = 4, hidden: int = 6, outputs: int = 1, dropout: float = 0.0) -> Any:
+def network(
+    features: int = 4, hidden: int = 6, outputs: int = 1, dropout: float = 0.0
+) -> nn.Module:
     """One hidden layer."""
     from torch import nn
 
@@ -23,7 +28,7 @@ def network(features: int = 4, hidden: int = 6, outputs: int = 1, dropout: float
     return nn.Sequential(*layers, nn.Dropout(dropout)) if dropout else nn.Sequential(*layers)
 
 
-def root() -> Any:
+def root() -> nn.Module:
     """Has no gradient where the first feature is 0."""
     import torch
 

@@ -7,11 +7,23 @@ from tests.peer.town import BOOT, TASK, Town, key_of, life, quiet
 
 from oneway.peer.home.limits import Limits
 from oneway.peer.inbox import MOST_STRANGERS
+from oneway.peer.inflow import HELLOS
 from oneway.protocol.audit import expected_holding
+from oneway.protocol.compact import nothing
 from oneway.protocol.fixed_point import mass_of, zeros
 from oneway.protocol.incoming import averaged, mint
 from oneway.protocol.layout import Layout
-from oneway.protocol.messages import NO_PROGRESS, Ack, Data, Gone, Hello, Receipt, Retired, State
+from oneway.protocol.messages import (
+    NO_PROGRESS,
+    Ack,
+    Compact,
+    Data,
+    Gone,
+    Hello,
+    Receipt,
+    Retired,
+    State,
+)
 from oneway.protocol.rules import Rules
 from oneway.protocol.state import PeerState
 from oneway.protocol.tags import NO_TAG, digest_of
@@ -191,3 +203,22 @@ def test_pushes_without_mass_do_not_move_a_model():
     assert mass_of(town.state("bob").in_[MALLORY, 1].heard) == 0
     assert abs(town.state("bob").holding[0] - before) <= 64_000
     town.check_books()
+
+
+def test_small_pushes_that_lead_nowhere_cost_no_more_digests_than_a_few():
+    town = Town({"bob": []}, limits=Limits())
+    bob = town.nodes["bob"]
+    bob.take(said(Hello(9, life(), 0, 1)))
+    bob.committed(bob.begin())
+    [edge] = town.state("bob").in_.values()
+    packed = nothing(town.state("bob").layout, edge.heard, 0, "int8")
+    about = (9, life(), town.state("bob").ledger, 1, edge.granted)
+    for seq in range(1, 101):
+        bob.take(said(Compact(*about, seq, packed, b"x" * 16, NO_TAG, NO_PROGRESS)))
+    counted = bob.guard.about(MALLORY)
+    assert counted.rejected["asked too often"] == 100 - (HELLOS - 1)
+    assert counted.strikes == 0
+    town.time += 1.0
+    true = digest_of(edge.heard)
+    bob.take(said(Compact(*about, 101, packed, true, NO_TAG, NO_PROGRESS)))
+    assert town.state("bob").in_[MALLORY, 9].seq == 101

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -162,6 +163,36 @@ def test_a_site_whose_module_is_another_is_told_so(told, culprit):
     options = {"torch": {**task.options["torch"], **told}}
     with pytest.raises(ConfigError, match=culprit):
         Learner(replace(task, options=options))
+
+
+@pytest.mark.parametrize(
+    "module", ["os:system", "posix:system", "torch.serialization:os.system", "nets:borrowed"]
+)
+def test_a_task_of_somebody_else_runs_nothing_of_pythons_own(module, tmp_path, monkeypatch):
+    import nets
+
+    monkeypatch.setattr(nets, "borrowed", os.system, raising=False)
+    made, task = tmp_path / "made", torch_task()
+    told = {"module": module, "arguments": {"command": f"echo > '{made}'"}}
+    with pytest.raises(ConfigError, match=module):
+        Learner(replace(task, options={"torch": {**task.options["torch"], **told}}))
+    assert not made.exists()
+
+
+@pytest.mark.parametrize(
+    ("module", "arguments"),
+    [
+        ("torch.utils.collect_env:run", {"command": "echo > '{}'"}),
+        ("numpy.testing:runstring", {"astr": "open('{}', 'w').close()", "dict": {}}),
+    ],
+)
+def test_a_task_calls_only_what_says_that_it_makes_modules(module, arguments, tmp_path):
+    made, task = tmp_path / "made", torch_task()
+    filled = {name: it.format(made) if it else it for name, it in arguments.items()}
+    told = {"module": module, "arguments": filled}
+    with pytest.raises(ConfigError, match=module):
+        Learner(replace(task, options={"torch": {**task.options["torch"], **told}}))
+    assert not made.exists()
 
 
 def test_a_task_cannot_hold_a_module_itself():

@@ -77,7 +77,7 @@ def example(payload: str, seed: int, dim: int) -> tuple[Layout, Fixed, Fixed]:
 
 
 @EXAMPLES
-@given(payloads, codes, st.integers(0, 2**32), st.integers(2, 200))
+@given(payloads, codes, st.integers(0, 2**32), st.integers(1, 200))
 def test_a_total_is_found_again_within_half_a_step_and_within_the_radius(payload, code, seed, dim):
     layout, base, part = example(payload, seed, dim)
     packed = pack(layout, part, 7, base, code, RADIUS)
@@ -146,7 +146,7 @@ def literal_total(layout, base, packed):
 
 
 @EXAMPLES
-@given(payloads, codes, st.integers(0, 2**32), st.integers(2, 150))
+@given(payloads, codes, st.integers(0, 2**32), st.integers(1, 150))
 def test_a_total_follows_as_it_does_number_by_number(payload, code, seed, dim):
     """No sum of floats, nothing that another machine rounds otherwise."""
     layout, base, part = example(payload, seed, dim)
@@ -166,6 +166,13 @@ def test_a_model_that_follows_its_base_costs_little_precision(code):
     near = unpack(layout, base, packed) - base - part
     far = unpack(layout, 0 * base, pack(layout, part, 1, 0 * base, code, RADIUS)) - part
     assert extent(near) * 100 < extent(far)
+
+
+@pytest.mark.parametrize("layout", [Layout(), Layout.of(PAYLOADS["ops"], 1)])
+def test_a_model_of_one_parameter_stands_alone_and_is_handed_over_once(layout):
+    base, part = np.array([2 * ONE, ONE]), np.array([ONE, ONE // 2])
+    packed = pack(layout, part, 7, base, "int8", RADIUS)
+    assert (unpack(layout, base, packed) - base).tolist() == part.tolist()
 
 
 def test_a_base_that_wrapped_is_not_followed():

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from hashlib import blake2b
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -20,36 +19,14 @@ from torch import nn
 
 from oneway.errors import ConfigError
 from oneway.models.torch_process import drawn_from
+from oneway.registry import installed_function
 from oneway.sentences import cut, listed, shown
 
 _FIXED_SEED = 0
 """Of the initial values that a fingerprint is of: the same at all sites, whatever a task says."""
+_SAID = ("nn.Module", "torch.nn.Module", "Module")
+"""How functions say that they return modules, where annotations are text."""
 _KINDS = (torch.float32, torch.float64)
-
-
-def named_function(what: str, name: str) -> Callable[..., Any]:
-    """Return the function that `package.module:function` names.
-
-    Raises:
-        ConfigError: There is none in this installation.
-    """
-    package, colon, function = name.partition(":")
-    if not (package and colon and function):
-        raise ConfigError(
-            f"{what} is {shown(name)}; it must be of the form package.module:function"
-        )
-    try:
-        found = import_module(package)
-        for part in function.split("."):
-            found = getattr(found, part)
-    except Exception as error:  # whatever is wrong in somebody else's code
-        raise ConfigError(
-            f"{what} {shown(name)} cannot be found here ({cut(f'{type(error).__name__}: {error}')})"
-            "; install the package that the task names, or put its folder into PYTHONPATH"
-        ) from error
-    if not callable(found):
-        raise ConfigError(f"{what} {shown(name)} is {shown(found)}; it must be a function")
-    return found
 
 
 def called(given: object) -> str:
@@ -71,7 +48,7 @@ def built(given: object, arguments: Mapping[str, Any], seed: int = _FIXED_SEED) 
     """
     if isinstance(given, nn.Module):
         return given
-    function = named_function("module", given) if isinstance(given, str) else given
+    function = _maker(given) if isinstance(given, str) else given
     if not callable(function):
         raise ConfigError(
             f"module is {shown(given)}; it must be an nn.Module, a function that returns one, or a "
@@ -90,6 +67,24 @@ def built(given: object, arguments: Mapping[str, Any], seed: int = _FIXED_SEED) 
             f"module {shown(called(given))} returns {shown(module)}; it must return an nn.Module"
         )
     return module
+
+
+def _maker(name: str) -> Callable[..., Any]:
+    """Return what a task names, if that says itself that it makes modules.
+
+    A task of somebody else comes with arguments, too: any other function, of any package that is
+    installed here, would be called with them.
+    """
+    found = installed_function(name)
+    if isinstance(found, type) and issubclass(found, nn.Module):
+        return found
+    said = getattr(found, "__annotations__", {}).get("return")
+    if said is nn.Module or said in _SAID:
+        return found
+    raise ConfigError(
+        f"module {shown(name)} does not say what it returns; write it as "
+        f"def {name.partition(':')[2]}(...) -> nn.Module, or name a class of modules"
+    )
 
 
 def check_module(module: nn.Module) -> None:
@@ -139,12 +134,18 @@ def filled(module: nn.Module, values: NDArray[Any]) -> nn.Module:
 
 
 def fingerprint(module: nn.Module) -> str:
-    """Return how many parameters a module learns, and digests of their shapes and of all values."""
+    """Return how many parameters a module learns, and digests of its parts and of all values.
+
+    Parts are parameters with their shapes, and modules with their classes: tanh is not ReLU.
+    """
     shapes = [(name, tuple(it.shape), str(it.dtype)) for name, it in module.named_parameters()]
+    parts = [(name, type(it).__name__) for name, it in module.named_modules()]
     values = blake2b(digest_size=8, person=b"oneway module")
     for parameter in module.parameters():
         values.update(np.ascontiguousarray(parameter.detach().cpu().numpy()).tobytes())
-    of_shapes = blake2b(repr(shapes).encode(), digest_size=4, person=b"oneway module").hexdigest()
+    of_shapes = blake2b(
+        repr((shapes, parts)).encode(), digest_size=4, person=b"oneway module"
+    ).hexdigest()
     count = sum(it.numel() for it in trainable(module).values())
     return f"{count}-{of_shapes}-{values.hexdigest()}"
 
@@ -161,8 +162,9 @@ def check_fingerprint(module: nn.Module, name: str, expected: str) -> None:
     shapes, of_task = found.rsplit("-", 1)[0], expected.rsplit("-", 1)[0]
     if shapes != of_task:
         raise ConfigError(
-            f"module {shown(name)} has other shapes here ({found}) than the task says ({expected}; "
-            "the first number counts parameters); install the version that the task was made with"
+            f"module {shown(name)} has other shapes or parts here ({found}) than the task says "
+            f"({expected}; the first number counts parameters); install the version that the task "
+            "was made with"
         )
     raise ConfigError(
         f"module {shown(name)} starts from other values here ({found}) than the task says "

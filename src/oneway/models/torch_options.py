@@ -17,6 +17,7 @@ import numpy as np
 from oneway.errors import ConfigError, needs_extra
 from oneway.models.base import LabelKind, Model, check_l2, check_number
 from oneway.records import Floats, Vector
+from oneway.registry import installed_function
 from oneway.sentences import listed, shown
 
 if TYPE_CHECKING:
@@ -267,7 +268,6 @@ class TorchOptions(Model):
     @property
     def _loss_function(self) -> Callable[[Any, Any], Any] | None:
         from oneway.models import torch_network
-        from oneway.models.torch_modules import named_function
 
         if not isinstance(self.objective, str):
             return self.objective
@@ -276,7 +276,7 @@ class TorchOptions(Model):
             "cross-entropy": torch_network.cross_entropy_loss,
             "squared": torch_network.squared_loss,
         }
-        return own.get(self.objective) or named_function("loss", self.objective)
+        return own.get(self.objective) or installed_function(self.objective)
 
     def options(self) -> dict[str, Any]:
         """Return what makes the same model again, where the module has a name."""

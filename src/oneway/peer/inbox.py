@@ -175,11 +175,16 @@ class Inbox:
     def _take_push(self, state: PeerState, sender: Key, message: Push, rules: Rules) -> Absorbed:
         now = self._clock()
         self.pushed[sender] = now
-        if isinstance(message, Hello) and not self._asks.may_ask(sender, now):
+        may = {Hello: self._asks.may_ask, Compact: self._asks.has_left}.get(type(message))
+        if may is not None and not may(sender, now):
             self.guard.count(sender, "asked too often")
             return Absorbed(state)
         self.inflow.held = mass_of(state.holding)
         done = receive_push(state, sender, message, rules, self.inflow.allowance(sender, now))
+        if done.misleads:
+            # The answer makes an honest sender ask. Others say it for ever: in a hundred bytes, and
+            # a digest of all the model's numbers shows it.
+            self._asks.may_ask(sender, now)
         if not done.is_older_life:
             self._owe(sender, message)
             self.inflow.took(sender, done.taken, now)

@@ -133,8 +133,12 @@ class AskLimit:
 
     def may_ask(self, sender: Key, now: float) -> bool:
         """Whether a sender that asks now is answered."""
-        left, at = self._left.get(sender, (HELLOS, now))
-        left = min(HELLOS, left + HELLOS_PER_SECOND * (now - at))
-        may = left >= 1.0
-        self._left[sender] = (left - may, now)
+        may = self.has_left(sender, now)
+        self._left[sender] = (self._left[sender][0] - may, now)
         return may
+
+    def has_left(self, sender: Key, now: float) -> bool:
+        """Whether a sender would be answered, should it ask now."""
+        left, at = self._left.get(sender, (HELLOS, now))
+        self._left[sender] = (min(HELLOS, left + HELLOS_PER_SECOND * (now - at)), now)
+        return self._left[sender][0] >= 1.0

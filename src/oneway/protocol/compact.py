@@ -173,7 +173,8 @@ def _model(layout: Layout, size: int) -> slice:
 
 
 def _can_follow(layout: Layout, base_total: Fixed, mass: int) -> bool:
-    if layout.copies_model or mass_of(base_total) <= 0:
+    stands_alone = len(base_total[layout.model]) == 1  # then it is told as it is
+    if layout.copies_model or stands_alone or mass_of(base_total) <= 0:
         return False
     return extent(base_total[layout.model]) * (abs(mass) / mass_of(base_total)) < LARGEST
 

@@ -57,6 +57,7 @@ class Absorbed:
         waiting_mass: How many units wait.
         is_older_life: Whether a newer life of its key has spoken: it was not taken in.
         is_claim: Whether one of the two was restored from a backup, and the other set it right.
+        misleads: Whether a compact push did not lead to the total it names, which took long to see.
     """
 
     state: PeerState
@@ -67,6 +68,7 @@ class Absorbed:
     waiting_mass: int = 0
     is_older_life: bool = False
     is_claim: bool = False
+    misleads: bool = False
 
 
 def absorb(
@@ -144,7 +146,7 @@ def absorb_packed(
         return Absorbed(state, Objection("malformed", f"a push of its has {wrong}"))
     total = total_of(layout, edge, message)
     if total is None:
-        return Absorbed(state)
+        return Absorbed(state, misleads=packed.base == edge.seq)
     data = Data(
         message.epoch,
         message.life,
