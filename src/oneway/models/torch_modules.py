@@ -79,7 +79,7 @@ def _maker(name: str) -> Callable[..., Any]:
     if isinstance(found, type) and issubclass(found, nn.Module):
         return found
     said = getattr(found, "__annotations__", {}).get("return")
-    if said is nn.Module or said in _SAID:
+    if said in _SAID or (isinstance(said, type) and issubclass(said, nn.Module)):
         return found
     raise ConfigError(
         f"module {shown(name)} does not say what it returns; write it as "
