@@ -129,7 +129,7 @@ for _entry in (
         "npz",
         ".npz",
         _npz,
-        "Arrays for numpy.load: parameters, and coefficients, intercepts and names if it is linear; "
+        "Arrays for numpy.load: parameters, and coefficients, intercepts, names if it is linear; "
         "facts as JSON.",
     ),
     Format(
