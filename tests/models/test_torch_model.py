@@ -135,6 +135,15 @@ def test_classes_reach_a_function_as_whole_numbers():
     assert model.answers(stack, batch.features).probabilities is None
 
 
+def test_a_function_that_takes_classes_only_is_told_that_labels_are_classes():
+    labels = np.array([0.0, 2.0, 1.0])
+    model = Torch(small, nn.functional.cross_entropy).told(4, labels)
+    assert isinstance(model, Torch)
+    assert (model.labels, model.dim(4)) == ("classes", Torch(small).dim(4))
+    with pytest.raises(ConfigError, match="loss"):
+        Torch(small, lambda outputs, _: outputs).told(4, labels).dim(4)
+
+
 def test_probabilities_belong_to_losses_of_probabilities():
     having = {
         loss: isinstance(Torch(lambda loss=loss: small(LOSSES[loss]), loss), HasProbabilities)
@@ -349,6 +358,7 @@ def test_buffers_are_refused_with_what_to_use_instead():
         ({"module": lambda: small(1), "loss": "cross-entropy"}, "1 outputs"),
         ({"module": small, "device": "cuda:99"}, "cuda:99"),
         ({"module": small, "device": "moon"}, "moon"),
+        ({"module": small, "device": "meta"}, "meta"),
         ({"module": small, "loss": lambda outputs, _: outputs}, r"shape \(3,\)"),
         ({"module": small, "loss": lambda *_: 1.0}, "1.0"),
         ({"module": small, "loss": lambda _, label: label[7]}, "loss"),
@@ -373,6 +383,9 @@ def test_a_module_that_cannot_be_learned_is_refused(options, culprit):
         ({"threads": 0}, "threads"),
         ({"l2": -1.0}, "l2"),
         ({"scale": 0.0}, "scale"),
+        ({"arguments": "x"}, "arguments"),
+        ({"arguments": [["width", 3]]}, "arguments"),
+        ({"hash": 5}, "hash"),
     ],
 )
 def test_options_that_break_their_rule_are_refused(options, culprit):

@@ -11,7 +11,7 @@ from plain import PLAIN
 from test_same_mathematics import NAMES, Dealt, Lockstep, check_same, samples
 
 import oneway as ow
-from oneway.errors import ConfigError, DataError
+from oneway.errors import ConfigError, DataError, TaskError
 from oneway.models import Torch
 from oneway.peer.learner import Learner
 from oneway.peer.lesson import Sample
@@ -216,3 +216,8 @@ def test_a_task_of_a_table_tells_the_loss_from_its_labels():
         assert task.build_model().labels == kind
         assert ("scale" in task.options["torch"]) == (kind == "number")
         assert "hash" in task.options["torch"]
+
+
+def test_a_shape_that_does_not_fit_the_samples_is_refused_where_the_task_is_made():
+    with pytest.raises(TaskError, match="shape"):
+        torch_task(torch={"shape": [len(NAMES), 2]})

@@ -52,11 +52,13 @@ def digits(folder: Path, suffix: str = "", **changed: bytes) -> Path:
     return folder / f"t-images-idx3-ubyte{suffix}"
 
 
-def pictures(folder: Path, mode: str = "L", size: tuple[int, int] = (5, 4)) -> Path:
+def pictures(
+    folder: Path, mode: str = "L", size: tuple[int, int] = (5, 4), images: int = 3
+) -> Path:
     image = pytest.importorskip("PIL.Image", reason="Pillow reads images")
     for label in ("cat", "dog"):
         (folder / "pets" / label).mkdir(parents=True)
-        for number in range(3):
+        for number in range(images):
             shape = (size[1], size[0]) if mode == "L" else (size[1], size[0], 3)
             pixels = RNG.integers(0, 256, shape, dtype=np.uint8)
             image.fromarray(pixels).save(folder / "pets" / label / f"{number}.png")
@@ -357,11 +359,20 @@ def test_a_folder_of_grey_images_has_one_channel_and_its_folders_as_classes(tmp_
     folder = pictures(tmp_path)
     table = load(folder, standardise=False)
     assert (table.shape, table.label_values) == ((1, 4, 5), ("cat", "dog"))
-    assert table.labels.tolist() == [-1] * 3 + [1] * 3
     from PIL import Image
 
-    pixels = np.asarray(Image.open(folder / "dog" / "1.png"))
-    np.testing.assert_array_equal(table.features[4], (pixels / 255).astype(np.float32).ravel())
+    found = {tuple(row): label for row, label in zip(table.features, table.labels, strict=True)}
+    for file in folder.glob("*/*.png"):
+        pixels = (np.asarray(Image.open(file)) / 255).astype(np.float32)
+        assert found.pop(tuple(pixels.ravel())) == {"cat": -1, "dog": 1}[file.parent.name]
+    assert not found
+
+
+def test_images_come_in_an_order_that_mixes_classes_and_stays(tmp_path):
+    folder = pictures(tmp_path, images=20)
+    labels = load(folder).labels
+    assert np.count_nonzero(np.diff(labels)) > 5  # by class it would be 1
+    np.testing.assert_array_equal(load(folder).labels, labels)
 
 
 def test_one_coloured_image_makes_all_of_them_red_green_and_blue(tmp_path):

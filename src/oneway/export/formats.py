@@ -122,13 +122,15 @@ for _entry in (
         "json",
         ".json",
         to_json,
-        "Text to read: coefficients in the units of the data, features, classes, origin.",
+        "Text to read: coefficients in the units of the data, or a network's parameters; features, "
+        "classes, origin.",
     ),
     Format(
         "npz",
         ".npz",
         _npz,
-        "Arrays for numpy.load: coefficients, intercepts, parameters, names; facts as JSON.",
+        "Arrays for numpy.load: parameters, and coefficients, intercepts, names if it is linear; "
+        "facts as JSON.",
     ),
     Format(
         "sklearn",
@@ -141,8 +143,8 @@ for _entry in (
         "onnx",
         ".onnx",
         _onnx,
-        "For onnxruntime and others: one input [rows, 1] per column, outputs label and "
-        "probabilities.",
+        "For onnxruntime and others: one input per column, [rows, 1], or [rows, ...] in the shape "
+        "of an array; outputs label and probabilities.",
     ),
     Format(
         "state-dict",

@@ -97,7 +97,7 @@ def check_module(module: nn.Module) -> None:
     buffers = [name for name, _ in module.named_buffers()]
     if buffers:
         raise ConfigError(
-            f"module {name} has the buffer {listed(buffers, 3)}, which nodes would have to share "
+            f"module {name} has buffers ({listed(buffers, 3)}), which nodes would have to share "
             "besides parameters, as batch norm's running statistics; use nn.GroupNorm or "
             "nn.LayerNorm, and plain attributes for constants"
         )

@@ -74,6 +74,15 @@ class TorchOptions(Model):
         hash: str = "",  # noqa: A002
     ) -> None:
         # By hand: every model has a method `loss`, so that the option has another name here.
+        if not isinstance(arguments, Mapping | None):
+            raise ConfigError(
+                f"Torch got arguments={shown(arguments)}; it must be a table, as {{ hidden = 32 }}"
+            )
+        if not isinstance(hash, str):
+            raise ConfigError(
+                f"Torch got hash={shown(hash)}; it must be text: leave it out, and whatever makes "
+                "a task from data writes it"
+            )
         given = {**locals(), "objective": loss, "arguments": dict(arguments or {})}
         for it in fields(self):
             object.__setattr__(self, it.name, given[it.name])
@@ -155,7 +164,8 @@ class TorchOptions(Model):
             kind = "number"
             if np.all(np.abs(labels) == 1):
                 kind = "binary"
-            elif self._network(num_features).num_outputs > 1:
+            # Without the loss, which may take classes only and is tried with a number till then.
+            elif self.changed(loss=None)._network(num_features).num_outputs > 1:
                 kind = "classes"
         return self._told(kind)
 

@@ -28,7 +28,8 @@ def device_named(name: str) -> torch.device:
         device = torch.device(name)
         if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
             raise RuntimeError(f"there are {torch.cuda.device_count()} CUDA devices")
-    except (RuntimeError, TypeError) as error:
+        torch.zeros(1, device=device).cpu()  # a name alone says nothing, as "mps" or "meta"
+    except Exception as error:  # of many kinds, one per device
         raise ConfigError(
             f"device is {shown(name)}, which is not there ({cut(str(error))}); leave it out, or "
             'say device = "cpu"'

@@ -284,13 +284,13 @@ class Feature:
 
     def _scaled(self, cells: Floats, raw: object) -> Vector:
         """The cells of one array, in a row."""
-        made = f", of which {self.function} makes" if self.function else " and has"
+        made = f", of which {self.function} makes" if self.function else ", which is"
         if cells.dtype.kind not in "biuf":
             raise self._wrong(raw, f"numbers {self._shaped}")
         if cells.shape not in (self.shape, (math.prod(self.shape),)):
             raise DataError(
-                f"feature {shown(self.name)} is {shown(raw)}{made} {spelled(cells.shape)} numbers; "
-                f"it must be an array {self._shaped}"
+                f"feature {shown(self.name)} is {shown(raw)}{made} {spelled(cells.shape)}"
+                f"{' numbers' if cells.shape else ''}; it must be an array {self._shaped}"
             )
         flat = cells.reshape(-1).astype(np.float64)
         with np.errstate(over="ignore"):

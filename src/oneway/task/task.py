@@ -263,7 +263,9 @@ class Task(Learning):
             TaskError: If its model cannot be made here, or cannot be named in a task.
         """
         try:
-            said = self.build_model().task_options()
+            model = self.build_model()
+            said = model.task_options()
+            model.dim(self.encoder.width)  # what does not fit the samples is refused here, too
         except ConfigError as error:
             raise TaskError(str(error)) from None
         own = {**self.options.get(self.model, {}), **said}
