@@ -16,6 +16,7 @@ from oneway.methods import Batches
 from oneway.methods.step_rules import Capped
 from oneway.methods.transforms import Clip
 from oneway.records import Batch
+from oneway.simulator.kernels import round_kernel
 
 MODELS = {
     "logistic": ow.models.LogisticRegression(l2=1e-2, intercept=True),
@@ -313,3 +314,21 @@ def test_wide_and_narrow_samples_in_single_and_double_precision(method, num_feat
         fast = ow.simulate(method, model, stream, graph, engine="fast")
         reference = ow.simulate(method, model, stream, graph, engine="reference")
         np.testing.assert_allclose(fast.estimates, reference.estimates, rtol=1e-9, atol=1e-13)
+
+
+def test_kernels_of_different_shapes_share_no_name_in_the_cache_on_disk():
+    """Two processes that compile under one name at once may store one kernel as the other."""
+    plain = {"intercept": True, "kind": 0, "itemsize": 4, "parallel": False, "limited": False}
+    others = [
+        {"num_features": 8},
+        {"itemsize": 8},
+        {"kind": 1},
+        {"parallel": True},
+        {"limited": True},
+        {"batched": True},
+        {"relayed": True},
+        {"late": True},
+    ]
+    shapes = [{"num_features": 7, **plain, **other} for other in ({}, *others)]
+    names = {round_kernel(**shape).py_func.__qualname__ for shape in shapes}
+    assert len(names) == len(shapes)

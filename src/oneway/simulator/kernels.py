@@ -379,8 +379,11 @@ def round_kernel(
         return -1, -1
 
     # Numba's disk cache tells kernels apart by their name, this file's date and what the closure
-    # holds, but neither by how they were compiled nor by the other files they are made of.
-    rounds.__qualname__ += f"_{'parallel' if parallel else 'serial'}_{_ingredients()}"
+    # holds, but neither by how they were compiled nor by the other files they are made of. And of
+    # two processes that compile kernels of one name at once, one may be stored as the other.
+    shape = (num_features, intercept, kind, itemsize, limited, batched, relayed, auto, late)
+    told_apart = "_".join(str(int(it)) for it in (*shape, parallel))
+    rounds.__qualname__ += f"_{told_apart}_{_ingredients()}"
     compiled: Callable[..., tuple[int, int]] = njit(
         rounds, cache=True, error_model="numpy", parallel=parallel, nogil=True
     )

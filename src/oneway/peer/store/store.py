@@ -100,7 +100,9 @@ class PeerStore:
                 with connection:
                     connection.execute("BEGIN IMMEDIATE")
                     schema.upgrade(connection, owner.dim)
-                    connection.execute(f"PRAGMA user_version = {version_of(owner.dim)}")
+                    [(version,)] = connection.execute("PRAGMA user_version")
+                    if version != version_of(owner.dim):  # saying it again would change the file
+                        connection.execute(f"PRAGMA user_version = {version_of(owner.dim)}")
             except BaseException:
                 connection.close()
                 raise
