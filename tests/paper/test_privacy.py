@@ -150,7 +150,7 @@ def test_a_private_cell_is_what_the_simulator_says_and_not_the_papers(tmp_path):
     cells = run_cells(needs, (0.1,), tmp_path, lambda *_: None)
     assert len(list(tmp_path.glob("*.npz"))) == 3
     method = ow.OnlinePushSum(0.1, step="curvature", batches=Privacy(epsilon=1.0).batches(16, 6))
-    run = ow.simulate(method, LogisticRegression(), world.stream(1), world.graph(1))
+    run = ow.simulate(method, LogisticRegression(), world.stream(1), world.graph(1), seed=1)
     assert cells[needs[2]].losses[0] == run.average_loss
     assert len({cell.losses[0] for cell in cells.values()}) == 3
 
