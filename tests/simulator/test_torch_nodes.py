@@ -191,6 +191,13 @@ def test_a_model_that_fails_on_every_sample_has_diverged():
         ow.simulate(ow.OnlinePushSum(1e30), Torch(network), data, GRAPH)
 
 
+def test_a_loss_that_never_has_a_gradient_is_named_and_not_the_rate_alone():
+    lost = Torch(network, lambda outputs, _: outputs.sum() * float("nan"), labels="binary")
+    with pytest.raises(DivergenceError, match="no finite gradient") as told:
+        ow.simulate(ow.OnlinePushSum(0.01), lost, stream(), GRAPH)
+    assert (told.value.round_index, told.value.node) == (9, 0)
+
+
 def test_late_labels_are_learned_from_with_the_same_mathematics():
     data = stream().delayed(3)
     found = ow.simulate(ow.OnlinePushSum(0.3), Torch(linear), data, GRAPH)

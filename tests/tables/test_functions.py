@@ -142,7 +142,8 @@ def test_a_site_with_another_version_notices(letters, site, monkeypatch):
         ("my_words:long", "6 and 24"),
         ("my_words:chance", "chance"),
         ("my_words:words", "numbers"),
-        ("my_words:strict", "shape must be said"),
+        ("my_words:strict", "raises ValueError"),
+        ("my_words:gap", "finite"),
     ],
 )
 def test_a_function_that_breaks_a_rule_is_named_in_one_sentence(function, culprit):

@@ -157,7 +157,8 @@ def _say_what_it_is(data: Path, derived: Derived) -> None:
     classes = f" ({', '.join(task.classes)})" if task.classes else ""
     note(
         f"{data}: {derived.num_rows:,} rows; {task.model} predicts {task.label}{classes} from "
-        f"{len(task.features):,} columns, {task.encoder.width:,} numbers to the model."
+        f"{len(task.features):,} column{'s' * (len(task.features) > 1)}, "
+        f"{task.encoder.width:,} numbers to the model."
     )
     show_columns(derived.notes, derived.num_rows)
     if derived.num_bad_rows:

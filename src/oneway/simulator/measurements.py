@@ -67,3 +67,15 @@ def divergence(method: Method, round_index: int, node: int, masses: Vector) -> D
         node=node,
         smallest_mass=smallest,
     )
+
+
+def without_gradients(count: int, round_index: int, node: int, masses: Vector) -> DivergenceError:
+    """The sentence for a run in which so many samples of a node in a row taught nothing."""
+    return DivergenceError(
+        f"node {node} had no finite gradient for {count} samples in a row, the last in round "
+        f"{round_index}; mend the loss where it divides by 0 or takes a logarithm of it, or use a "
+        "smaller learning rate",
+        round_index=round_index,
+        node=node,
+        smallest_mass=float(masses.min()),
+    )

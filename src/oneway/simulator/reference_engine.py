@@ -9,7 +9,7 @@ from oneway.metrics import disagreement
 from oneway.models import HasCurvature, Model, typical_sample
 from oneway.records import Batch, Bools, Ints, Matrix, NetworkState, Vector
 from oneway.simulator.exchange import Exchange, Mixing
-from oneway.simulator.measurements import Measurements, Seed, divergence
+from oneway.simulator.measurements import Measurements, Seed, divergence, without_gradients
 from oneway.streams import Stream
 
 _MOST_IN_A_ROW = 10
@@ -146,7 +146,7 @@ class ReferenceEngine:
         self._in_a_row[learners[skipped]] += 1
         lost = np.flatnonzero(self._in_a_row >= _MOST_IN_A_ROW)
         if len(lost):
-            self._raise_divergence(round_index, lost)
+            raise without_gradients(_MOST_IN_A_ROW, round_index, int(lost[0]), self.state.masses)
         return skipped
 
     def exchanged(self, exchange: Exchange, state: State, round_index: int) -> State:

@@ -30,7 +30,7 @@ from oneway.files.typed_values import checked
 from oneway.records import Floats, Vector
 from oneway.sentences import cut, listed, shown
 from oneway.tables.cells import SPACES, as_number, as_truth, is_gap, label_key, label_text
-from oneway.tables.functions import find_function, probed
+from oneway.tables.functions import find_function, probed, refusal
 from oneway.tables.names import CellNames, chained, spelled
 from oneway.tables.times import PARTS, TimePart, parse_time, wave_names, waves
 
@@ -163,7 +163,10 @@ class Feature:
             )
         if not self.shape:
             if given is None:
-                raise TaskError(f"{what}: {self.function} takes no text, so its shape must be said")
+                raise TaskError(
+                    f"{what}: {self.function} raises {refusal(self.function)} for a text, so its "
+                    "shape cannot be found: mend it, or if it takes no text, say the shape"
+                )
             object.__setattr__(self, "shape", given)
             object.__setattr__(self, "hash", digest)
 

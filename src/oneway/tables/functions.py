@@ -33,11 +33,11 @@ def find_function(path: str) -> Callable[[object], Any]:
 
 @lru_cache
 def probed(path: str) -> tuple[tuple[int, ...] | None, str]:
-    """Return the shape of what a function gives, None if it takes no text, and its digest.
+    """Return the shape of what a function gives, and its digest; None if it refuses texts.
 
     Raises:
-        TaskError: If there is no such function, it gives no numbers, arrays of several shapes, or
-            something else for the same text.
+        TaskError: If there is no such function, it gives no finite numbers, arrays of several
+            shapes, or something else for the same text.
     """
     results = [(_tried(path, text), _tried(path, text)) for text in PROBES]
     shapes = {one.shape for one, _ in results if isinstance(one, np.ndarray)}
@@ -56,6 +56,11 @@ def probed(path: str) -> tuple[tuple[int, ...] | None, str]:
     return shape, hashlib.sha256("\n".join([str(shape), *said]).encode()).hexdigest()[:16]
 
 
+def refusal(path: str) -> str:
+    """The kind of error with which a function refuses the first text it is tried with."""
+    return str(_tried(path, PROBES[0]))
+
+
 def _tried(path: str, text: str) -> NDArray[np.float64] | str:
     """What a function makes of a text; the kind of error if it refuses it."""
     try:
@@ -65,11 +70,17 @@ def _tried(path: str, text: str) -> NDArray[np.float64] | str:
     except Exception as error:
         return type(error).__name__
     try:
-        return np.atleast_1d(np.asarray(result, dtype=np.float64))
+        numbers = np.atleast_1d(np.asarray(result, dtype=np.float64))
     except (TypeError, ValueError):
         raise TaskError(
             f"function {path} gives {shown(result)}; it must give an array or a list of numbers"
         ) from None
+    if not np.isfinite(numbers).all():
+        raise TaskError(
+            f"function {path} gives {shown(result)} for the text {shown(text)}; it must give "
+            "finite numbers"
+        )
+    return numbers
 
 
 def _said(result: NDArray[np.float64] | str) -> str:
