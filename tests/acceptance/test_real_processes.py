@@ -8,12 +8,14 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from plain import PLAIN
 
 import oneway as ow
 from oneway.lab.lab import Lab
+from oneway.lab.peer_folders import PeerFolder, make_peer
 from oneway.lab.problem import Problem
 from oneway.lab.run import Conditions, run_lab
 from oneway.lab.simulations import run_method, samples_of
@@ -81,11 +83,21 @@ def test_kills_and_lost_messages_cost_no_mass_and_little_loss(tmp_path: Path, pr
     assert calm.average_losses["together"] < 1.1 * calm.average_losses["simulated"]
 
 
-@pytest.mark.parametrize("method", [DEFAULT_METHOD, "tracking"])
+@pytest.mark.parametrize(("method", "form"), [(DEFAULT_METHOD, "int8"), ("tracking", "total")])
 def test_kills_and_lost_messages_cost_no_mass_where_there_is_noise(
-    tmp_path: Path, problem: Problem, method: str
+    tmp_path: Path, problem: Problem, method: str, form: str, monkeypatch: pytest.MonkeyPatch
 ):
-    """With the privacy and the batches that a task has by default; no parcel or tracker is lost."""
+    """With the privacy and the batches that a task has by default; no parcel or tracker is lost.
+
+    Nor is anything of what codes of a byte cannot say: it stays with the sender.
+    """
+
+    def made(*arguments: Any) -> PeerFolder:
+        peer = make_peer(*arguments)
+        peer.change(lambda mine: replace(mine, limits=replace(mine.limits, format=form)))
+        return peer
+
+    monkeypatch.setattr("oneway.lab.peer_folders.make_peer", made)
     task = replace(problem.task, method=method, privacy=Privacy(), samples_per_push=DEFAULT_SAMPLES)
     result = run_lab(
         tmp_path / "storm",
