@@ -99,7 +99,14 @@ class Setting:
 
 
 DIGITS = Setting(
-    "digits, alike", "digits", f"{__name__}:dense", None, 16, 240, 600, (0.02, 0.1, 0.5)
+    "digits, alike",
+    "digits",
+    "oneway.models.examples:digits_network",
+    None,
+    16,
+    240,
+    600,
+    (0.02, 0.1, 0.5),
 )
 MNIST = Setting(
     "MNIST, alike",
@@ -111,13 +118,6 @@ MNIST = Setting(
     1000,
     (0.003, 0.01, 0.03, 0.1),
 )
-
-
-def dense() -> nn.Module:
-    """A small dense network for digits: 2,410 parameters."""
-    from torch import nn
-
-    return nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10))
 
 
 def convolutional() -> nn.Module:
