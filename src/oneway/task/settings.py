@@ -68,7 +68,14 @@ class Settings(Learning):
     label: Annotated[str | None, key("what to predict, a column of a file", "COLUMN", "Data")] = (
         None
     )
-    model: Annotated[str, one_of(MODELS, "what is learned", also=(AS_LABELLED,))] = AS_LABELLED
+    model: Annotated[
+        str,
+        one_of(
+            MODELS,
+            "what is learned (a module as torch:package.module:function)",
+            also=(AS_LABELLED,),
+        ),
+    ] = AS_LABELLED
     features: tuple[Feature, ...] = ()
     columns: Annotated[
         tuple[str, ...],
