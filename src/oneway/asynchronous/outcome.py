@@ -1,4 +1,4 @@
-"""What an asynchronous simulation leaves behind, by bins of virtual time; the same of both levels."""
+"""What an asynchronous run leaves behind, by bins of virtual time; the same for both levels."""
 
 from __future__ import annotations
 
