@@ -23,9 +23,7 @@ class EventQueue:
 
     def at(self, moment: float, owner: int, action: Callable[[], None]) -> None:
         """Let something happen; of the same moment, by owner, and then in the order of calls."""
-        heapq.heappush(
-            self._heap, (max(moment, self.now), owner, next(self._numbers), action)
-        )
+        heapq.heappush(self._heap, (max(moment, self.now), owner, next(self._numbers), action))
 
     def run_until(self, moment: float) -> None:
         """Carry out all that happens up to a moment, which is the time then."""

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import numpy as np
 
 from oneway.asynchronous.conditions import Conditions
@@ -9,8 +13,8 @@ from oneway.asynchronous.exact_network import ExactNetwork
 from oneway.asynchronous.exact_task import task_for
 from oneway.asynchronous.outcome import Outcome, Traffic
 from oneway.display.progress import progress_bar
-from oneway.files.memory import require_memory
 from oneway.errors import ConfigError
+from oneway.files.memory import require_memory
 from oneway.methods import Method
 from oneway.models import Model
 from oneway.simulator.driver import _classifies, _politely
@@ -76,7 +80,7 @@ def run_exact(
     disagreement = np.zeros(bins)
     done = 0
     what = f"{method.name}, exact, bins of virtual time"
-    with _politely() as stop, progress_bar(what, bins, progress) as bar:
+    with _silently(), _politely() as stop, progress_bar(what, bins, progress) as bar:
         while done < bins and not stop.requested:
             network.queue.run_until(seconds * (done + 1) / bins)
             disagreement[done] = network.disagreement()
@@ -85,11 +89,12 @@ def run_exact(
     covered = seconds * done / bins
     losses, samples, right = network.recorder.binned(covered or seconds, done or 1)
     numerators, masses = network.holdings()
-    in_flight = network.mass_in_flight
+    in_flight, learned = network.mass_in_flight, network.recorder.learned()
     traffic = _traffic(network, int(samples.sum()))
     drained = None
     if done == bins:
-        drained = _drain(network, DRAIN_SECONDS + 2.0 * conditions.presume_dead_after)
+        with _silently():
+            drained = _drain(network, DRAIN_SECONDS + 2.0 * conditions.presume_dead_after)
     return Outcome(
         seconds=covered,
         loss_sums=losses[:done],
@@ -103,7 +108,19 @@ def run_exact(
         traffic=traffic,
         exact_books=not network.discrepancy().any() if done == bins else None,
         drained_after=drained,
+        learned=learned,
     )
+
+
+@contextmanager
+def _silently() -> Iterator[None]:
+    """Peers log what each of them should know; of a thousand of them nobody reads it."""
+    log = logging.getLogger("oneway.peer")
+    before, log.disabled = log.disabled, True
+    try:
+        yield
+    finally:
+        log.disabled = before
 
 
 def _drain(network: ExactNetwork, longest: float) -> float | None:

@@ -83,6 +83,7 @@ class Outcome:
         exact_books: After all that was under way had arrived: whether every unit of mass is where
             it must be. None if that was not asked for, or the level has no books.
         drained_after: Seconds after the end until nothing was under way; None if not waited for.
+        learned: How many rounds of the stream each node came through, `[node]`; None if all did.
     """
 
     seconds: float
@@ -97,6 +98,7 @@ class Outcome:
     traffic: Traffic
     exact_books: bool | None = None
     drained_after: float | None = None
+    learned: Ints | None = None
 
 
 def _plain(value: float) -> float | None:

@@ -35,3 +35,9 @@ class Recorder:
             np.bincount(places, minlength=bins),
             np.rint(sums(self._right[known].astype(np.float64))).astype(np.int64),
         )
+
+    def learned(self) -> Ints:
+        """How many rounds of the stream each node came through."""
+        known = ~np.isnan(self._moments)
+        last: Ints = len(known) - known[::-1].argmax(axis=0)
+        return np.where(known.any(axis=0), last, 0)
