@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -135,11 +136,9 @@ def _drain(network: ExactNetwork, longest: float) -> float | None:
 
 
 def _traffic(network: ExactNetwork, samples: int) -> Traffic:
-    counts, links, trips = network.counts, network.links, list[float]()
+    counts, links = network.counts, network.links
     for peer in network.peers:
         network.count_life(peer)
-        if peer.runtime is not None:
-            trips += peer.node.schedule.round_trips.values()
     return Traffic(
         events=network.queue.done,
         samples=samples,
@@ -148,5 +147,5 @@ def _traffic(network: ExactNetwork, samples: int) -> Traffic:
         bytes_sent=links.bytes_sent,
         **{name: counts[name] for name in _COUNTED},
         left=sum(peer.runtime is not None and peer.runtime.drained for peer in network.peers),
-        mean_round_trip=float(np.mean(trips)) if trips else float("nan"),
+        mean_round_trip=counts.trip_seconds / counts["trips"] if counts["trips"] else math.nan,
     )

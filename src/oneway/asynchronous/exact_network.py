@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
@@ -13,6 +12,7 @@ import numpy as np
 
 from oneway.asynchronous.conditions import Conditions
 from oneway.asynchronous.event_queue import EventQueue
+from oneway.asynchronous.exact_nodes import Counts
 from oneway.asynchronous.recorder import Recorder
 from oneway.asynchronous.roles import Roles, lies
 from oneway.asynchronous.virtual_links import Chance, VirtualLinks
@@ -24,7 +24,7 @@ from oneway.peer.home.limits import Limits
 from oneway.peer.identity.card import Card
 from oneway.peer.learner import Learner
 from oneway.protocol.audit import discrepancy
-from oneway.protocol.fixed_point import ONE, Fixed
+from oneway.protocol.fixed_point import ONE, Fixed, mass_of
 from oneway.protocol.state import Key, PeerState
 from oneway.records import Matrix, Vector
 from oneway.records.status import REPEATED
@@ -57,7 +57,7 @@ class ExactNetwork:
         seed: int,
     ) -> None:
         num_nodes, self._seconds = stream.num_nodes, conditions.duration(stream.num_rounds)
-        self.queue, self.counts = EventQueue(), Counter[str]()
+        self.queue, self.counts = EventQueue(), Counts()
         self.recorder = Recorder(stream.num_rounds, num_nodes)
         self._conditions, self._mixing = conditions, mixing
         self._roles = Roles.draw(conditions, num_nodes, self._seconds, seed)
@@ -121,8 +121,8 @@ class ExactNetwork:
 
     @property
     def mass_in_flight(self) -> float:
-        """What was handed over and not taken in."""
-        return -float(self.discrepancy()[-1]) / ONE
+        """What was handed over and not taken in, less what peers owe: they hold that twice."""
+        return sum(mass_of(it.minted) - mass_of(it.holding) for it in self.states()) / ONE
 
     def holdings(self) -> tuple[Matrix, Vector]:
         """Numerators and masses of all; zeros for whoever has not come, or has left."""

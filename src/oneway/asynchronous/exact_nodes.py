@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable
 from typing import Any
 
@@ -13,24 +13,60 @@ from oneway.peer.outbox import Frame
 from oneway.peer.send_schedule import Word
 from oneway.protocol.fixed_point import ONE
 from oneway.protocol.messages import Ack, Compact, Data
-from oneway.protocol.state import OutPhase, PeerState
+from oneway.protocol.state import EdgeId, Key, OutPhase, PeerState
 from oneway.protocol.transitions import descend
 from oneway.records import Vector
+from oneway.transport.base import Arrival
+
+
+class Counts(Counter[str]):
+    """What happened how often, by name; and how long round trips took, all together.
+
+    Attributes:
+        trip_seconds: From a push until its sender hears that it was taken in; `trips` of them.
+    """
+
+    trip_seconds = 0.0
 
 
 class CountedNode(Node):
-    """A peer whose words are counted by kind.
+    """A peer whose words are counted by kind, and whose pushes are timed.
 
     Args:
         arguments: Of a `Node`.
-        counts: Where to count: pushes, repeats, acknowledgements, presumed_dead.
+        counts: Where to count: pushes, repeats, acknowledgements, presumed_dead, trips.
         options: Of a `Node`.
     """
 
-    def __init__(self, *arguments: Any, counts: Counter[str], **options: Any) -> None:
+    def __init__(self, *arguments: Any, counts: Counts, **options: Any) -> None:
         self._counts = counts
         self._data = "pushes"
+        self._pushed: dict[Key, tuple[EdgeId, deque[tuple[int, float]]]] = {}
         super().__init__(*arguments, **options)
+
+    def push_if_due(self) -> None:
+        """Push, if there is something new and the last push is long enough ago."""
+        before = self.snapshot.state.out
+        super().push_if_due()
+        if self.snapshot.state.out is before:
+            return
+        for edge_id, edge in self.snapshot.state.out.items():
+            if edge_id in before and edge.seq > before[edge_id].seq:
+                known = self._pushed.get(edge.receiver)
+                if known is None or known[0] != edge_id:
+                    known = self._pushed[edge.receiver] = (edge_id, deque())
+                known[1].append((edge.seq, self.clock()))
+
+    def take(self, arrival: Arrival) -> None:
+        """Take in a frame from the network."""
+        super().take(arrival)
+        if arrival.via == "push" or arrival.peer not in self._pushed:
+            return
+        edge_id, pushed = self._pushed[arrival.peer]
+        edge = self.snapshot.state.out.get(edge_id)
+        while edge is not None and pushed and pushed[0][0] <= edge.acked:
+            self._counts["trips"] += 1
+            self._counts.trip_seconds += self.clock() - pushed.popleft()[1]
 
     def overdue(self) -> list[Frame]:
         """What must be said again."""

@@ -76,8 +76,8 @@ class Outcome:
         numerators: z of every node at the end of the last bin, `[node, dim]`; of a node that has no
             mass at all, zeros.
         masses: omega of every node at the end of the last bin.
-        mass_in_flight: Handed over and not yet taken in, at the end of the last bin; with `masses`
-            it adds up to what nodes brought.
+        mass_in_flight: Handed over and not yet taken in, at the end of the last bin, less what
+            nodes took back that had arrived; with `masses` it adds up to what nodes brought.
         complete: False if the run was interrupted; the arrays then hold the bins that were done.
         traffic: What was done and said.
         exact_books: After all that was under way had arrived: whether every unit of mass is where

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -13,7 +12,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from oneway.asynchronous.event_queue import EventQueue
-from oneway.asynchronous.exact_nodes import CountedNode, LyingNode
+from oneway.asynchronous.exact_nodes import CountedNode, Counts, LyingNode
 from oneway.asynchronous.recorder import Recorder
 from oneway.asynchronous.virtual_links import Chance, VirtualLinks
 from oneway.asynchronous.virtual_runtime import VirtualRuntime
@@ -48,7 +47,7 @@ class Surroundings:
     links: VirtualLinks
     chance: Chance
     recorder: Recorder
-    counts: Counter[str]
+    counts: Counts
     commit: float
     poisson: bool
     answers: Callable[[float], object]
