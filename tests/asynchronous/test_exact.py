@@ -9,6 +9,7 @@ import subprocess
 import sys
 from dataclasses import asdict, replace
 from hashlib import blake2b
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -106,7 +107,7 @@ def test_books_are_exact_after_any_faults_and_the_same_seed_gives_the_same_bits(
 
 def test_another_process_that_hashes_otherwise_computes_the_same_bits() -> None:
     conditions = Conditions(loss=0.2, sleepers=0.4, awake=1.0, asleep=0.5, leaving=0.3)
-    script = f"import sys; sys.path.insert(0, {os.path.dirname(__file__)!r}); " + (
+    script = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); " + (
         "import test_exact as t; c = t.Conditions(loss=0.2, sleepers=0.4, awake=1.0, asleep=0.5, "
         "leaving=0.3); print(t.digest(t.run(c, nodes=8)))"
     )
@@ -250,7 +251,9 @@ def test_what_peers_cannot_run_is_refused_in_a_sentence() -> None:
 def test_an_asynchronous_run_is_a_run_that_is_saved_loaded_and_compared(tmp_path) -> None:
     stream, graph = network(5, 12)
     told = Conditions(**QUICK, bandwidth=math.inf, sleepers=0.4, awake=0.5, asleep=0.5)
-    found = ow.simulate_async(ow.Relay("auto"), MODEL, stream, graph, conditions=told, level="exact")
+    found = ow.simulate_async(
+        ow.Relay("auto"), MODEL, stream, graph, conditions=told, level="exact"
+    )
     assert found.record.num_rounds == 12
     assert found.record.config["exact_books"] is True
     assert found.record.config["conditions"]["bandwidth"] == "infinite"

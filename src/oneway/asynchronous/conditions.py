@@ -90,8 +90,10 @@ class Conditions:
     ] = None
 
     def __post_init__(self) -> None:
-        for name in ("rate", "bandwidth", "awake", "asleep", "down", "presume_dead_after", "clip"):
+        for name in ("bandwidth", "clip"):
             self._require(name, "above 0", getattr(self, name) > 0)
+        for name in ("rate", "awake", "asleep", "down", "presume_dead_after"):
+            self._require(name, "above 0, and finite", 0 < getattr(self, name) < math.inf)
         for name in ("unequal", "crashes", "lie", "commit"):
             value = getattr(self, name)
             self._require(name, "a finite number from 0 on", 0 <= value < math.inf)

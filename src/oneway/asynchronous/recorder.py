@@ -26,15 +26,10 @@ class Recorder:
         known = self._moments <= seconds
         places = np.minimum((bins / seconds * self._moments[known]).astype(np.int64), bins - 1)
 
-        def sums(values: Vector) -> Vector:
-            total: Vector = np.bincount(places, values, bins)
-            return total
-
-        return (
-            sums(self._losses[known]),
-            np.bincount(places, minlength=bins),
-            np.rint(sums(self._right[known].astype(np.float64))).astype(np.int64),
-        )
+        losses, right = np.zeros(bins), np.zeros(bins, np.int64)
+        np.add.at(losses, places, self._losses[known])
+        np.add.at(right, places, self._right[known])
+        return losses, np.bincount(places, minlength=bins), right
 
     def learned(self) -> Ints:
         """How many rounds of the stream each node came through."""
