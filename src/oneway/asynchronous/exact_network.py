@@ -33,6 +33,9 @@ from oneway.task.task import Task
 from oneway.testing.memory_network import Datagram, MemoryNetwork
 
 _PORT = 7700
+FOUNDING_SECONDS = 3.0
+_FOUNDING_TRIPS = 10
+"""How long founders have to open their edges, and so many of the longest delays besides."""
 _HANDSHAKE = 4
 """Messages that go back and forth before a connection is up."""
 
@@ -185,9 +188,15 @@ class ExactNetwork:
 
     def _begin(self) -> None:
         conditions, roles = self._conditions, self._roles
+        founders = [peer for peer in self.peers if self._present[peer.index]]
+        # Time begins when they know each other: nobody sleeps or crashes before.
+        self.queue.now = -FOUNDING_SECONDS - _FOUNDING_TRIPS * conditions.delay.quantiles[-1]
+        for peer in founders:
+            self._start(peer, founder=True)
+        self.queue.run_until(0.0)
         for peer in self.peers:
             if self._present[peer.index]:
-                self._start(peer, founder=True)
+                peer.resume_samples()
             else:
                 self._after(float(roles.joins[peer.index]), peer, self._join)
             if roles.leaves[peer.index] < math.inf:

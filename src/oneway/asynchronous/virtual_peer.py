@@ -34,6 +34,8 @@ from oneway.testing.memory_network import MemoryNetwork
 
 EPOCH = 1_700_000_000.0
 """When virtual time begins, in seconds since 1970: stamps are as long as real ones."""
+UPTIME = 1e6
+"""What a machine's clock says then."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +130,7 @@ class VirtualPeer:
     def clock(self) -> float:
         """Seconds that it was awake: a monotonic clock stands still while a laptop sleeps."""
         now = self._here.queue.now
-        return min(now, self.asleep_since) - self._slept
+        return UPTIME + min(now, self.asleep_since) - self._slept
 
     # What happens to it.
 
@@ -159,7 +161,8 @@ class VirtualPeer:
         )
         self.follow(config)
         self.runtime.start(founder=founder, after=TICK_SECONDS * here.chance())
-        self._resume_samples()
+        if not founder:
+            self.resume_samples()
 
     def follow(self, config: PeerConfig) -> None:
         """Do as a configuration says from now on."""
@@ -207,7 +210,12 @@ class VirtualPeer:
         self._slept += self._here.queue.now - self.asleep_since
         self.asleep_since = math.inf
         self.runtime.wake()
-        self._resume_samples()
+        self.resume_samples()
+
+    def resume_samples(self) -> None:
+        """Let samples come, from where they were."""
+        if self._due < len(self._rows) and self._remaining < math.inf:
+            self._set_timer(self._remaining)
 
     def stop_samples(self) -> None:
         """Let no more samples come."""
@@ -221,10 +229,6 @@ class VirtualPeer:
         if self._here.poisson:
             return self._here.chance.exponential(self._period)
         return self._period * self._here.chance()
-
-    def _resume_samples(self) -> None:
-        if self._due < len(self._rows) and self._remaining < math.inf:
-            self._set_timer(self._remaining)
 
     def _pause_samples(self) -> None:
         self._timer += 1

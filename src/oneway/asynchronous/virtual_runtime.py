@@ -60,7 +60,7 @@ class VirtualRuntime:
         self._ready = self._waits_for_disk = False
         self._stirred = self._idle = False
         self._naps = 0
-        self._next_status = 0.0
+        self._next_status = queue.now
         self._drained_at: float | None = None
         self._join_until = queue.now
 

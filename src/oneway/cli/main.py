@@ -34,7 +34,7 @@ def command_line() -> typer.Typer:
             "demo": (demo.demo, "--rounds 300 --out my-demo"),
             "simulate": (
                 with_flags(simulate.simulate, besides=Conditions),
-                "--data synthetic --nodes 8 --rounds 40 --async --level exact --loss 0.1",
+                "--data synthetic --rounds 20 --async --level exact",
             ),
             "tune": (
                 with_flags(tune.tune, leave_out=tune.LEFT_OUT),
