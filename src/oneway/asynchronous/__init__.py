@@ -1,0 +1,1 @@
+"""An asynchronous network in virtual time: events instead of rounds, no waiting."""
