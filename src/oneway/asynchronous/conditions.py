@@ -43,6 +43,8 @@ class Conditions:
             for no limit.
         commit: How long a peer takes to make something durable before it speaks of it.
         presume_dead_after: Silence after which a receiver is given up.
+        seconds: How long it lasts; None for as long as a node of ordinary speed needs for all its
+            samples. Who is faster has no more samples then, who is slower does not come to its end.
 
     Raises:
         ConfigError: One of them breaks its rule.
@@ -68,6 +70,7 @@ class Conditions:
     clip: float = 0.5
     commit: float = 0.002
     presume_dead_after: float = 120.0
+    seconds: float | None = None
 
     def __post_init__(self) -> None:
         for name in ("rate", "bandwidth", "awake", "asleep", "down", "presume_dead_after", "clip"):
@@ -77,6 +80,8 @@ class Conditions:
             self._require(name, "a finite number from 0 on", 0 <= value < math.inf)
         for name in ("loss", "sleepers", "joining", "leaving", "liars"):
             self._require(name, "from 0 to below 1", 0 <= getattr(self, name) < 1)
+        if self.seconds is not None:
+            self._require("seconds", "above 0, and finite", 0 < self.seconds < math.inf)
         if self.window is not None:
             self._require("window", "from 1 to 64", 1 <= self.window <= 64)
         if not isinstance(self.delay, Delay):
@@ -85,6 +90,10 @@ class Conditions:
     def _require(self, name: str, rule: str, holds: bool) -> None:
         if not holds:
             raise ConfigError(f"{name} is {getattr(self, name)!r}; it must be {rule}")
+
+    def duration(self, num_rounds: int) -> float:
+        """How many seconds a run lasts whose nodes have so many samples each."""
+        return num_rounds / self.rate if self.seconds is None else self.seconds
 
     def describe(self) -> dict[str, Any]:
         """For records; a delay goes by its name."""
