@@ -55,3 +55,13 @@ def _some(share: float, among: Bools, rng: np.random.Generator) -> Bools:
     count = min(max(round(share * len(among)), int(share > 0)), len(candidates))
     chosen[rng.permutation(candidates)[:count]] = True
     return chosen
+
+
+def lies(roles: Roles, dim: int, norm: float, seed: int) -> dict[int, Vector]:
+    """The model that each liar pushes: of this norm, in a direction of its own."""
+    rng = np.random.default_rng([seed, 0x11E5])
+    found = {}
+    for node in np.flatnonzero(roles.liars).tolist():
+        direction = rng.standard_normal(dim)
+        found[node] = norm * direction / np.linalg.norm(direction)
+    return found
