@@ -45,8 +45,10 @@ def ray_cluster(_ray_nodes, monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleN
     import ray
 
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    alive = [it for it in _ray_nodes.worker_nodes if it.remaining_processes_alive()]
-    second = alive[0] if alive else _ray_nodes.add_node(**_NODE)
+    for node in list(_ray_nodes.worker_nodes):
+        if not node.remaining_processes_alive():
+            _ray_nodes.remove_node(node, allow_graceful=False)
+    second = next(iter(_ray_nodes.worker_nodes), None) or _ray_nodes.add_node(**_NODE)
     _ray_nodes.wait_for_nodes()
     try:
         yield SimpleNamespace(address=_ray_nodes.address, second=second, nodes=_ray_nodes)
