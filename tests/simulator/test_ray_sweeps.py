@@ -104,6 +104,17 @@ def test_what_goes_wrong_in_a_worker_is_said_as_it_is_here(ray_cluster, monkeypa
             list(tasks.results([Job(len, (np.zeros(STORE + 1, np.int8),))]))
 
 
+def test_ray_is_started_for_a_sweep_where_there_is_none(monkeypatch):
+    ray = pytest.importorskip("ray", reason="the extra ray is not installed")
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    usual = signal.getsignal(signal.SIGTERM)
+    told = {"nodes": 4, "rounds": 30, "privacy": "none", "progress": False, "rates": (0.1, 0.3)}
+    found = ow.sweep("synthetic", on="ray", **told)
+    assert numbers(found.trials) == numbers(ow.sweep("synthetic", jobs=1, **told).trials)
+    assert not ray.is_initialized()
+    assert signal.getsignal(signal.SIGTERM) is usual
+
+
 def test_without_the_extra_a_sweep_is_one_sentence(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingExtraError, match=r"oneway\[ray\]"):
