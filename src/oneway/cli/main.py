@@ -34,7 +34,7 @@ def command_line() -> typer.Typer:
             "simulate": (with_flags(simulate.simulate), "--data synthetic --nodes 16 --rounds 500"),
             "tune": (
                 with_flags(tune.tune, leave_out=tune.LEFT_OUT),
-                "--data synthetic --rounds 50 --rates auto,0.1 --resume runs",
+                "--data synthetic --rounds 50 --rates 0.1,1 --resume tried",
             ),
             "lab": (
                 with_flags(lab.lab, leave_out=lab.LEFT_OUT),
