@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import gc
-import os
 from collections.abc import Iterator
 from types import SimpleNamespace
 
@@ -30,17 +27,14 @@ def _ray_nodes() -> Iterator[SimpleNamespace]:
         finally:
             ray.shutdown()
             cluster.shutdown()
-            del cluster
-            # Ray leaves handles of its ended processes to the collector, which warns of them.
-            with contextlib.suppress(ResourceWarning):
-                gc.collect()
 
 
 @pytest.fixture
 def ray_cluster(_ray_nodes, monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNamespace]:
-    """A `ray.cluster_utils.Cluster` of two nodes with a core each; no process is connected to it.
+    """Two nodes with a core each, and an `address`; no process is connected to them.
 
-    A test may kill `second`: the next one has another.
+    A test may kill `second`: the next test has another. `nodes` is Ray's own
+    `ray.cluster_utils.Cluster`.
     """
     import ray
 
@@ -54,4 +48,3 @@ def ray_cluster(_ray_nodes, monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleN
         yield SimpleNamespace(address=_ray_nodes.address, second=second, nodes=_ray_nodes)
     finally:
         ray.shutdown()
-        assert os.environ.get("RAY_ADDRESS") is None

@@ -6,12 +6,14 @@ import json
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import oneway as ow
 from oneway.errors import ConfigError, StoreError
+from oneway.paper.run_grid import Cell, CellFolder
 from oneway.simulator import sweep as sweeps
 from oneway.simulator.result_folder import ResultFolder, key_of, whole
 from oneway.simulator.sweep import Trial, sweep
@@ -64,6 +66,17 @@ def test_what_is_damaged_or_of_another_run_is_not_there(tmp_path, damage):
     assert memory.get("a") is None
     memory.put("a", TRIAL)
     assert memory.get("a") == TRIAL
+
+
+def test_a_cell_is_its_own(tmp_path):
+    memory = CellFolder(tmp_path, Cell)
+    cell = Cell(*(np.full(2, np.inf) for _ in range(5)), 0.25)
+    memory.put("a", cell)
+    found = memory.get("a")
+    assert found.adversarial_share == 0.25
+    np.testing.assert_array_equal(found.losses, cell.losses)
+    (tmp_path / "a.npz").rename(tmp_path / "b.npz")
+    assert memory.get("b") is None
 
 
 def test_a_thing_that_is_known_by_its_place_in_memory_is_not_remembered(tmp_path):
