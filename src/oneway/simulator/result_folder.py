@@ -6,12 +6,12 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, is_dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
-import oneway
 from oneway.errors import StoreError
 from oneway.files.atomic import write_atomically
 from oneway.simulator.run import Run
@@ -91,7 +91,7 @@ def key_of(described: Mapping[str, Any]) -> str:
     Nothing if the description names something by its place in memory, such as a function without a
     name: it may be another thing in another process.
     """
-    described = {"version": oneway.__version__, **described}
+    described = {"version": version("oneway"), **described}
     text = json.dumps(described, sort_keys=True, default=repr)
     return "" if " at 0x" in text else hashlib.sha256(text.encode()).hexdigest()[:24]
 
