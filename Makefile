@@ -76,6 +76,7 @@ bench: $(DEV) browser ## Speed and memory, as ratios measured in one run
 	$(BIN)/python benchmarks/liar.py
 	$(BIN)/python benchmarks/page.py
 	$(BIN)/python benchmarks/torch_nodes.py
+	$(BIN)/python benchmarks/ray_sweeps.py
 
 clean: ## Remove the virtual environment and caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 
 class OnewayError(Exception):
@@ -27,6 +28,16 @@ class OnewayError(Exception):
     def __init__(self, message: str, *, remedy: str = "", flag_remedy: str = "") -> None:
         super().__init__(f"{message}; {remedy}" if remedy else message)
         self.for_shell = f"{message}; {flag_remedy}" if flag_remedy else str(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Not through __init__, which takes other arguments: errors come from other processes, too.
+        return _restored, (type(self), self.args, vars(self))
+
+
+def _restored(kind: type[OnewayError], args: tuple[Any, ...], state: dict[str, Any]) -> OnewayError:
+    error = kind.__new__(kind, *args)
+    vars(error).update(state)
+    return error
 
 
 class GraphError(OnewayError):
@@ -111,6 +122,10 @@ class StoreError(OnewayError):
     def __init__(self, message: str, *, reason: str = "") -> None:
         super().__init__(message)
         self.reason = reason or message
+
+
+class ClusterError(OnewayError):
+    """A cluster does not answer, does not fit this machine or the work, or loses its workers."""
 
 
 class LabOverError(OnewayError):

@@ -15,3 +15,9 @@ def test_the_former_name_trust_still_works_with_a_sentence(oneway):
     result.check_refused(ConfigError, "--quick")
     assert "trust is now a part of beyond" in result.err
     assert "trust" not in oneway("reproduce", "local", "--quick", "--seeds", 3).err
+
+
+def test_a_place_to_run_that_there_is_not_is_refused_before_anything_is_written(oneway, here):
+    oneway("reproduce", "local", "--quick", "--on", "rya").check_refused(ConfigError, "'rya'")
+    oneway("reproduce", "local", "--quick", "--on", "ray://a/b").check_refused(ConfigError, "'a/b'")
+    assert not list(here.iterdir())

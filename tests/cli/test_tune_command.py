@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import socket
+import sys
+
 import pytest
 
-from oneway.errors import ConfigError
+from oneway.errors import ClusterError, ConfigError, MissingExtraError, StoreError
 from oneway.task.task import Task
 
 FEW = ("tune", "--data", "synthetic", "--nodes", 4, "--rounds", 60, "--privacy", "none")
@@ -50,6 +53,27 @@ def test_people_get_a_table_with_the_best_first(oneway):
     assert "0.3" in lines[0]
     assert "0.0001" in lines[1]
     assert "better one may lie beyond" in shown.out
+
+
+def test_what_a_folder_remembers_is_not_run_again(oneway, here):
+    command = (*FEW, "--rates", "0.1,0.3", "--seeds", 2, "--resume", "runs", "--json")
+    first, second = oneway(*command), oneway(*command)
+    assert first.code == second.code == 0, first.err
+    # Also the seconds that runs took are those of the first time.
+    assert first.json == second.json
+    assert len(list((here / "runs").iterdir())) == 4
+    (here / "file").write_text("")
+    oneway(*FEW, "--resume", "file").check_refused(StoreError, "--resume")
+
+
+def test_a_cluster_that_cannot_be_used_gets_one_sentence(oneway, monkeypatch):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    address = f"127.0.0.1:{port}"
+    oneway(*FEW, "--on", f"ray://{address}").check_refused(ClusterError, address)
+    oneway(*FEW, "--on", "rya").check_refused(ConfigError, "'rya'")
+    monkeypatch.setitem(sys.modules, "ray", None)
+    oneway(*FEW, "--on", "ray").check_refused(MissingExtraError, "oneway[ray]")
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,7 @@ from oneway.paper.networks import (
 from oneway.paper.networks_section import networks_section
 from oneway.paper.reproduce import plan, reproduce
 from oneway.paper.verdict import below, paired
+from oneway.simulator.result_folder import ResultFolder
 
 SEEDS = range(3)
 CLOSE = 0.2
@@ -179,15 +180,27 @@ def test_without_torch_or_data_a_sentence_takes_the_place_of_numbers(tmp_path, m
     assert "mnist" in absent[-1]
 
 
+class Here:
+    """An executor in this process."""
+
+    def results(self, jobs, **_):
+        return (job() for job in jobs)
+
+
 def test_a_trial_is_remembered(tmp_path, monkeypatch):
     needs_torch()
     brief = replace(SMALL, rounds=3, held=20)
-    job = (brief, "relay-plain", 0)
-    first = networks._remembered(job, tmp_path)
+    place = (brief, "relay-plain", 0)
+    memory, here = ResultFolder(tmp_path, Trial), Here()
+    [first] = networks._trials([place], memory, here)
+    assert first == (place, networks.trial(*place))
     (path,) = tmp_path.glob("*.json")
-    assert first == (job, Trial(**json.loads(path.read_bytes())))
-    monkeypatch.setattr(networks, "trial", None)
-    assert networks._remembered(job, tmp_path) == first
+    content = json.loads(path.read_bytes())
+    monkeypatch.setattr(networks, "_placed", None)
+    assert list(networks._trials([place], memory, here)) == [first]
+    del content["key"]  # as releases before wrote it
+    path.write_text(json.dumps(content))
+    assert list(networks._trials([place], memory, here)) == [first]
 
 
 def test_networks_are_a_part_of_beyond_and_have_a_name_of_their_own():

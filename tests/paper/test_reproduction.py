@@ -207,7 +207,7 @@ def test_cells_are_computed_once_and_resumed(tmp_path, monkeypatch):
     def refuse(*_: object) -> object:
         raise AssertionError("a remembered cell was computed again")
 
-    monkeypatch.setattr(cells, "_run_groups", lambda groups, _: refuse() if groups else [])
+    monkeypatch.setattr(cells, "_run_groups", lambda groups, *_: refuse() if groups else [])
     third = run_cells(needs, rates, tmp_path, lambda *_: None)
     np.testing.assert_array_equal(third[needs[3]].losses, second[needs[3]].losses)
     with pytest.raises(AssertionError, match="computed again"):

@@ -38,7 +38,7 @@ def command_line() -> typer.Typer:
             ),
             "tune": (
                 with_flags(tune.tune, leave_out=tune.LEFT_OUT),
-                "--data synthetic --rounds 50 --rates auto,0.1",
+                "--data synthetic --rounds 50 --rates 0.1,1 --resume tried",
             ),
             "lab": (
                 with_flags(lab.lab, leave_out=lab.LEFT_OUT),

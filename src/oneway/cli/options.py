@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
@@ -37,3 +37,9 @@ def switch(name: str, text: str, panel: str = "", **more: Any) -> Any:
 def argument(metavar: str, text: str, default: str = "") -> Any:
     """A value that stands at its place; `default` says in words what holds without it."""
     return typer.Argument(metavar=metavar, help=text, show_default=default or False)
+
+
+On = Annotated[
+    str,
+    option("WHERE", "Where runs are carried out: local, ray, or ray://HOST:PORT (extra ray)."),
+]

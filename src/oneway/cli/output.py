@@ -78,8 +78,12 @@ def make_table(
     return TerminalTable(columns, right, wrapped, drop, title, below, tight)
 
 
-def require_writable(folder: Path) -> None:
+def require_writable(folder: Path, flag: str = "--out") -> None:
     """Find out before a long run, not after it, whether its results can be written.
+
+    Args:
+        folder: Where.
+        flag: How the folder was named.
 
     Raises:
         StoreError: If the folder, or a folder it would be made in, cannot be written.
@@ -91,7 +95,7 @@ def require_writable(folder: Path) -> None:
         reason = f"you may not write to {existing}"
     else:
         return
-    raise StoreError(f"cannot write to {folder}: {reason}; choose another folder with --out")
+    raise StoreError(f"cannot write to {folder}: {reason}; choose another folder with {flag}")
 
 
 def _stderr() -> Console:

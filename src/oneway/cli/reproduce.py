@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 
-from oneway.cli.options import argument, option, switch
+from oneway.cli.options import On, argument, option, switch
 from oneway.cli.out_path import check_out_folder
 from oneway.cli.output import (
     AsJson,
@@ -33,6 +33,7 @@ def reproduce(
     out: Annotated[Path, option("FOLDER", "Where the page, the panels and the numbers go.")] = Path(
         "oneway-reproduction"
     ),
+    on: On = "local",
     quick: Annotated[
         bool, switch("--quick", "A smoke run: two seeds, few rounds and rates.")
     ] = False,
@@ -60,7 +61,7 @@ def reproduce(
     with on_interrupt(interrupted), progress_bar(*columns, TimeRemainingColumn()) as bar:
         task = bar.add_task("methods, worlds and seeds", total=None)
         outcome = paper.reproduce(
-            plan, out, lambda done, total: bar.update(task, completed=done, total=total)
+            plan, out, lambda done, total: bar.update(task, completed=done, total=total), on
         )
     if as_json:
         print_json({"claims": [asdict(c) for c in outcome.claims], "page": str(outcome.page)})

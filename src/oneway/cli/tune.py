@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 
-from oneway.cli.options import option
+from oneway.cli.options import On, option
 from oneway.cli.out_path import Force, check_out_file
 from oneway.cli.output import (
     AsJson,
@@ -19,6 +19,7 @@ from oneway.cli.output import (
     print_json,
     print_table,
     progress_bar,
+    require_writable,
 )
 from oneway.cli.settings_flags import read_given
 from oneway.errors import ConfigError
@@ -44,6 +45,11 @@ def tune(
     jobs: Annotated[
         int | None, option("N", "So many runs at a time.", "one for each core", min=1)
     ] = None,
+    on: On = "local",
+    resume: Annotated[
+        Path | None,
+        option("FOLDER", "Remember finished runs there, and do not repeat those that are.", "none"),
+    ] = None,
     config: Annotated[Path | None, option("FILE", "TOML file with settings. Flags win.")] = None,
     task: Annotated[
         Path | None, option("FILE", "The task.toml of peers: features, label, model.")
@@ -58,6 +64,7 @@ def tune(
     """Find the learning rate and method with the smallest loss, by trying all of them.
 
     Trying rates on data that peers learn from afterwards is not part of what privacy promises.
+    Interrupted, it goes on where it stopped if it is called again with the same --resume.
     """
     from oneway.display.charts import as_png
     from oneway.report.sweep_result import tuned
@@ -72,9 +79,15 @@ def tune(
     columns = (
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
     )  # fmt: skip
-    with on_interrupt("Interrupted: nothing was written."), progress_bar(*columns) as bar:
+    interrupted = "Interrupted: nothing was written."
+    if resume is not None:
+        require_writable(resume, "--resume")
+        interrupted = f"Interrupted: what was finished is kept in {resume}; call again to go on."
+    with on_interrupt(interrupted), progress_bar(*columns) as bar:
         runs = bar.add_task("runs", total=len(grid) * len(names) * seeds)
-        result = tuned(settings, grid, names, numbers, jobs, lambda: bar.advance(runs))
+        result = tuned(
+            settings, grid, names, numbers, jobs, lambda: bar.advance(runs), on=on, folder=resume
+        )
     best = result.best
     if out is not None:
         out.write_text(_toml(result, seeds), encoding="utf-8")

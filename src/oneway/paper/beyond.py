@@ -7,18 +7,13 @@ learning rate of one grid for that very setting.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-import joblib
 import numpy as np
 
-import oneway
 from oneway.datasets import info
-from oneway.files.atomic import write_atomically
 from oneway.paper.bias import RATES as BIAS_RATES
 from oneway.paper.bias import ROUNDS, Bias, biases
 from oneway.paper.figures import Scale
@@ -27,7 +22,8 @@ from oneway.paper.privacy import NO_NOISE, name_of
 from oneway.paper.run_grid import Cell, Need, run_cells
 from oneway.paper.world import World, trust_network
 from oneway.records import Vector, checksum
-from oneway.simulator.parallel import in_parallel
+from oneway.simulator.executors import Executor, Job, Local
+from oneway.simulator.result_folder import ResultFolder, key_of
 from oneway.topology import TrustGraph
 
 NAME = "beyond"
@@ -210,6 +206,7 @@ def measure(
     num_seeds: int,
     folder: Path,
     on_done: Callable[[int, int], None],
+    executor: Executor | None = None,
 ) -> Results:
     """Run every method at every rate and seed; cells of the folder are not repeated."""
     parts = settings(scale)
@@ -223,7 +220,7 @@ def measure(
         for method in setting.methods
     }
     wanted = (need for some in needs.values() for need in some)
-    cells = run_cells(wanted, rates, folder, on_done)
+    cells = run_cells(wanted, rates, folder, on_done, executor)
 
     def measured(setting: Setting) -> Measured:
         found = {
@@ -236,13 +233,18 @@ def measure(
         [measured(setting) for setting in part] for part in parts.values()
     )
     rounds = min(ROUNDS, 20 * scale.trust_rounds)
-    differing = _differing(rounds, min(num_seeds, FEW), held, folder)
+    memory: ResultFolder[dict[str, Bias]] = ResultFolder(folder, dict[str, Bias])
+    differing = _differing(rounds, min(num_seeds, FEW), held, memory, executor or Local())
     absent = [title for name, (title, _) in HELD.items() if name not in held]
     return Results(lockstep, private, asynchronous, differing, rounds, absent)
 
 
 def _differing(
-    rounds: int, num_seeds: int, held: Mapping[str, tuple[str, int]], folder: Path
+    rounds: int,
+    num_seeds: int,
+    held: Mapping[str, tuple[str, int]],
+    memory: ResultFolder[dict[str, Bias]],
+    executor: Executor,
 ) -> dict[str, dict[str, list[Bias]]]:
     """The bias of methods on the paper's random graph, on Advogato and on held networks."""
     networks = {
@@ -250,15 +252,24 @@ def _differing(
         "Advogato": "advogato",
         **{title: name for name, (title, _) in held.items()},
     }
-    jobs = [(title, seed) for title in networks for seed in range(num_seeds)]
-    by_job = dict(
-        in_parallel(
-            joblib.delayed(_biases_of)(job, networks[job[0]], rounds, folder) for job in jobs
-        )
-    )
+    found: dict[tuple[str, int], dict[str, Bias]] = {}
+    keys, jobs = {}, []
+    for place in ((title, seed) for title in networks for seed in range(num_seeds)):
+        name, seed = networks[place[0]], place[1]
+        graph = TrustGraph.random(128, 32, seed) if name is None else trust_network(name)
+        keys[place] = _bias_key(graph, seed, rounds)
+        known = memory.get(keys[place])
+        if known is not None and known.keys() == set(CONTESTED):
+            found[place] = known
+        else:
+            jobs.append(Job(_biases_of, (place, graph, rounds)))
+    if jobs:
+        for place, some in executor.results(jobs):
+            memory.put(keys[place], some)
+            found[place] = some
     return {
         title: {
-            method: [by_job[title, seed][method] for seed in range(num_seeds)]
+            method: [found[title, seed][method] for seed in range(num_seeds)]
             for method in CONTESTED
         }
         for title in networks
@@ -266,31 +277,19 @@ def _differing(
 
 
 def _biases_of(
-    job: tuple[str, int], network: str | None, rounds: int, folder: Path
+    place: tuple[str, int], graph: TrustGraph, rounds: int
 ) -> tuple[tuple[str, int], dict[str, Bias]]:
-    return job, _remembered_biases(network, job[1], rounds, folder)
+    return place, biases(graph, place[1], rounds, BIAS_RATES, CONTESTED)
 
 
-def _remembered_biases(
-    network: str | None, seed: int, rounds: int, folder: Path
-) -> dict[str, Bias]:
-    """The biases of one graph and seed: from the folder if they were computed before."""
-    graph = TrustGraph.random(128, 32, seed) if network is None else trust_network(network)
-    described = {
-        "version": oneway.__version__,
-        "graph": checksum(graph.indptr, graph.receivers),
-        "seed": seed,
-        "rounds": rounds,
-        "rates": BIAS_RATES,
-        "methods": [make(method, 1.0).describe() for method in CONTESTED],
-    }
-    key = hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()[:24]
-    path = folder / f"{key}.json"
-    try:
-        stored = json.loads(path.read_bytes())
-        return {method: Bias(**stored[method]) for method in CONTESTED}
-    except (OSError, ValueError, TypeError, KeyError):  # not there, or damaged
-        found = biases(graph, seed, rounds, BIAS_RATES, CONTESTED)
-    content = {method: asdict(bias) for method, bias in found.items()}
-    write_atomically(path, json.dumps(content).encode())
-    return found
+def _bias_key(graph: TrustGraph, seed: int, rounds: int) -> str:
+    """A hash of all that determines the biases on a graph."""
+    return key_of(
+        {
+            "graph": checksum(graph.indptr, graph.receivers),
+            "seed": seed,
+            "rounds": rounds,
+            "rates": BIAS_RATES,
+            "methods": [make(method, 1.0).describe() for method in CONTESTED],
+        }
+    )

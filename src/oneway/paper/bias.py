@@ -24,6 +24,7 @@ from oneway.models import RidgeRegression
 from oneway.paper.methods import make
 from oneway.records import Matrix, NetworkState, Vector
 from oneway.simulator import simulate
+from oneway.simulator.result_folder import whole
 from oneway.streams import Stream
 from oneway.topology import TrustGraph, stationary_masses
 
@@ -90,7 +91,7 @@ def biases(
         best = Bias(predicted)
         for rate in rates:
             try:
-                run = simulate(make(method, rate), model, stream, graph, progress=False)
+                run = whole(simulate(make(method, rate), model, stream, graph, progress=False))
             except DivergenceError:
                 continue
             common = network_mean(NetworkState(run.numerators, run.masses))

@@ -9,22 +9,17 @@ here are small ones, dealt alike and by class, beside a server and learning alon
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias
 
-import joblib
 import numpy as np
 
-import oneway
 from oneway.datasets import info
 from oneway.errors import DivergenceError
-from oneway.files.atomic import write_atomically
 from oneway.models import Model, Torch
 from oneway.paper.figures import Scale
 from oneway.paper.methods import label, make
@@ -32,7 +27,8 @@ from oneway.paper.verdict import Claim, below, everywhere, paired
 from oneway.paper.world import data_table
 from oneway.records import Ints, Matrix, Vector, checksum
 from oneway.simulator import simulate
-from oneway.simulator.parallel import in_parallel
+from oneway.simulator.executors import Executor, Job, Local
+from oneway.simulator.result_folder import ResultFolder, key_of, whole
 from oneway.tables import Table
 from oneway.topology import TrustGraph
 
@@ -86,9 +82,9 @@ class Setting:
         """The network with its loss."""
         return Torch(self.module, "cross-entropy", self.shape)
 
-    def split(self, seed: int) -> tuple[Table, Ints, Ints]:
+    def split(self, seed: int, table: Table | None = None) -> tuple[Table, Ints, Ints]:
         """The images to learn from, and the rows of those to choose by and to judge by."""
-        table = data_table(self.data)
+        table = data_table(self.data) if table is None else table
         # Not the numbers that the images are dealt by.
         order = np.random.default_rng([seed, self.held]).permutation(len(table))
         held, half = order[: self.held], self.held // 2
@@ -134,6 +130,10 @@ def convolutional() -> nn.Module:
     )
 
 
+Place: TypeAlias = tuple[Setting, str, int]
+"""Which trial it is: setting, method and seed."""
+
+
 @dataclass(frozen=True)
 class Trial:
     """One method in one setting with one seed: a number for every learning rate of the grid.
@@ -153,9 +153,17 @@ class Trial:
     worst: list[float]
 
 
-def trial(setting: Setting, method: str, seed: int) -> Trial:
-    """Run a method at every learning rate, and judge every node's last model by held images."""
-    images, *held = setting.split(seed)
+def trial(setting: Setting, method: str, seed: int, table: Table | None = None) -> Trial:
+    """Run a method at every learning rate, and judge every node's last model by held images.
+
+    Args:
+        setting: Where.
+        method: Its name.
+        seed: Of everything.
+        table: The setting's data set, if it is in memory already.
+    """
+    table = data_table(setting.data) if table is None else table
+    images, *held = setting.split(seed, table)
     stream = images.deal(
         setting.num_nodes,
         seed=seed,
@@ -167,11 +175,13 @@ def trial(setting: Setting, method: str, seed: int) -> Trial:
     found = Trial([], [], [], [], [])
     for rate in setting.rates:
         try:
-            run = simulate(make(method, rate), model, stream, graph, progress=False, seed=seed)
+            run = whole(
+                simulate(make(method, rate), model, stream, graph, progress=False, seed=seed)
+            )
         except DivergenceError:
             numbers = [math.inf, 0.0, 0.0, 0.0, 0.0]
         else:
-            choosing, judging = (_accuracies(setting, run.estimates, rows) for rows in held)
+            choosing, judging = (_accuracies(model, run.estimates, table, rows) for rows in held)
             accuracies = (run.accuracy or 0.0, choosing.mean(), judging.mean(), judging.min())
             numbers = [run.average_loss, *map(float, accuracies)]
         for values, number in zip(vars(found).values(), numbers, strict=True):
@@ -179,9 +189,8 @@ def trial(setting: Setting, method: str, seed: int) -> Trial:
     return found
 
 
-def _accuracies(setting: Setting, estimates: Matrix, rows: Ints) -> Vector:
+def _accuracies(model: Model, estimates: Matrix, table: Table, rows: Ints) -> Vector:
     """The share of right answers of every node's model."""
-    table, model = data_table(setting.data), setting.model()
     features, labels = table.features[rows], table.labels[rows]
     return np.array([np.mean(model.predict(params, features) == labels) for params in estimates])
 
@@ -251,6 +260,7 @@ def measure(
     num_seeds: int,
     folder: Path,
     on_done: Callable[[int, int], None],
+    executor: Executor | None = None,
 ) -> Learned:
     """Run every method in every setting; trials that the folder remembers are not repeated.
 
@@ -260,44 +270,57 @@ def measure(
         num_seeds: How many seeds, up to `MOST_SEEDS`.
         folder: Where trials are remembered, by a hash of everything that determines them.
         on_done: Called with the number of finished trials and of all.
+        executor: Where trials run; in processes of this machine if None.
     """
     found, absent = settings(scale, rates)
-    folder.mkdir(parents=True, exist_ok=True)
     seeds = range(min(num_seeds, MOST_SEEDS))
-    jobs = [(it, method, seed) for seed in seeds for it in found[::-1] for method in METHODS]
-    trials: dict[tuple[Setting, str, int], Trial] = {}
-    if jobs:
-        for job, one in in_parallel(joblib.delayed(_remembered)(job, folder) for job in jobs):
-            trials[job] = one
-            on_done(len(trials), len(jobs))
+    wanted = [(it, method, seed) for seed in seeds for it in found[::-1] for method in METHODS]
+    trials: dict[Place, Trial] = {}
+    for place, one in _trials(wanted, ResultFolder(folder, Trial), executor or Local()):
+        trials[place] = one
+        on_done(len(trials), len(wanted))
     measured = [
         Measured(it, {m: [trials[it, m, seed] for seed in seeds] for m in METHODS}) for it in found
     ]
     return Learned(measured, absent)
 
 
-def _remembered(
-    job: tuple[Setting, str, int], folder: Path
-) -> tuple[tuple[Setting, str, int], Trial]:
-    """A trial: from the folder if it was computed before."""
-    setting, method, seed = job
-    described: dict[str, Any] = {
-        "version": oneway.__version__,
-        "setting": asdict(setting) | {"title": None},
-        "table": checksum(data_table(setting.data).features, data_table(setting.data).labels),
-        "model": setting.model().describe(),
-        "receivers": MAX_RECEIVERS,
-        "method": make(method, 1.0).describe(),
-        "seed": seed,
-    }
-    key = hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()[:24]
-    path = folder / f"{key}.json"
-    try:
-        return job, Trial(**json.loads(path.read_bytes()))
-    except (OSError, ValueError, TypeError):  # not there, or damaged
-        found = trial(setting, method, seed)
-    write_atomically(path, json.dumps(asdict(found)).encode())
-    return job, found
+def _trials(
+    wanted: Sequence[Place], memory: ResultFolder[Trial], executor: Executor
+) -> Iterator[tuple[Place, Trial]]:
+    """Every trial: from the folder if it was computed before."""
+    missing = {}
+    for place in wanted:
+        key = _key(*place)
+        known = memory.get(key)
+        if known is None:
+            missing[place] = key
+        else:
+            yield place, known
+    if missing:
+        jobs = (Job(_placed, (place, data_table(place[0].data))) for place in missing)
+        for place, found in executor.results(jobs):
+            memory.put(missing[place], found)
+            yield place, found
+
+
+def _placed(place: Place, table: Table) -> tuple[Place, Trial]:
+    return place, trial(*place, table)
+
+
+def _key(setting: Setting, method: str, seed: int) -> str:
+    """A hash of all that determines a trial."""
+    table = data_table(setting.data)
+    return key_of(
+        {
+            "setting": asdict(setting) | {"title": None},
+            "table": checksum(table.features, table.labels),
+            "model": setting.model().describe(),
+            "receivers": MAX_RECEIVERS,
+            "method": make(method, 1.0).describe(),
+            "seed": seed,
+        }
+    )
 
 
 def judged(learned: Learned) -> list[Claim]:

@@ -19,6 +19,7 @@ from oneway.paper.run_grid import Cell, Need, run_cells
 from oneway.paper.verdict import Claim, Finding, everywhere, interval, paired
 from oneway.paper.world import World, data_table
 from oneway.records import Matrix, Vector
+from oneway.simulator.executors import Executor
 
 NAME = "privacy"
 SHOWS = "loss against epsilon, together and alone, not in the paper; 5 panels"
@@ -106,6 +107,7 @@ def measure(
     num_seeds: int,
     folder: Path,
     on_done: Callable[[int, int], None],
+    executor: Executor | None = None,
 ) -> list[Tradeoff]:
     """Run every method at every epsilon, rate and seed; cells of the folder are not repeated."""
     worlds = places(scale)
@@ -121,7 +123,7 @@ def measure(
         for method, epsilon in settings
         for seed in range(num_seeds)
     ]
-    cells = run_cells(needs, rates, folder, on_done)
+    cells = run_cells(needs, rates, folder, on_done, executor)
 
     def losses(world: World, method: str, epsilon: float) -> Matrix:
         found: list[Cell] = [cells[Need(world, method, s, epsilon)] for s in range(num_seeds)]

@@ -31,6 +31,7 @@ from oneway.paper.page import Section, all_sections, claims_csv, page
 from oneway.paper.privacy_section import privacy_section
 from oneway.paper.run_grid import Need, run_cells
 from oneway.paper.verdict import Claim
+from oneway.simulator.executors import DEFAULT, Executor, opened
 
 RATES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 """The grid of learning rates."""
@@ -117,7 +118,9 @@ def is_reproduction(folder: Path) -> bool:
     return (folder / CELLS).is_dir()
 
 
-def reproduce(plan: Plan, out: Path, on_done: Callable[[int, int], None]) -> Outcome:
+def reproduce(
+    plan: Plan, out: Path, on_done: Callable[[int, int], None], on: str = DEFAULT
+) -> Outcome:
     """Run the plan and write figures, numbers and one page into a folder.
 
     Runs that were done before, in this folder and with the same configuration, are not repeated.
@@ -126,32 +129,36 @@ def reproduce(plan: Plan, out: Path, on_done: Callable[[int, int], None]) -> Out
         plan: What to reproduce.
         out: The folder.
         on_done: Called with the number of finished cells and of all.
+        on: Where runs are carried out: "local", "ray" or "ray://HOST:PORT".
 
     Raises:
+        ClusterError: If the cluster does not answer, or does not fit.
         OnewayError: If data is missing or the folder cannot be written.
     """
+    with opened(on) as executor:
+        return _reproduce(plan, out, on_done, executor)
+
+
+def _reproduce(
+    plan: Plan, out: Path, on_done: Callable[[int, int], None], executor: Executor
+) -> Outcome:
+    told = (plan.num_seeds, out / CELLS, on_done, executor)
     try:
-        judged, sections = _paper(plan, out, on_done)
+        judged, sections = _paper(plan, *told[1:])
         texts = {}
         if privacy.NAME in plan.figures:
-            tradeoffs = privacy.measure(
-                plan.scale, plan.private_rates, plan.num_seeds, out / CELLS, on_done
-            )
+            tradeoffs = privacy.measure(plan.scale, plan.private_rates, *told)
             judged.append(privacy.together_beats_alone(tradeoffs))
             sections.append(privacy_section(tradeoffs))
             texts[privacy.NAME] = privacy.markdown(tradeoffs)
         if beyond.NAME in plan.figures:
-            results = beyond.measure(
-                plan.scale, plan.beyond_rates, plan.num_seeds, out / CELLS, on_done
-            )
+            results = beyond.measure(plan.scale, plan.beyond_rates, *told)
             judged += beyond_claims(results)
             shown = beyond_sections(results)
             sections += shown
             texts[beyond.NAME] = beyond_markdown(shown)
         if {beyond.NAME, networks.NAME} & set(plan.figures):
-            learned = networks.measure(
-                plan.scale, plan.network_rates, plan.num_seeds, out / CELLS, on_done
-            )
+            learned = networks.measure(plan.scale, plan.network_rates, *told)
             judged += networks.judged(learned)
             sections.append(networks_section(learned))
             absent = [f"{sentence}\n" for sentence in learned.absent]
@@ -171,7 +178,7 @@ def reproduce(plan: Plan, out: Path, on_done: Callable[[int, int], None]) -> Out
 
 
 def _paper(
-    plan: Plan, out: Path, on_done: Callable[[int, int], None]
+    plan: Plan, folder: Path, on_done: Callable[[int, int], None], executor: Executor
 ) -> tuple[list[Claim], list[Section]]:
     """Run and judge the figures of the plan; nothing if it has none of them."""
     figures = {
@@ -179,7 +186,7 @@ def _paper(
     }
     if not figures:
         return [], []
-    cells = run_cells(_needs(plan, figures), plan.rates, out / CELLS, on_done)
+    cells = run_cells(_needs(plan, figures), plan.rates, folder, on_done, executor)
     evidence = Evidence(cells, plan.rates, range(plan.num_seeds), plan.scale)
     return claims(evidence), all_sections(figures, evidence)
 

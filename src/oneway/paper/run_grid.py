@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
-import json
 import math
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import joblib
 import numba
 import numpy as np
 
-import oneway
 from oneway.errors import DivergenceError
-from oneway.files.atomic import write_atomically
 from oneway.methods import Method
 from oneway.metrics import evenly_spread
 from oneway.models import LogisticRegression
 from oneway.paper.methods import PUBLISHED, make, make_private
-from oneway.paper.world import World, data_table
+from oneway.paper.world import World, data_table, trust_network
 from oneway.records import Ints, Matrix, Vector
 from oneway.simulator import simulate
-from oneway.simulator.parallel import in_parallel
+from oneway.simulator.executors import Executor, Job, Local
+from oneway.simulator.result_folder import ResultFolder, key_of, whole
+from oneway.tables import Table
+from oneway.topology import TrustGraph
 
 _POINTS = 240
 """Points of a remembered curve."""
@@ -78,11 +76,12 @@ def run_cells(
     rates: Sequence[float],
     folder: Path,
     on_done: Callable[[int, int], None],
+    executor: Executor | None = None,
 ) -> dict[Need, Cell]:
     """Get every cell: from the folder if it was computed before, otherwise by running it.
 
     A few cells of the same world and seed are run together, because they share stream and graph;
-    such groups run in parallel processes. What a group has finished is written at once, so an
+    such groups run in parallel. What a group has finished is written at once, so an
     interrupted call goes on where it stopped.
 
     Args:
@@ -90,38 +89,66 @@ def run_cells(
         rates: The grid of learning rates, the same for all.
         folder: Where cells are remembered, by a hash of everything that determines them.
         on_done: Called with the number of finished cells and of all.
+        executor: Where groups run; in processes of this machine if None.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = {need: folder / f"{_key(need, rates)}.npz" for need in dict.fromkeys(needs)}
+    keys = {need: _key(need, rates) for need in dict.fromkeys(needs)}
+    memory = CellFolder(folder, Cell)
     cells: dict[Need, Cell] = {}
     groups: dict[tuple[World, int], list[Need]] = {}
-    for need, path in paths.items():
-        found = _read(path)
+    for need, key in keys.items():
+        found = memory.get(key)
         if found is None:
             groups.setdefault((need.world, need.seed), []).append(need)
         else:
             cells[need] = found
-    on_done(len(cells), len(paths))
-    for need, cell in _run_groups(groups, rates):
-        content = io.BytesIO()
-        np.savez(content, allow_pickle=False, **vars(cell))
-        write_atomically(paths[need], content.getvalue())
+    on_done(len(cells), len(keys))
+    for need, cell in _run_groups(groups, rates, executor or Local()):
+        memory.put(keys[need], cell)
         cells[need] = cell
-        on_done(len(cells), len(paths))
+        on_done(len(cells), len(keys))
     return cells
 
 
+class CellFolder(ResultFolder[Cell]):
+    """Cells in a folder, whose numbers are arrays."""
+
+    suffix = ".npz"
+
+    def read(self, content: bytes, key: str) -> Cell:
+        """The cell in a file."""
+        try:
+            with np.load(io.BytesIO(content), allow_pickle=False) as stored:
+                values = {name: stored[name] for name in stored.files}
+        except zipfile.BadZipFile as error:
+            raise ValueError("a damaged cell") from error
+        if str(values.pop("key", key)) != key:
+            raise ValueError("another cell")
+        return Cell(**values | {"adversarial_share": float(values["adversarial_share"])})
+
+    def written(self, result: Cell, key: str) -> bytes:
+        """The content of a cell's file."""
+        content = io.BytesIO()
+        np.savez(content, allow_pickle=False, key=np.array(key), **vars(result))
+        return content.getvalue()
+
+
 def _run_groups(
-    groups: Mapping[tuple[World, int], list[Need]], rates: Sequence[float]
+    groups: Mapping[tuple[World, int], list[Need]], rates: Sequence[float], executor: Executor
 ) -> Iterator[tuple[Need, Cell]]:
     # The longest first, so that no core is left waiting for one at the end.
     order = sorted(groups, key=lambda group: -_work(group[0]) * len(groups[group]))
-    for finished in in_parallel(
-        joblib.delayed(_run_group)(world, seed, some, tuple(rates))
+    # Data goes with the jobs: not every machine of a cluster has it.
+    jobs = (
+        Job(_run_group, (world, seed, some, tuple(rates), data_table(world.data), _held(world)))
         for world, seed in order
         for some in _few(groups[world, seed])
-    ):
+    )
+    for finished in executor.results(jobs):
         yield from finished
+
+
+def _held(world: World) -> TrustGraph | None:
+    return None if world.network is None else trust_network(world.network)
 
 
 def _few(needs: Sequence[Need]) -> Iterator[Sequence[Need]]:
@@ -135,10 +162,15 @@ def _work(world: World) -> float:
 
 
 def _run_group(
-    world: World, seed: int, needs: Sequence[Need], rates: tuple[float, ...]
+    world: World,
+    seed: int,
+    needs: Sequence[Need],
+    rates: tuple[float, ...],
+    table: Table,
+    held: TrustGraph | None,
 ) -> list[tuple[Need, Cell]]:
     numba.set_num_threads(1)
-    stream, graph = world.stream(seed), world.graph(seed)
+    stream, graph = world.stream(seed, table), held or world.graph(seed)
     model = LogisticRegression()
     shown = evenly_spread(stream.num_rounds, _POINTS)
     cells = []
@@ -149,7 +181,7 @@ def _run_group(
             try:
                 method = _method(need, rate, model.dim(stream.dim))
                 options = world.run_options(seed)
-                run = simulate(method, model, stream, graph, progress=False, **options)
+                run = whole(simulate(method, model, stream, graph, progress=False, **options))
             except DivergenceError:
                 continue
             losses[i] = run.average_loss
@@ -170,7 +202,6 @@ def _method(need: Need, rate: float, dim: int) -> Method:
 def _key(need: Need, rates: Sequence[float]) -> str:
     """A hash of all that determines a cell."""
     described = {
-        "version": oneway.__version__,
         "world": need.world.describe(),
         "model": LogisticRegression().describe(),
         "method": need.method,
@@ -185,14 +216,4 @@ def _key(need: Need, rates: Sequence[float]) -> str:
         if need.epsilon < math.inf:
             # Cells of all seeds had the same noise before: those are not found any more.
             described["noise"] = "by seed"
-    return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()[:24]
-
-
-def _read(path: Path) -> Cell | None:
-    """A remembered cell; None if there is none or it is damaged, which is then computed again."""
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-            values = {name: stored[name] for name in stored.files}
-        return Cell(**values | {"adversarial_share": float(values["adversarial_share"])})
-    except (OSError, ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile):
-        return None
+    return key_of(described)

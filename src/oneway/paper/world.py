@@ -50,9 +50,9 @@ class World:
         """What `simulate` is told besides: the seed, of noise too, and how long pushes take."""
         return {"seed": seed} | ({"delays": DELAYS} if self.asynchronous else {})
 
-    def stream(self, seed: int) -> Stream:
-        """The samples. A table that is too small for the rounds is resampled."""
-        table = data_table(self.data)
+    def stream(self, seed: int, table: Table | None = None) -> Stream:
+        """The samples of the data set, which may be given. If it is too small it is resampled."""
+        table = data_table(self.data) if table is None else table
         wanted = None if self.rounds is None else self.rounds * self.num_nodes
         resample = wanted if wanted is not None and wanted > len(table) else None
         stream = table.deal(

@@ -6,16 +6,19 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from oneway.display.frames import FrameKind, as_frame
 from oneway.display.html import Html, card, grid, sentence
 from oneway.display.progress import progress_bar
 from oneway.errors import ConfigError, needs_extra
+from oneway.files.paths import as_path
 from oneway.methods.labels import label_of
 from oneway.report.pages import loss_text
 from oneway.sentences import shown
 from oneway.simulator import sweep as sweeps
+from oneway.simulator.executors import DEFAULT, opened
 from oneway.simulator.sweep import RATES, Setting, Trial
 from oneway.tables import Table
 from oneway.task.assembly import read_table, started
@@ -26,6 +29,9 @@ from oneway.task.task import Task
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+
+_FOLDER = "give a folder's name"
 
 
 @dataclass(frozen=True, repr=False)
@@ -131,6 +137,8 @@ def sweep(
     methods: Sequence[str] = (),
     seeds: Sequence[int] = (),
     jobs: int | None = None,
+    on: str = DEFAULT,
+    resume: str | PathLike[str] | None = None,
     progress: bool | None = None,
     **settings: Any,
 ) -> SweepResult:
@@ -142,12 +150,17 @@ def sweep(
         methods: Names such as "relay" and "local"; the default method if there are none.
         seeds: Of graph, dealing and noise: 0 if there are none.
         jobs: So many at a time, by default one for each core.
+        on: Where runs are carried out: "local", "ray", or "ray://HOST:PORT" for the cluster there
+            (extra `ray`). The numbers are the same.
+        resume: A folder in which finished runs are remembered: called again, say after an
+            interruption, only those are carried out that are missing there.
         progress: Whether there is a progress bar; by default in a terminal and in a notebook.
         settings: All else that `oneway simulate` has a flag for, such as `nodes`, `label`,
             `owner`, `rounds`, `model`, `epsilon` or `privacy="none"`.
 
     Raises:
         ConfigError: There are no rates, or a value breaks its rule.
+        ClusterError: The cluster does not answer, or does not fit.
         OnewayError: As `simulate`, except that a run may diverge.
     """
     table = data if isinstance(data, Table) else None
@@ -169,7 +182,8 @@ def sweep(
             done += 1
             bar.update(done)
 
-        return tuned(chosen, rates, methods, seeds, jobs, tick, table)
+        folder = None if resume is None else as_path(resume, "resume", ConfigError, _FOLDER)
+        return tuned(chosen, rates, methods, seeds, jobs, tick, table, on=on, folder=folder)
 
 
 def tuned(
@@ -180,6 +194,9 @@ def tuned(
     jobs: int | None = None,
     tick: Callable[[], None] = lambda: None,
     table: Table | None = None,
+    *,
+    on: str = DEFAULT,
+    folder: Path | None = None,
 ) -> SweepResult:
     """Sweep, as `sweep` does, over settings: all runs have the same data and the same model.
 
@@ -191,12 +208,24 @@ def tuned(
         jobs: So many at a time, by default one for each core.
         tick: Called after every run.
         table: The data; that of the settings if not given.
+        on: Where runs are carried out.
+        folder: Where finished runs are remembered; nowhere if None.
     """
-    table = read_table(settings) if table is None else table
-    known = started(settings, table)
-    trials = sweeps.sweep(
-        known, rates=rates, methods=methods, seeds=seeds, jobs=jobs, table=table, tick=tick
-    )
+    sweeps.combinations(settings, rates, methods)  # what is wrong with them is said at once
+    with opened(on) as executor:  # before data is read, which may take long
+        table = read_table(settings) if table is None else table
+        known = started(settings, table)
+        trials = sweeps.sweep(
+            known,
+            rates=rates,
+            methods=methods,
+            seeds=seeds,
+            jobs=jobs,
+            table=table,
+            tick=tick,
+            executor=executor,
+            folder=folder,
+        )
     return SweepResult(tuple(trials), known, table)
 
 

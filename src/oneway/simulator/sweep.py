@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import chain
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
-
-import joblib
 
 from oneway.errors import ConfigError, DivergenceError
 from oneway.methods import METHODS, Method
 from oneway.models import Model
+from oneway.records import checksum
 from oneway.simulator.driver import EngineName, simulate
+from oneway.simulator.executors import Executor, Job, Local
 from oneway.simulator.fast_engine import supports
 from oneway.simulator.network import Graphs
-from oneway.simulator.parallel import in_parallel
+from oneway.simulator.result_folder import ResultFolder, key_of, whole
 from oneway.streams import Stream
 from oneway.tables import Table
-from oneway.task.assembly import assemble
+from oneway.task.assembly import Parts, assemble
 from oneway.task.settings import Settings
 
 RATES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
@@ -98,6 +99,8 @@ def sweep(
     jobs: int | None = None,
     table: Table | None = None,
     tick: Callable[[], None] = lambda: None,
+    executor: Executor | None = None,
+    folder: Path | None = None,
 ) -> list[Trial]:
     """Run every method at every learning rate with every seed.
 
@@ -112,6 +115,8 @@ def sweep(
             compiled, else in processes.
         table: What to learn from, if it is in memory already, instead of the settings' data.
         tick: Called after every run, for a progress bar.
+        executor: Where the runs are carried out; on this machine if None. The numbers are the same.
+        folder: Where finished runs are remembered; those that are there are not repeated.
 
     Returns:
         The trials, by method, learning rate and seed in the order given.
@@ -128,20 +133,41 @@ def sweep(
     >>> best(trials).learning_rate
     0.3
     """
-    names = tuple(dict.fromkeys(methods)) or (settings.method,)
-    grid = tuple(dict.fromkeys(rates))
+    chosen = combinations(settings, rates, methods)
     numbers = tuple(dict.fromkeys(seeds)) or (settings.seed,)
-    if not grid:
-        raise ConfigError("there are no learning rates to try; give at least one, such as 0.1")
-    chosen = {(name, rate): changed(settings, name, rate) for name in names for rate in grid}
-    work = _work(settings, chosen, numbers, table)
-    first = next(work)
-    threads = _compiled(settings, chosen.values(), first[1][2])
+    first = assemble(replace(settings, seed=numbers[0]), table)
+    memory: ResultFolder[Trial] = ResultFolder(folder, Trial)
+    work = _Work(settings, chosen, numbers, table, first, memory)
+    threads = _compiled(settings, chosen.values(), first.model)
     found: dict[tuple[str, Any, int], Trial] = {}
-    for trial in in_parallel(chain([first], work), jobs, threads=threads):
+
+    def take(trial: Trial) -> None:
         found[trial.method, trial.learning_rate, trial.seed] = trial
         tick()
+
+    for trial in (executor or Local()).results(work.jobs(), num_workers=jobs, threads=threads):
+        memory.put(work.keys[trial.method, trial.learning_rate, trial.seed], trial)
+        take(trial)
+        while work.known:
+            take(work.known.popleft())
+    for trial in work.known:
+        take(trial)
     return [found[name, rate, seed] for name, rate in chosen for seed in numbers]
+
+
+def combinations(
+    settings: Settings, rates: Sequence[Any], methods: Sequence[str]
+) -> dict[tuple[str, Any], Settings]:
+    """Every method at every learning rate, with its settings, in the order given.
+
+    Raises:
+        ConfigError: There are no rates, or a value breaks its rule.
+    """
+    names = tuple(dict.fromkeys(methods)) or (settings.method,)
+    grid = tuple(dict.fromkeys(rates))
+    if not grid:
+        raise ConfigError("there are no learning rates to try; give at least one, such as 0.1")
+    return {(name, rate): changed(settings, name, rate) for name in names for rate in grid}
 
 
 def changed(settings: Settings, method: str, learning_rate: Any) -> Settings:
@@ -192,25 +218,65 @@ def _compiled(settings: Settings, chosen: Iterable[Settings], model: Model) -> b
     return settings.engine != "reference" and all(supports(it, model) for it in methods)
 
 
-def _work(
-    settings: Settings,
-    chosen: Mapping[tuple[str, Any], Settings],
-    seeds: Sequence[int],
-    table: Table | None,
-) -> Iterator[Any]:
-    """Runs to be carried out; the data of a seed is read once, here and not by every worker."""
-    for seed in seeds:
-        parts = assemble(replace(settings, seed=seed), table)
-        dim = parts.model.dim(parts.stream.dim)
-        for (name, rate), each in chosen.items():
-            yield joblib.delayed(_trial)(
-                (name, rate, seed),
-                each.build_method(dim),
-                parts.model,
-                parts.stream,
-                parts.graph,
-                settings.engine,
-            )
+@dataclass(frozen=True, eq=False)
+class _Work:
+    """Runs to be carried out; the data of a seed is dealt once, here and not by every worker.
+
+    Attributes:
+        first: Of the first seed.
+        keys: Of the runs in the folder, filled as jobs are read.
+        known: Trials that the folder has, likewise.
+    """
+
+    settings: Settings
+    chosen: Mapping[tuple[str, Any], Settings]
+    seeds: Sequence[int]
+    table: Table | None
+    first: Parts
+    memory: ResultFolder[Trial]
+    keys: dict[tuple[str, Any, int], str] = field(default_factory=dict)
+    known: deque[Trial] = field(default_factory=deque)
+
+    def jobs(self) -> Iterator[Job]:
+        """A job for each run that the folder does not have; may be read in any thread."""
+        for place, seed in enumerate(self.seeds):
+            parts = self.first
+            if place:
+                parts = assemble(replace(self.settings, seed=seed), self.table)
+            dim = parts.model.dim(parts.stream.dim)
+            described = _described(parts, self.settings.engine) if self.memory.folder else {}
+            for (name, rate), each in self.chosen.items():
+                method = each.build_method(dim)
+                key = self.keys[name, rate, seed] = (
+                    key_of({**described, "method": method.describe()}) if described else ""
+                )
+                known = self.memory.get(key)
+                if known is not None and (known.method, known.seed) == (name, seed):
+                    self.known.append(replace(known, learning_rate=rate))
+                    continue
+                yield Job(
+                    _trial,
+                    (
+                        (name, rate, seed),
+                        method,
+                        parts.model,
+                        parts.stream,
+                        parts.graph,
+                        self.settings.engine,
+                    ),
+                )
+
+
+def _described(parts: Parts, engine: EngineName) -> dict[str, Any]:
+    """All that determines the trials of a seed but the method."""
+    stream, graph = parts.stream, parts.graph
+    return {
+        "model": parts.model.describe(),
+        "stream": checksum(stream.features, stream.labels, stream.rows, stream.late),
+        "graph": checksum(graph.indptr, graph.receivers, graph.weights, graph.kept_shares),
+        "engine": engine,
+        "seed": parts.settings.seed,
+    }
 
 
 def _trial(
@@ -222,7 +288,9 @@ def _trial(
     engine: EngineName,
 ) -> Trial:
     try:
-        run = simulate(method, model, stream, graph, engine=engine, progress=False, seed=key[2])
+        run = whole(
+            simulate(method, model, stream, graph, engine=engine, progress=False, seed=key[2])
+        )
     except DivergenceError:
         return Trial(*key, math.inf, None, math.inf, 0.0)
     loss, last = run.average_loss, float(run.disagreement[-1])
