@@ -85,8 +85,10 @@ class Network:
     def _in_order(self, graph: TrustGraph) -> TrustGraph:
         """The graph with its nodes in the stream's order, if both know their nodes by name."""
         wanted = self._node_names
+        if wanted is None:
+            return graph
         names = graph.names or tuple(map(str, range(graph.num_nodes)))
-        if wanted is None or names == wanted:
+        if names == wanted:
             return graph
         if set(names) != set(wanted):
             if graph.names is None:
