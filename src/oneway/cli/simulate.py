@@ -51,6 +51,7 @@ def simulate(
         parts.stream,
         parts.graph,
         engine=settings.engine,
+        precision=settings.precision,
         seed=settings.seed,
         measure=True,
     )

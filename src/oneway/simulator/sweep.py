@@ -13,7 +13,7 @@ import joblib
 from oneway.errors import ConfigError, DivergenceError
 from oneway.methods import METHODS, Method
 from oneway.models import Model
-from oneway.simulator.driver import EngineName, simulate
+from oneway.simulator.driver import EngineName, Precision, simulate
 from oneway.simulator.fast_engine import supports
 from oneway.simulator.network import Graphs
 from oneway.simulator.parallel import in_parallel
@@ -210,6 +210,7 @@ def _work(
                 parts.stream,
                 parts.graph,
                 settings.engine,
+                settings.precision,
             )
 
 
@@ -220,9 +221,11 @@ def _trial(
     stream: Stream,
     graph: Graphs,
     engine: EngineName,
+    precision: Precision,
 ) -> Trial:
+    told: Any = {"engine": engine, "precision": precision, "progress": False, "seed": key[2]}
     try:
-        run = simulate(method, model, stream, graph, engine=engine, progress=False, seed=key[2])
+        run = simulate(method, model, stream, graph, **told)
     except DivergenceError:
         return Trial(*key, math.inf, None, math.inf, 0.0)
     loss, last = run.average_loss, float(run.disagreement[-1])
