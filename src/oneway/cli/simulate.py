@@ -80,7 +80,13 @@ def simulate(
         chosen: Any = level or "fast"
         run = simulate_async(*about, conditions=conditions, level=chosen, seed=settings.seed)
     else:
-        run = simulator.simulate(*about, engine=settings.engine, seed=settings.seed, measure=True)
+        run = simulator.simulate(
+            *about,
+            engine=settings.engine,
+            precision=settings.precision,
+            seed=settings.seed,
+            measure=True,
+        )
     if not run.record.num_rounds:
         note("Interrupted before the first round was done.")
         raise typer.Exit(130)

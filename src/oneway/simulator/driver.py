@@ -19,6 +19,7 @@ import numpy as np
 from oneway.display.progress import progress_bar
 from oneway.errors import ConfigError
 from oneway.files.memory import require_memory
+from oneway.files.typed_values import checked
 from oneway.methods import Isolated, Method
 from oneway.models import Model
 from oneway.records import Batch, Matrix, NetworkState, RunRecord
@@ -34,6 +35,7 @@ from oneway.simulator.tallying import Tallying
 from oneway.streams import Stream
 
 EngineName = Literal["auto", "reference", "fast"]
+Precision = Literal["float64", "float32"]
 
 _PACE = 0.1
 """Seconds between two looks at the clock, the progress bar and Ctrl-C."""
@@ -62,6 +64,7 @@ def simulate(
     graph: Graphs | None = None,
     *,
     engine: EngineName = "auto",
+    precision: Precision = "float64",
     delays: tuple[int, int] | None = None,
     progress: bool | None = None,
     seed: Seed = 0,
@@ -80,6 +83,9 @@ def simulate(
             function of the round. `Centralised` and `Isolated` need none.
         engine: "reference" (NumPy, any method and model), "fast" (compiled, where it has a kernel),
             or "auto": fast where it can.
+        precision: How nodes hold what they hold and send: "float32" takes half the memory and less
+            time in large networks; masses and all arithmetic stay float64, see `docs/speed.md` for
+            the error. Models that are float32 themselves, such as Torch, are held so in any case.
         delays: An asynchronous network: only nodes that have a sample act in a round (see
             `Stream.at_random_rounds`), and their pushes arrive after at least and at most so many
             rounds. In the reference engine, over one graph; None if every push arrives at once.
@@ -98,18 +104,20 @@ def simulate(
     model = model.told(stream.dim, stream.labels)
     dim = model.dim(stream.dim)
     require_memory(
-        _COPIES * float(np.dtype(model.dtype).itemsize) * stream.num_nodes * dim,
+        _COPIES * float(_held_type(precision, model).itemsize) * stream.num_nodes * dim,
         f"{stream.num_nodes:,} nodes with {dim:,} parameters each: a simulation of them",
         ConfigError,
         remedy="use fewer nodes, or fewer features",
     )
     model.check_labels(stream.labels)
-    network = Network(method, graph, stream)
+    network = Network(method, graph, stream, progress)
     tallying = Tallying(model, stream, num_classes(model, stream)) if measure else None
     measurements = Measurements.blank(stream.num_rounds, tallying)
     begin_engine = _choose(engine, method, model)
+    if precision == "float32":
+        begin_engine = partial(begin_engine, single=True)
     if delays is not None:
-        begin_engine = _delayed(delays, engine, network)
+        begin_engine = _delayed(delays, engine, precision, network)
     runner = begin_engine(method, model, stream, measurements, seed)
     config = {
         **method.describe(),
@@ -117,6 +125,7 @@ def simulate(
         "stream": stream.description,
         "graph": network.origin,
         "engine": runner.name,
+        **({} if precision == "float64" else {"precision": precision}),
         **({} if delays is None else {"delays": list(delays)}),
         "num_nodes": stream.num_nodes,
         "num_rounds": stream.num_rounds,
@@ -133,6 +142,7 @@ def simulate(
             bar.update(done)
     seconds = time.perf_counter() - started
     skipped = measurements.skipped_counts[:done]
+    state = runner.state
     return Run(
         record=RunRecord(
             algorithm=method.name,
@@ -143,8 +153,8 @@ def simulate(
             if _classifies(model, stream)
             else None,
             disagreement=measurements.disagreement[:done],
-            numerators=np.array(runner.state.numerators),
-            masses=np.array(runner.state.masses),
+            numerators=np.require(state.numerators, _held_type(precision, model), "COW"),
+            masses=np.require(state.masses, np.float64, "COW"),
             complete=done == stream.num_rounds,
             seconds=seconds,
             config=config,
@@ -160,21 +170,30 @@ def simulate(
             model,
             graph=graph,
             engine=engine,
+            precision=precision,
             delays=delays,
             progress=progress,
             seed=seed,
             measure=True,
         ),
-        alone=_alone(method, model, progress, seed),
+        alone=_alone(method, model, precision, progress, seed),
     )
 
 
-def _alone(method: Method, model: Model, progress: bool | None, seed: Seed) -> Any:
+def _held_type(precision: Precision, model: Model) -> np.dtype[Any]:
+    """What the parameters of all nodes are held in."""
+    checked("precision", precision, Precision)
+    return np.dtype(np.float32 if precision == "float32" else model.dtype)
+
+
+def _alone(
+    method: Method, model: Model, precision: Precision, progress: bool | None, seed: Seed
+) -> Any:
     """How to run the same on a stream with every node alone; None if it is."""
     if not method.payload and method.exchange == "none":
         return None
     isolated = Isolated(method.learning_rate, method.step, method.transforms)
-    return partial(simulate, isolated, model, progress=progress, seed=seed)
+    return partial(simulate, isolated, model, precision=precision, progress=progress, seed=seed)
 
 
 def _check_kinds(method: object, model: object, stream: object) -> None:
@@ -213,7 +232,9 @@ def _choose(engine: EngineName, method: Method, model: Model) -> Any:
     raise ConfigError(f"engine={engine!r} is unknown; it is 'auto', 'reference' or 'fast'")
 
 
-def _delayed(delays: tuple[int, int], engine: EngineName, network: Network) -> Any:
+def _delayed(
+    delays: tuple[int, int], engine: EngineName, precision: Precision, network: Network
+) -> Any:
     pair = delays if isinstance(delays, tuple | list) else ()
     if not ([type(it) for it in pair] == [int, int] and 1 <= pair[0] <= pair[1]):
         raise ConfigError(
@@ -226,12 +247,16 @@ def _delayed(delays: tuple[int, int], engine: EngineName, network: Network) -> A
             f"{'one graph' if network.constant else 'graphs that change'}; pushes take time in the "
             "reference engine only, over one graph: leave engine out, or give one graph"
         )
+    if precision != "float64":
+        raise ConfigError(
+            f"delays are {delays!r} and precision is {precision!r}; pushes that take time are "
+            "simulated in float64 only, leave one of the two out"
+        )
     return partial(DelayedEngine, delays=delays)
 
 
 def _classifies(model: Model, stream: Stream) -> bool:
-    _, batch = stream.batch(0)
-    one = Batch(batch.features[:1], batch.labels[:1])
+    one = Batch(stream.features[:1], stream.labels[:1])
     stack: Matrix = np.zeros((len(one), model.dim(stream.dim)), model.dtype)
     return model.correct(stack, one) is not None
 

@@ -32,10 +32,11 @@ from oneway.models import (
     RidgeRegression,
     typical_sample,
 )
-from oneway.records import NetworkState
+from oneway.records import NetworkState, Vector
 from oneway.simulator import kernels
 from oneway.simulator.exchange import Exchange, Mixing
 from oneway.simulator.measurements import Measurements, Seed, divergence
+from oneway.simulator.node_rows import empty_rows, mass_column
 from oneway.simulator.release_plan import ReleasePlan
 from oneway.streams import Stream
 
@@ -98,20 +99,29 @@ class FastEngine:
     name = "fast"
 
     def __init__(
-        self, method: Method, model: Model, stream: Stream, measurements: Measurements, seed: Seed
+        self,
+        method: Method,
+        model: Model,
+        stream: Stream,
+        measurements: Measurements,
+        seed: Seed,
+        *,
+        single: bool = False,
     ) -> None:
         assert isinstance(model, LinearModel)
         method = method.suited(*typical_sample(model, stream.dim))
         self.method, self.model, self.measurements = method, model, measurements
         self.dim = model.dim(stream.dim)
-        self.held = np.zeros((stream.num_nodes, kernels.row_width(self.dim)))
+        self.single = single
+        self.held, self.spare = (empty_rows(stream.num_nodes, self.dim, single) for _ in range(2))
         rng = np.random.default_rng(seed)
         self.held[:, : self.dim] = model.init(stream.dim, rng)
-        self.held[:, self.dim] = 1.0
-        self.spare = self.held.copy()
+        self.held[:, mass_column(self.dim, single)] = 1.0
         # Parcel and count of every node, if the method has them.
-        self._parcels = np.zeros_like(self.held if isinstance(method, Relay) else self.held[:0])
-        self._spare_parcels = self._parcels.copy()
+        num_parcels = stream.num_nodes if isinstance(method, Relay) else 0
+        self._parcels, self._spare_parcels = (
+            empty_rows(num_parcels, self.dim, single) for _ in range(2)
+        )
         # Read-only plain arrays, so that one compiled kernel serves memory maps and arrays alike.
         self.features = _read_only(np.ascontiguousarray(stream.features))
         self.labels = _read_only(np.ascontiguousarray(model.targets(stream.labels), np.float64))
@@ -130,9 +140,13 @@ class FastEngine:
     @property
     def state(self) -> NetworkState:
         """What all nodes hold."""
-        return NetworkState(
-            self.held[:, : self.dim].copy(), np.ascontiguousarray(self.held[:, self.dim])
-        )
+        return NetworkState(self.held[:, : self.dim].copy(), self._masses)
+
+    @property
+    def _masses(self) -> Vector:
+        column = mass_column(self.dim, self.single)
+        masses: Vector = self.held[:, column].astype(np.float64)
+        return masses + self.held[:, column + 1] if self.single else masses
 
     def advance(self, first: int, last: int, mixing: Mixing | None) -> None:
         """Run rounds `first` to `last` (excluded), all with the same shares.
@@ -163,6 +177,7 @@ class FastEngine:
             isinstance(method, Relay),
             method.auto is not None,
             self.late,
+            self.single,
         )
         with _ONE_AT_A_TIME if parallel else nullcontext():
             bad_round, bad_node = self._run(rounds, first, last, routes, releases)
@@ -171,8 +186,7 @@ class FastEngine:
             self.held, self.spare = self.spare, self.held
             self._parcels, self._spare_parcels = self._spare_parcels, self._parcels
         if bad_round >= 0:
-            masses = self.held[:, self.dim]
-            raise divergence(method, first + bad_round, bad_node, masses)
+            raise divergence(method, first + bad_round, bad_node, self._masses)
 
     def _routes(self, mixing: Mixing | None) -> Routes:
         """The edges by receiver; those of the last mixings are kept, for graphs that come back."""
@@ -262,8 +276,8 @@ def _edges_by_receiver(matrix: Mixing | None) -> Edges:
         return _NO_EDGES
     return (
         matrix.indptr.astype(np.int64),
-        matrix.indices.astype(np.int32),
-        matrix.data.astype(np.float64),
+        matrix.indices.astype(np.int32, copy=False),
+        matrix.data.astype(np.float64, copy=False),
     )
 
 

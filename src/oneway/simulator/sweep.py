@@ -13,7 +13,7 @@ from oneway.errors import ConfigError, DivergenceError
 from oneway.methods import METHODS, Method
 from oneway.models import Model
 from oneway.records import checksum
-from oneway.simulator.driver import EngineName, simulate
+from oneway.simulator.driver import EngineName, Precision, simulate
 from oneway.simulator.executors import Executor, Job, Local
 from oneway.simulator.fast_engine import supports
 from oneway.simulator.network import Graphs
@@ -244,7 +244,7 @@ class _Work:
             if place:
                 parts = assemble(replace(self.settings, seed=seed), self.table)
             dim = parts.model.dim(parts.stream.dim)
-            described = _described(parts, self.settings.engine) if self.memory.folder else {}
+            described = _described(parts) if self.memory.folder else {}
             for (name, rate), each in self.chosen.items():
                 method = each.build_method(dim)
                 key = self.keys[name, rate, seed] = (
@@ -263,18 +263,20 @@ class _Work:
                         parts.stream,
                         parts.graph,
                         self.settings.engine,
+                        self.settings.precision,
                     ),
                 )
 
 
-def _described(parts: Parts, engine: EngineName) -> dict[str, Any]:
+def _described(parts: Parts) -> dict[str, Any]:
     """All that determines the trials of a seed but the method."""
     stream, graph = parts.stream, parts.graph
     return {
         "model": parts.model.describe(),
         "stream": checksum(stream.features, stream.labels, stream.rows, stream.late),
         "graph": checksum(graph.indptr, graph.receivers, graph.weights, graph.kept_shares),
-        "engine": engine,
+        "engine": parts.settings.engine,
+        "precision": parts.settings.precision,
         "seed": parts.settings.seed,
     }
 
@@ -286,11 +288,11 @@ def _trial(
     stream: Stream,
     graph: Graphs,
     engine: EngineName,
+    precision: Precision,
 ) -> Trial:
+    told: Any = {"engine": engine, "precision": precision, "progress": False, "seed": key[2]}
     try:
-        run = whole(
-            simulate(method, model, stream, graph, engine=engine, progress=False, seed=key[2])
-        )
+        run = whole(simulate(method, model, stream, graph, **told))
     except DivergenceError:
         return Trial(*key, math.inf, None, math.inf, 0.0)
     loss, last = run.average_loss, float(run.disagreement[-1])

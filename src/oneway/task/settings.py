@@ -136,6 +136,10 @@ class Settings(Learning):
     engine: Annotated[
         Literal["auto", "reference", "fast"], key("which engine runs the rounds", "NAME", "Run")
     ] = "auto"
+    precision: Annotated[
+        Literal["float64", "float32"],
+        key("how nodes hold their models; float32 takes half the memory", "NAME", "Run"),
+    ] = "float64"
 
     @property
     def label_kind(self) -> LabelKind:
