@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from operator import is_
 
 import numpy as np
 from msgspec.structs import replace
@@ -24,7 +25,15 @@ from oneway.peer.lesson import ForeseenRow, Lesson, Sample
 from oneway.peer.measuring import Measuring
 from oneway.peer.noise import SecretNormals
 from oneway.peer.store.snapshot import Snapshot
-from oneway.protocol.fixed_point import LARGEST, ONE, Fixed, mass_of, zeros
+from oneway.protocol.fixed_point import (
+    LARGEST,
+    ONE,
+    Fixed,
+    mass_of,
+    numbers_of,
+    pieces,
+    zeros,
+)
 from oneway.protocol.incoming import averaged, reach
 from oneway.protocol.rules import Rules
 from oneway.protocol.state import PeerState
@@ -88,7 +97,7 @@ class Learner:
         self.mixes = self._method.mixes
         self.prepares = type(self._method).before_push is not Method.before_push
         self._has_noise = bool(self._method.batches and self._method.batches.noise)
-        self._last: tuple[tuple[object, ...], tuple[Fixed, State]] = ((None,) * 3, _NOTHING)
+        self._last: tuple[tuple[object, ...], tuple[Fixed, State]] = ((None,) * 5, _NOTHING)
         # Looked up once: asking a model for a capability takes longer than using it.
         self._bounds: Callable[[Floats], Vector | None] | None = None
         if self._method.rule.needs_curvature and isinstance(self._model, HasCurvature):
@@ -117,6 +126,11 @@ class Learner:
         """The model that a peer's state stands for; its mass must be positive."""
         estimate: Vector = self._method.estimate(self._row(state, memory, rules)[1])[0]
         return estimate
+
+    def basis(self, state: PeerState, memory: Mapping[str, Matrix]) -> tuple[object, ...]:
+        """What an estimate is made of: as long as these are the same objects, it is the same."""
+        steps = state.gradient_steps if self.layout.momenta else None
+        return state.holding, steps, state.in_ if self.layout.copied else None, memory
 
     def stored_estimate(self, snapshot: Snapshot, radius: float = math.inf) -> Vector | None:
         """The model that is stored; None without a positive mass, or outside the radius."""
@@ -229,7 +243,7 @@ class Learner:
             DataError: The sample has none. With noise it counts as one without contents: who leaves
                 a sample out would tell about it.
         """
-        found = gradients.astype(np.float64)
+        found = gradients.astype(np.float64, copy=False)
         if self._model.skips and not self._has_noise and not np.isfinite(found).all():
             raise DataError("the gradient of the sample is not a finite number at this model")
         return found
@@ -282,9 +296,14 @@ class Learner:
         if after is row:
             return after
         first = self._method.payload[0].name
+        before, moved = row.segments[first], after.segments[first]
+        if moved is before:
+            return after
         most = rules.radius * INSIDE * self._method.masses(row)[:, None]
-        limits = np.maximum(most, np.abs(row.segments[first]))
-        inside = after.segments[first].clip(-limits, limits)
+        if moved.max() <= most[0, 0] and moved.min() >= -most[0, 0]:
+            return after
+        limits = np.maximum(most, np.abs(before))
+        inside = moved.clip(-limits, limits)
         return State({**after.segments, first: inside}, after.memory)
 
     def _limited(self, row: State, after: State, rules: Rules) -> State:
@@ -299,8 +318,16 @@ class Learner:
 
     def _part(self, row: State, after: State, rules: Rules) -> float:
         """How much of a step moves the estimate as far as others may at once."""
-        if math.isinf(rules.clip):
+        first = self._method.payload[0].name
+        before, there = row.segments[first], after.segments[first]
+        if math.isinf(rules.clip) or there is before:
             return 1.0
+        mass = row.segments.get("mass")
+        if mass is not None and mass is after.segments["mass"]:
+            # The limit is no less than this, whatever the model; nearly all steps are shorter.
+            surely = (1.0 - 2.0**-20) * rules.clip * float(mass[0, 0])
+            if _distance(there[0], before[0]) < surely:
+                return 1.0
         own = self._method.estimate(row)[0]
         moved = float(np.linalg.norm(self._method.estimate(after)[0] - own))
         limit = reach(own, rules)
@@ -316,12 +343,12 @@ class Learner:
         self, state: PeerState, memory: Mapping[str, Matrix], rules: Rules
     ) -> tuple[Fixed, State]:
         """What is held, copies averaged: in units, and as the one row of a network."""
-        asked = (state, memory, rules)
-        if all(one is other for one, other in zip(asked, self._last[0], strict=True)):
+        asked = (*self.basis(state, memory), rules)
+        if all(map(is_, asked, self._last[0])):
             return self._last[1]  # predicted with just now, and learned from next
         held = averaged(state, rules)
         segments = {
-            name: (held[place] / ONE)[None, :] for name, place in self.layout.places.items()
+            name: numbers_of(held[place])[None, :] for name, place in self.layout.places.items()
         }
         if self._method.has_mass:
             segments["mass"] = np.array([[held[-1] / ONE]])
@@ -336,10 +363,11 @@ class Learner:
 
     def _booked(self, state: PeerState, held: Fixed, before: State, after: State) -> PeerState:
         """The state with what a step changed in the segments."""
-        parts = [before.segments[name][0] - after.segments[name][0] for name in self.layout.places]
-        if not parts:
+        if not self.layout.places:
             return state
-        step = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        step = np.empty(len(held) - 1)
+        for name, place in self.layout.places.items():
+            np.subtract(before.segments[name][0], after.segments[name][0], out=step[place])
         if held is not state.holding:  # copied segments were averaged first
             step = step + (state.holding[:-1] - held[:-1]) / ONE
         return descend(state, step)
@@ -363,6 +391,14 @@ class Learner:
         if not self.exchanges:
             promise = "none: this model was learned without noise, as nothing is sent meanwhile"
         return {"task": self._task.fingerprint.hex(), "privacy": promise}
+
+
+def _distance(one: Vector, other: Vector) -> float:
+    squares = 0.0
+    for piece in pieces(len(one)):
+        between = one[piece] - other[piece]
+        squares += float(between @ between)
+    return math.sqrt(squares)
 
 
 def _truth(right: Bools | None) -> bool | None:
