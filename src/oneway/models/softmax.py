@@ -134,16 +134,17 @@ class SoftmaxRegression(Model):
 
     def _gradients(self, stack: Matrix, scores: Matrix, batch: Batch) -> Matrix:
         slopes = _slopes(scores, batch.labels)
-        gradients: Matrix = self.l2 * stack
-        by_class, num_features = self._by_class(gradients), batch.features.shape[1]
+        gradients: Matrix = np.empty(stack.shape, np.result_type(stack, self.l2))
+        before, after = self._by_class(stack), self._by_class(gradients)
+        num_features = batch.features.shape[1]
         # Some classes at a time: their products stay in the processor's cache.
         most = max(1, _CACHED // max(1, batch.features.size))
         for start in range(0, self.num_classes, most):
             some = slice(start, start + most)
-            products = slopes[:, some, None] * batch.features[:, None, :]
-            by_class[:, some, :num_features] += products
-        if self.intercept:
-            by_class[..., -1] += slopes
+            part = np.multiply(before[:, some], self.l2, out=after[:, some])
+            part[..., :num_features] += slopes[:, some, None] * batch.features[:, None, :]
+            if self.intercept:
+                part[..., -1] += slopes[:, some]
         return gradients
 
     def lesson(self, stack: Matrix, batch: Batch, rng: np.random.Generator) -> Lesson:

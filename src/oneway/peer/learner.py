@@ -91,7 +91,7 @@ class Learner:
         self.layout = task.layout
         start = self._model.init(num_features, np.random.default_rng(list(task.fingerprint)))
         # Books are in whole units, finer than any float32: what is computed from them is float64.
-        self.start: Vector = start.astype(np.float64)
+        self.start: Vector = start.astype(np.float64, copy=False)
         self._measuring = Measuring(task, self._model, num_features, self.start)
         self.exchanges = bool(self._method.payload)
         self.mixes = self._method.mixes

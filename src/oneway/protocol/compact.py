@@ -144,8 +144,10 @@ def unpack(layout: Layout, base_total: Fixed, packed: Packed) -> Fixed:
         else:
             after[:] = before
     if packed.follows:
-        before, after = base_total[layout.model], total[layout.model]
-        for piece, expected in _model_at(before, mass_of(packed.exact) / mass_of(base_total)):
+        after, mass = total[layout.model], mass_of(packed.exact)
+        most = _most_at(layout, base_total, mass)
+        assert most is not None
+        for piece, expected in _model_at(layout, base_total, mass, most):
             after[piece] += expected
     return total
 
@@ -156,7 +158,7 @@ def flaw(layout: Layout, base_total: Fixed, packed: Packed) -> str:
     sizes = [place.stop - place.start for place in vectors]
     if len(packed.exact) != len(alone):
         return f"{len(packed.exact)} numbers alone instead of {len(alone)}"
-    if packed.follows and not _can_follow(layout, base_total, mass_of(packed.exact)):
+    if packed.follows and _most_at(layout, base_total, mass_of(packed.exact)) is None:
         return "a model that follows from none"
     if not packed.codes and not packed.exponents:
         return ""
@@ -192,21 +194,28 @@ def _model(layout: Layout, size: int) -> slice:
 # The model of a base.
 
 
-def _can_follow(layout: Layout, base_total: Fixed, mass: int) -> bool:
+def _most_at(layout: Layout, base_total: Fixed, mass: int) -> float | None:
+    """The largest absolute number of the base's model, were this its mass, before it is rounded.
+
+    None if no model can follow from it.
+    """
     stands_alone = len(base_total[layout.model]) == 1  # then it is told as it is
     if layout.copies_model or stands_alone or mass_of(base_total) <= 0:
-        return False
-    return extent(base_total[layout.model]) * (abs(mass) / mass_of(base_total)) < LARGEST
+        return None
+    most = extent(base_total[layout.model]) * (abs(mass) / mass_of(base_total))
+    return most if most < LARGEST else None
 
 
-def _model_at(numerator: Fixed, factor: float) -> Iterator[tuple[slice, Fixed]]:
-    """A model's numerator, were its mass by a factor larger, piece by piece.
+def _model_at(
+    layout: Layout, base_total: Fixed, mass: int, most: float
+) -> Iterator[tuple[slice, Fixed]]:
+    """The numerator of the base's model, were this its mass, piece by piece.
 
-    The factor is one quotient of integers; then there is one product and one rounding per number:
-    the same everywhere.
+    One quotient of integers, then a product and a rounding per number: the same everywhere.
     """
+    numerator, factor = base_total[layout.model], mass / mass_of(base_total)
     for piece in pieces(len(numerator)):
-        yield piece, nearest(numerator[piece] * factor)
+        yield piece, nearest(numerator[piece] * factor, most=most)
 
 
 def _beyond_model(layout: Layout, base_total: Fixed, part: Fixed, radius: float) -> Fixed | None:
@@ -215,13 +224,12 @@ def _beyond_model(layout: Layout, base_total: Fixed, part: Fixed, radius: float)
     Running totals wrap, and what is left of them then need not be near any model.
     """
     mass = mass_of(part)
-    if mass <= 0 or not _can_follow(layout, base_total, mass):
+    most = _most_at(layout, base_total, mass) if mass > 0 else None
+    if most is None or round(most) > radius * mass:
         return None
-    wanted, most = part[layout.model], radius * mass
+    wanted = part[layout.model]
     beyond, farthest = np.empty_like(wanted), 0
-    for piece, expected in _model_at(base_total[layout.model], mass / mass_of(base_total)):
-        if extent(expected) > most:
-            return None
+    for piece, expected in _model_at(layout, base_total, mass, most):
         farthest = max(farthest, extent(np.subtract(wanted[piece], expected, out=beyond[piece])))
     return beyond if farthest <= extent(wanted) else None
 

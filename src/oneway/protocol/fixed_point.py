@@ -51,9 +51,11 @@ def fixed(numerator: Vector, mass: float = 0.0) -> Fixed:
     >>> fixed(np.array([0.5, -2.0]), 1.0) / ONE
     array([ 0.5, -2. ,  1. ])
     """
-    units = np.empty(len(numerator) + 1, dtype=np.int64)
+    units = zeros(len(numerator))
     with np.errstate(over="ignore"):
         for piece in pieces(len(numerator)):
+            if not numerator[piece].any():
+                continue  # what nobody has written to takes no memory
             _fit(np.multiply(numerator[piece], float(ONE), dtype=np.float64), units[piece])
     if not abs(mass) * ONE < LARGEST:
         raise _does_not_fit()
@@ -82,15 +84,21 @@ _SHIFTED = 2.0**51
 _MANY = 4096
 
 
-def nearest(numbers: NDArray[np.float64], out: Fixed | None = None) -> Fixed:
+def nearest(
+    numbers: NDArray[np.float64], out: Fixed | None = None, most: float | None = None
+) -> Fixed:
     """The nearest whole numbers, ties to even; the places of the numbers may be used for them.
+
+    None is larger than `most`, if that is given.
 
     >>> nearest(np.array([0.5, -1.5, 2.0**61]))
     array([                  0,                  -2, 2305843009213693952])
     """
-    if len(numbers) > _MANY and numbers.max() < _SHIFTED and numbers.min() > -_SHIFTED:
-        return _shifted(numbers, out)
-    return _converted(numbers, out)
+    if len(numbers) <= _MANY or (most is not None and most >= _SHIFTED):
+        return _converted(numbers, out)
+    if most is None and not (numbers.max() < _SHIFTED and numbers.min() > -_SHIFTED):
+        return _converted(numbers, out)
+    return _shifted(numbers, out)
 
 
 def _fit(numbers: NDArray[np.float64], out: Fixed) -> None:

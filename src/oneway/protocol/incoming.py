@@ -234,13 +234,16 @@ def _is_near(state: PeerState, delta: Fixed, pushes: int, rules: Rules) -> bool:
         return False
     own_mass = mass_of(state.holding)
     divisor = float(ONE) if layout.copies_model else float(own_mass)
+    is_inside = extent_of_all(state.holding) <= rules.radius * divisor
     squares, away_squares = 0.0, 0.0
     for piece in pieces(len(held)):
-        own = (held[piece] / divisor).clip(-rules.radius, rules.radius) if own_mass > 0 else None
-        squares += 0.0 if own is None else float(own @ own)
+        own = held[piece] / divisor if own_mass > 0 else np.zeros(1)
+        if not is_inside:
+            own = own.clip(-rules.radius, rules.radius)
+        squares += float(own @ own)
         if not layout.copies_model:
             away = delta[layout.model][piece] / mass
-            away -= 0.0 if own is None else own
+            away -= own
             away_squares += float(away @ away)
     reached = rules.clip * (1.0 + math.sqrt(squares))
     longest = min(pushes, MOST_ROUNDINGS) * CARRIED * reached
