@@ -24,6 +24,7 @@ from oneway.peer.home.own_privacy import OwnPrivacy
 from oneway.peer.lesson import ForeseenRow, Lesson, Sample
 from oneway.peer.measuring import Measuring
 from oneway.peer.noise import SecretNormals
+from oneway.peer.step_limits import inside, limited, part_within
 from oneway.peer.store.snapshot import Snapshot
 from oneway.protocol.fixed_point import (
     LARGEST,
@@ -31,10 +32,9 @@ from oneway.protocol.fixed_point import (
     Fixed,
     mass_of,
     numbers_of,
-    pieces,
     zeros,
 )
-from oneway.protocol.incoming import averaged, reach
+from oneway.protocol.incoming import averaged
 from oneway.protocol.rules import Rules
 from oneway.protocol.state import PeerState
 from oneway.protocol.transitions import descend
@@ -44,8 +44,6 @@ from oneway.task.task import Task
 _AS_THE_TASK = OwnPrivacy()
 _TERMS = "batch.terms"
 """Name of the memory of how the samples of a batch were clipped, and are to be noised."""
-INSIDE = 1.0 - 2.0**-20
-"""How much of the radius a deposit may use: the rest is for roundings."""
 _NOTHING: tuple[Fixed, State] = (zeros(0), State({}, {}))
 
 
@@ -182,13 +180,9 @@ class Learner:
             curvatures = None
             if self._bounds is not None:
                 curvatures = self._bounds(batch.features)
-            gradients = self._checked(told.gradients)
-            learned = Gradients(gradients, samples_seen, curvatures)
-            after = self._method.learn(row, learned, self._rng, self._normals)
-            if self.layout.carried and after.segments is not row.segments:
-                after = self._limited(row, after, rules)
-            if self.prepares and after.segments is not row.segments:
-                after = self._prepared(after, rules)
+            learned = Gradients(self._checked(told.gradients), samples_seen, curvatures)
+            after = self._after(row, learned, rules)
+            del told, learned  # they are as long as the model, and what follows is, too
         if not math.isfinite(loss):
             raise DataError(f"the loss of the sample is {loss}; its features are far too large")
         measured = self._measuring.measured(before.measures, before_it, batch, loss, samples_seen)
@@ -212,6 +206,15 @@ class Learner:
             ) from None
         released = released and not has_left
         return Lesson(state, self._stored(after.memory), loss, _truth(right), released, measured)
+
+    def _after(self, row: State, learned: Gradients, rules: Rules) -> State:
+        """A row after the method has learned, ready to be pushed if that moved it."""
+        after = self._method.learn(row, learned, self._rng, self._normals)
+        if self.layout.carried and after.segments is not row.segments:
+            after = limited(self._method, row, after, rules)
+        if self.prepares and after.segments is not row.segments:
+            after = self._prepared(after, rules)
+        return after
 
     def until_released(self, memory: Mapping[str, Matrix]) -> int:
         """How many samples more fill the batch: until then the model stays as it is."""
@@ -282,56 +285,15 @@ class Learner:
         """
         if self._method.has_mass and not row.segments["mass"][0, 0] > 0.0:
             return row
-        after = self._inside(row, self._method.before_push(row, self._rng), rules)
-        if after is row or (part := self._part(row, after, rules)) == 1.0:
+        method = self._method
+        after = inside(method, row, method.before_push(row, self._rng), rules)
+        if after is row or (part := part_within(method, row, after, rules)) == 1.0:
             return after
         segments = {
             name: array + part * (after.segments[name] - array)
             for name, array in row.segments.items()
         }
         return State(segments, after.memory)
-
-    def _inside(self, row: State, after: State, rules: Rules) -> State:
-        """A row after a step, projected onto the radius, or to where it was if that is outside."""
-        if after is row:
-            return after
-        first = self._method.payload[0].name
-        before, moved = row.segments[first], after.segments[first]
-        if moved is before:
-            return after
-        most = rules.radius * INSIDE * self._method.masses(row)[:, None]
-        if moved.max() <= most[0, 0] and moved.min() >= -most[0, 0]:
-            return after
-        limits = np.maximum(most, np.abs(before))
-        inside = moved.clip(-limits, limits)
-        return State({**after.segments, first: inside}, after.memory)
-
-    def _limited(self, row: State, after: State, rules: Rules) -> State:
-        """A row after a step that others may have had a part in: its model moves only so far."""
-        after = self._inside(row, after, rules)
-        part, first = self._part(row, after, rules), self._method.payload[0].name
-        if part == 1.0:
-            return after
-        before = row.segments[first]
-        moved = before + part * (after.segments[first] - before)
-        return State({**after.segments, first: moved}, after.memory)
-
-    def _part(self, row: State, after: State, rules: Rules) -> float:
-        """How much of a step moves the estimate as far as others may at once."""
-        first = self._method.payload[0].name
-        before, there = row.segments[first], after.segments[first]
-        if math.isinf(rules.clip) or there is before:
-            return 1.0
-        mass = row.segments.get("mass")
-        if mass is not None and mass is after.segments["mass"]:
-            # The limit is no less than this, whatever the model; nearly all steps are shorter.
-            surely = (1.0 - 2.0**-20) * rules.clip * float(mass[0, 0])
-            if _distance(there[0], before[0]) < surely:
-                return 1.0
-        own = self._method.estimate(row)[0]
-        moved = float(np.linalg.norm(self._method.estimate(after)[0] - own))
-        limit = reach(own, rules)
-        return limit / moved if moved > limit else 1.0
 
     def _stored(self, memory: Mapping[str, Matrix]) -> Mapping[str, Matrix]:
         """The memory without what is read from the books."""
@@ -391,14 +353,6 @@ class Learner:
         if not self.exchanges:
             promise = "none: this model was learned without noise, as nothing is sent meanwhile"
         return {"task": self._task.fingerprint.hex(), "privacy": promise}
-
-
-def _distance(one: Vector, other: Vector) -> float:
-    squares = 0.0
-    for piece in pieces(len(one)):
-        between = one[piece] - other[piece]
-        squares += float(between @ between)
-    return math.sqrt(squares)
 
 
 def _truth(right: Bools | None) -> bool | None:

@@ -6,18 +6,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from town import TASK
 
-from oneway.methods import State
-from oneway.peer.learner import INSIDE, Learner
+from oneway.methods import Relay, State
 from oneway.peer.push_pace import IDLE_BYTES, IDLE_SECONDS, PushPace
+from oneway.peer.step_limits import INSIDE, inside, part_within
 from oneway.peer.store.average import ModelAverage, with_estimate
 from oneway.protocol import fixed_point
 from oneway.protocol.rules import Rules
 from oneway.protocol.state import PeerState
-from oneway.testing.records import replace
 
-LEARNER = Learner(replace(TASK, method="relay", step="paper"))
+METHOD = Relay(0.1)
 EXAMPLES = settings(deadline=None, max_examples=100)
 
 
@@ -41,18 +39,18 @@ def test_a_step_is_limited_as_its_definition_says(seed, size, step, mass, clip, 
     moved = before.segments["numerator"] + step * rng.normal(size=(1, 300))
     after = State({**before.segments, "numerator": moved}, {})
     limits = np.maximum(radius * INSIDE * mass, np.abs(before.segments["numerator"]))
-    inside = LEARNER._inside(before, after, rules).segments["numerator"]
-    assert np.array_equal(inside, moved.clip(-limits, limits))
+    found = inside(METHOD, before, after, rules).segments["numerator"]
+    assert np.array_equal(found, moved.clip(-limits, limits))
     if mass:
         own, there = before.segments["numerator"] / mass, moved / mass
         distance, reach = np.linalg.norm(there - own), clip * (1.0 + np.linalg.norm(own))
         part = 1.0 if distance <= reach else reach / distance
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(fixed_point, "PIECE", 128)
-            assert LEARNER._part(before, after, rules) == pytest.approx(part, rel=1e-12)
+            assert part_within(METHOD, before, after, rules) == pytest.approx(part, rel=1e-12)
     same = State(dict(before.segments), {})
-    assert LEARNER._inside(before, same, rules) is same
-    assert LEARNER._part(before, same, rules) == 1.0
+    assert inside(METHOD, before, same, rules) is same
+    assert part_within(METHOD, before, same, rules) == 1.0
 
 
 @EXAMPLES
