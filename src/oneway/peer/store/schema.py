@@ -123,6 +123,7 @@ TABLES = (
         num_keys=1,
         rows=_each(lambda snapshot: stored_amounts(snapshot.state)),
         values=lambda units: (units,),
+        in_place=True,
     ),
     Table(
         "contact",
