@@ -25,7 +25,7 @@ from oneway.protocol.memo import extent_of_all
 from oneway.protocol.messages import Close, Compact, Data
 from oneway.protocol.rules import Rules
 from oneway.protocol.state import InEdge, PeerState
-from oneway.protocol.tags import digest_of
+from oneway.protocol.tags import digest_meanwhile, digest_of
 from oneway.records import Vector
 
 ROUNDING = 2
@@ -162,8 +162,7 @@ def absorb_packed(
     if wrong:
         return Absorbed(state, Objection("malformed", f"a push of its has {wrong}"))
     total = unpack(layout, edge.heard, packed)
-    if digest_of(total) != message.digest:
-        return Absorbed(state, misleads=True)
+    digest = digest_meanwhile(total)
     data = Data(
         message.epoch,
         message.life,
@@ -175,7 +174,8 @@ def absorb_packed(
         message.tag,
         message.progress,
     )
-    return absorb(state, edge, data, rules, allowance, packed)
+    done = absorb(state, edge, data, rules, allowance, packed)
+    return done if digest() == message.digest else Absorbed(state, misleads=True)
 
 
 def total_of(layout: Layout, edge: InEdge, message: Compact) -> Fixed | None:
