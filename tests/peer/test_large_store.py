@@ -320,3 +320,30 @@ def test_what_predictions_are_made_with_is_put_off_until_a_store_is_closed(path)
     assert counts == [1, PUT_OFF + 2]
     store.close()
     assert read_snapshot(path).average.count == average.count
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "SELECT 1",
+        "DELETE FROM amount WHERE name = 'gradient_steps'",
+        "UPDATE amount SET units = x'00' WHERE name = 'gradient_steps'",
+    ],
+)
+def test_an_array_is_written_over_the_one_that_is_there_or_else_as_a_whole(path, change):
+    pair = Pair(LARGE)
+    with closing(create(path, Snapshot(pair.states[0]))) as store:
+        with closing(sqlite3.connect(path)) as other, other:
+            other.execute(change)
+        pair.learn_and_push()
+        store.commit(Snapshot(pair.states[0]))
+        assert plain(read_snapshot(path)) == plain(Snapshot(pair.states[0]))
+
+
+def test_what_is_nothing_is_one_array_when_a_store_is_read(path):
+    pair = Pair(LARGE)
+    create(path, Snapshot(pair.states[0])).close()
+    state = read_snapshot(path).state
+    assert state.clipped is state.owed
+    assert not state.owed.any()
+    assert state.minted is not state.owed

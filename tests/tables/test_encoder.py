@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import math
+import re
 import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
@@ -122,6 +123,29 @@ def test_a_table_that_finds_its_own_scaling_encodes_a_row_as_itself(rows, separa
     vectors, labels = row_by_row(text, table.encoder)
     np.testing.assert_array_equal(table.features, vectors.astype(np.float32))
     np.testing.assert_array_equal(table.labels, labels)
+
+
+plain_cells = (
+    st.floats()
+    | st.integers()
+    | st.floats().map(np.float64)
+    | st.sampled_from([10**400, 3e38, 4e38, True, None, "1.5", "x"])
+)
+
+
+@settings(deadline=None)
+@given(st.lists(plain_cells, min_size=3, max_size=3), st.floats(-1e3, 1e3), st.floats(1e-3, 1e3))
+def test_plain_numbers_are_encoded_all_at_once_as_every_one_is(cells, center, scale):
+    features = tuple(Feature(name, center=center, scale=scale) for name in "abc")
+    encoder = Encoder(features, "y", "number")
+    row = dict(zip("abc", cells, strict=True))
+    try:
+        parts = [feature.encode(row[feature.name]) for feature in features]
+    except DataError as error:
+        with pytest.raises(DataError, match=re.escape(str(error))):
+            encoder.vector(row)
+        return
+    assert encoder.vector(row).tolist() == [number for part in parts for number in part]
 
 
 @settings(deadline=None)

@@ -10,6 +10,7 @@ import numpy as np
 from oneway.errors import ConfigError
 from oneway.models.base import (
     Answers,
+    Lesson,
     Model,
     check_intercept,
     check_l2,
@@ -18,6 +19,9 @@ from oneway.models.base import (
     row_shares,
 )
 from oneway.records import Batch, Bools, Floats, Ints, Matrix, Vector
+
+_CACHED = 1 << 16
+"""Numbers that stay in a processor's cache from one operation to the next."""
 
 
 @dataclass(frozen=True)
@@ -114,27 +118,48 @@ class SoftmaxRegression(Model):
 
     def losses(self, params: Vector | Matrix, batch: Batch) -> Vector:
         """Return the loss of every row, the l2 term included."""
-        scores = self.scores(params, batch.features)
+        return self._losses(params, self.scores(params, batch.features), batch.labels)
+
+    def _losses(self, params: Vector | Matrix, scores: Matrix, labels: Floats) -> Vector:
         # Below the highest score, so that exp cannot overflow and the sum is at least 1.
         depths = scores - scores.max(axis=1, keepdims=True)
-        of_label = np.take_along_axis(depths, _classes(batch.labels)[:, None], axis=1)[:, 0]
+        of_label = np.take_along_axis(depths, _classes(labels)[:, None], axis=1)[:, 0]
         penalty = 0.5 * self.l2 * np.einsum("...d,...d->...", params, params)
         losses: Vector = np.log(np.exp(depths).sum(axis=1)) - of_label + penalty
         return losses
 
     def gradients(self, stack: Matrix, batch: Batch) -> Matrix:
         """Return (probability of the class - 1 for the label's) * a + l2 * x for every row."""
-        slopes = self._slopes(stack, batch)
-        gradients: Matrix = self.l2 * stack
-        by_class = self._by_class(gradients)
-        by_class[..., : batch.features.shape[1]] += slopes[:, :, None] * batch.features[:, None, :]
-        if self.intercept:
-            by_class[..., -1] += slopes
+        return self._gradients(stack, self.scores(stack, batch.features), batch)
+
+    def _gradients(self, stack: Matrix, scores: Matrix, batch: Batch) -> Matrix:
+        slopes = _slopes(scores, batch.labels)
+        gradients: Matrix = np.empty(stack.shape, np.result_type(stack, self.l2))
+        before, after = self._by_class(stack), self._by_class(gradients)
+        num_features = batch.features.shape[1]
+        # Some classes at a time: their products stay in the processor's cache.
+        most = max(1, _CACHED // max(1, batch.features.size))
+        for start in range(0, self.num_classes, most):
+            some = slice(start, start + most)
+            part = np.multiply(before[:, some], self.l2, out=after[:, some])
+            part[..., :num_features] += slopes[:, some, None] * batch.features[:, None, :]
+            if self.intercept:
+                part[..., -1] += slopes[:, some]
         return gradients
+
+    def lesson(self, stack: Matrix, batch: Batch, rng: np.random.Generator) -> Lesson:
+        """Return losses, whether predictions are right, and gradients, by one pass of scores."""
+        scores = self.scores(stack, batch.features)
+        return Lesson(
+            self._losses(stack, scores, batch.labels),
+            scores.argmax(axis=1) == batch.labels,
+            self._gradients(stack, scores, batch),
+        )
 
     def gradient(self, params: Vector, batch: Batch, counts: Vector | None = None) -> Vector:
         """Return the mean of `gradients` over the rows."""
-        slopes = self._slopes(params, batch) * row_shares(batch, counts)[:, None]
+        scores = self.scores(params, batch.features)
+        slopes = _slopes(scores, batch.labels) * row_shares(batch, counts)[:, None]
         gradient: Vector = self.l2 * params
         by_class = self._by_class(gradient)
         by_class[:, : batch.features.shape[1]] += slopes.T @ batch.features
@@ -193,15 +218,16 @@ class SoftmaxRegression(Model):
         bounds: Vector = 0.5 * squares + self.l2
         return bounds
 
-    def _slopes(self, params: Vector | Matrix, batch: Batch) -> Matrix:
-        """Return the derivative of every row's loss by its scores, `[row, class]`."""
-        slopes = _softmax(self.scores(params, batch.features))
-        slopes[np.arange(len(batch)), _classes(batch.labels)] -= 1.0
-        return slopes
-
 
 def _classes(labels: Floats) -> Ints:
     return labels.astype(np.intp)
+
+
+def _slopes(scores: Matrix, labels: Floats) -> Matrix:
+    """Return the derivative of every row's loss by its scores, `[row, class]`."""
+    slopes = _softmax(scores)
+    slopes[np.arange(len(labels)), _classes(labels)] -= 1.0
+    return slopes
 
 
 def _softmax(scores: Matrix) -> Matrix:

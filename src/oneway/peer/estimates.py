@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from operator import is_
 
 from msgspec.structs import replace
 
@@ -20,15 +21,16 @@ class Estimates:
         """Begin with the learner's first model."""
         self._learner = learner
         self._last = learner.start
-        self._of: tuple[object, object] = (None, None)
+        self._of: tuple[object, ...] = (None,) * 4
 
     def momentary(self, snapshot: Snapshot, rules: Rules) -> Vector:
         """The model that a snapshot stands for; if it stands for none, the last that one did."""
         state, memory = snapshot.state, snapshot.memory
-        is_new = self._of[0] is not state or self._of[1] is not memory
+        basis = self._learner.basis(state, memory)
+        is_new = not all(map(is_, basis, self._of))
         if is_new and state.is_sound(rules.radius, 0.0):
             self._last = self._learner.estimate(state, memory, rules)
-            self._of = state, memory
+            self._of = basis
         return self._last
 
     def settled(self, snapshot: Snapshot, rules: Rules) -> Vector:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from operator import is_
 
 import numpy as np
 from msgspec.structs import replace
@@ -23,9 +24,17 @@ from oneway.peer.home.own_privacy import OwnPrivacy
 from oneway.peer.lesson import ForeseenRow, Lesson, Sample
 from oneway.peer.measuring import UNMEASURED, Measuring
 from oneway.peer.noise import SecretNormals
+from oneway.peer.step_limits import inside, limited, part_within
 from oneway.peer.store.snapshot import Snapshot
-from oneway.protocol.fixed_point import LARGEST, ONE, Fixed, mass_of, zeros
-from oneway.protocol.incoming import averaged, reach
+from oneway.protocol.fixed_point import (
+    LARGEST,
+    ONE,
+    Fixed,
+    mass_of,
+    numbers_of,
+    zeros,
+)
+from oneway.protocol.incoming import averaged
 from oneway.protocol.rules import Rules
 from oneway.protocol.state import PeerState
 from oneway.protocol.transitions import descend
@@ -35,8 +44,6 @@ from oneway.task.task import Task
 _AS_THE_TASK = OwnPrivacy()
 _TERMS = "batch.terms"
 """Name of the memory of how the samples of a batch were clipped, and are to be noised."""
-INSIDE = 1.0 - 2.0**-20
-"""How much of the radius a deposit may use: the rest is for roundings."""
 _NOTHING: tuple[Fixed, State] = (zeros(0), State({}, {}))
 
 
@@ -84,7 +91,7 @@ class Learner:
         self.layout = task.layout
         start = self._model.init(num_features, np.random.default_rng(list(task.fingerprint)))
         # Books are in whole units, finer than any float32: what is computed from them is float64.
-        self.start: Vector = start.astype(np.float64)
+        self.start: Vector = start.astype(np.float64, copy=False)
         self._measuring: Measuring | None = None
         if measures:
             self._measuring = Measuring(task, self._model, num_features, self.start)
@@ -92,7 +99,7 @@ class Learner:
         self.mixes = self._method.mixes
         self.prepares = type(self._method).before_push is not Method.before_push
         self._has_noise = bool(self._method.batches and self._method.batches.noise)
-        self._last: tuple[tuple[object, ...], tuple[Fixed, State]] = ((None,) * 3, _NOTHING)
+        self._last: tuple[tuple[object, ...], tuple[Fixed, State]] = ((None,) * 5, _NOTHING)
         # Looked up once: asking a model for a capability takes longer than using it.
         self._bounds: Callable[[Floats], Vector | None] | None = None
         if self._method.rule.needs_curvature and isinstance(self._model, HasCurvature):
@@ -121,6 +128,11 @@ class Learner:
         """The model that a peer's state stands for; its mass must be positive."""
         estimate: Vector = self._method.estimate(self._row(state, memory, rules)[1])[0]
         return estimate
+
+    def basis(self, state: PeerState, memory: Mapping[str, Matrix]) -> tuple[object, ...]:
+        """What an estimate is made of: as long as these are the same objects, it is the same."""
+        steps = state.gradient_steps if self.layout.momenta else None
+        return state.holding, steps, state.in_ if self.layout.copied else None, memory
 
     def stored_estimate(self, snapshot: Snapshot, radius: float = math.inf) -> Vector | None:
         """The model that is stored; None without a positive mass, or outside the radius."""
@@ -172,13 +184,9 @@ class Learner:
             curvatures = None
             if self._bounds is not None:
                 curvatures = self._bounds(batch.features)
-            gradients = self._checked(told.gradients)
-            learned = Gradients(gradients, samples_seen, curvatures)
-            after = self._method.learn(row, learned, self._rng, self._normals)
-            if self.layout.carried and after.segments is not row.segments:
-                after = self._limited(row, after, rules)
-            if self.prepares and after.segments is not row.segments:
-                after = self._prepared(after, rules)
+            learned = Gradients(self._checked(told.gradients), samples_seen, curvatures)
+            after = self._after(row, learned, rules)
+            del told, learned  # they are as long as the model, and what follows is, too
         if not math.isfinite(loss):
             raise DataError(f"the loss of the sample is {loss}; its features are far too large")
         measured = UNMEASURED
@@ -206,6 +214,15 @@ class Learner:
             ) from None
         released = released and not has_left
         return Lesson(state, self._stored(after.memory), loss, _truth(right), released, measured)
+
+    def _after(self, row: State, learned: Gradients, rules: Rules) -> State:
+        """A row after the method has learned, ready to be pushed if that moved it."""
+        after = self._method.learn(row, learned, self._rng, self._normals)
+        if self.layout.carried and after.segments is not row.segments:
+            after = limited(self._method, row, after, rules)
+        if self.prepares and after.segments is not row.segments:
+            after = self._prepared(after, rules)
+        return after
 
     def until_released(self, memory: Mapping[str, Matrix]) -> int:
         """How many samples more fill the batch: until then the model stays as it is."""
@@ -237,7 +254,7 @@ class Learner:
             DataError: The sample has none. With noise it counts as one without contents: who leaves
                 a sample out would tell about it.
         """
-        found = gradients.astype(np.float64)
+        found = gradients.astype(np.float64, copy=False)
         if self._model.skips and not self._has_noise and not np.isfinite(found).all():
             raise DataError("the gradient of the sample is not a finite number at this model")
         return found
@@ -276,43 +293,15 @@ class Learner:
         """
         if self._method.has_mass and not row.segments["mass"][0, 0] > 0.0:
             return row
-        after = self._inside(row, self._method.before_push(row, self._rng), rules)
-        if after is row or (part := self._part(row, after, rules)) == 1.0:
+        method = self._method
+        after = inside(method, row, method.before_push(row, self._rng), rules)
+        if after is row or (part := part_within(method, row, after, rules)) == 1.0:
             return after
         segments = {
             name: array + part * (after.segments[name] - array)
             for name, array in row.segments.items()
         }
         return State(segments, after.memory)
-
-    def _inside(self, row: State, after: State, rules: Rules) -> State:
-        """A row after a step, projected onto the radius, or to where it was if that is outside."""
-        if after is row:
-            return after
-        first = self._method.payload[0].name
-        most = rules.radius * INSIDE * self._method.masses(row)[:, None]
-        limits = np.maximum(most, np.abs(row.segments[first]))
-        inside = after.segments[first].clip(-limits, limits)
-        return State({**after.segments, first: inside}, after.memory)
-
-    def _limited(self, row: State, after: State, rules: Rules) -> State:
-        """A row after a step that others may have had a part in: its model moves only so far."""
-        after = self._inside(row, after, rules)
-        part, first = self._part(row, after, rules), self._method.payload[0].name
-        if part == 1.0:
-            return after
-        before = row.segments[first]
-        moved = before + part * (after.segments[first] - before)
-        return State({**after.segments, first: moved}, after.memory)
-
-    def _part(self, row: State, after: State, rules: Rules) -> float:
-        """How much of a step moves the estimate as far as others may at once."""
-        if math.isinf(rules.clip):
-            return 1.0
-        own = self._method.estimate(row)[0]
-        moved = float(np.linalg.norm(self._method.estimate(after)[0] - own))
-        limit = reach(own, rules)
-        return limit / moved if moved > limit else 1.0
 
     def _stored(self, memory: Mapping[str, Matrix]) -> Mapping[str, Matrix]:
         """The memory without what is read from the books."""
@@ -324,12 +313,12 @@ class Learner:
         self, state: PeerState, memory: Mapping[str, Matrix], rules: Rules
     ) -> tuple[Fixed, State]:
         """What is held, copies averaged: in units, and as the one row of a network."""
-        asked = (state, memory, rules)
-        if all(one is other for one, other in zip(asked, self._last[0], strict=True)):
+        asked = (*self.basis(state, memory), rules)
+        if all(map(is_, asked, self._last[0])):
             return self._last[1]  # predicted with just now, and learned from next
         held = averaged(state, rules)
         segments = {
-            name: (held[place] / ONE)[None, :] for name, place in self.layout.places.items()
+            name: numbers_of(held[place])[None, :] for name, place in self.layout.places.items()
         }
         if self._method.has_mass:
             segments["mass"] = np.array([[held[-1] / ONE]])
@@ -344,10 +333,11 @@ class Learner:
 
     def _booked(self, state: PeerState, held: Fixed, before: State, after: State) -> PeerState:
         """The state with what a step changed in the segments."""
-        parts = [before.segments[name][0] - after.segments[name][0] for name in self.layout.places]
-        if not parts:
+        if not self.layout.places:
             return state
-        step = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        step = np.empty(len(held) - 1)
+        for name, place in self.layout.places.items():
+            np.subtract(before.segments[name][0], after.segments[name][0], out=step[place])
         if held is not state.holding:  # copied segments were averaged first
             step = step + (state.holding[:-1] - held[:-1]) / ONE
         return descend(state, step)

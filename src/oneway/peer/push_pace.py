@@ -14,6 +14,9 @@ from oneway.records import Vector
 IDLE_SECONDS = 0.05
 """A peer without samples passes on what it received this often, as long as that moves it."""
 
+IDLE_BYTES = 32e6
+"""Bytes per second that it passes on at most: what moves a large model takes long."""
+
 MOVED = 1e-6
 """A change of the estimate, relative to its size, that is worth passing on."""
 
@@ -48,7 +51,7 @@ class PushPace:
         since = now - self.last
         if since < shortest:
             return False
-        idle = since >= IDLE_SECONDS
+        idle = since >= max(IDLE_SECONDS, 8 * state.dim / IDLE_BYTES)
         return bool(self.pushes_due or state.leaving or (idle and self.moved(estimate, state)))
 
     def has_news(self, estimate: Vector, state: PeerState) -> bool:

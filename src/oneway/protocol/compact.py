@@ -13,12 +13,23 @@ each with the power of two that is the step of its codes:
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import chain
 from typing import Literal, TypeAlias, get_args
 
 import msgspec
 import numpy as np
 
-from oneway.protocol.fixed_point import LARGEST, ONE, Fixed, extent, mass_of, nearest
+from oneway.protocol.fixed_point import (
+    LARGEST,
+    ONE,
+    PIECE,
+    Fixed,
+    extent,
+    mass_of,
+    nearest,
+    pieces,
+)
 from oneway.protocol.layout import Layout
 from oneway.protocol.stamps import Count
 
@@ -80,27 +91,31 @@ def packed_total(
         radius: No code leads out of it, or a receiver would refuse the push.
     """
     alone, vectors = _split(layout, len(part))
-    near = _near_model(layout, base_total, part, radius)
-    total = base_total.copy()
+    beyond = _beyond_model(layout, base_total, part, radius)
+    total, follows = np.empty_like(base_total), beyond is not None
     exponents, codes = [], []
     for place in vectors:
-        known, most = None, radius * ONE
+        wanted, base_part = part[place], base_total[place]
+        rest, start, most = wanted, base_part, radius * ONE
         if place in layout.copied:
-            known = base_total[place]
+            rest, start = wanted - base_part, None
         elif place == _model(layout, len(part)):
-            known, most = near, radius * mass_of(part)
-        steps, numbers, change = _quantised(part[place], known, int(most), _LARGEST_CODE[code])
-        exponents.append(steps.tobytes())
-        codes.append(_written(numbers, code))
-        total[place] += change
-    exact = part[alone] - layout.with_copies(np.zeros_like(part), base_total)[alone]
-    if all(numbers.count(0) == len(numbers) for numbers in codes):
+            rest, most = wanted if beyond is None else beyond, radius * mass_of(part)
+        steps, numbers = _quantised(
+            wanted, rest, start, int(most), _LARGEST_CODE[code], total[place]
+        )
+        exponents.append(steps)
+        codes.append(numbers)
+    exact = part[alone]
+    total[alone] = base_total[alone] + exact
+    for place in layout.copied:  # told by how they differ
+        exact[alone == place.start] -= base_total[place.start]
+        total[alone[alone == place.start]] = part[place.start]
+    if not any(numbers.any() for numbers in codes):
         exponents = codes = []
-    total[alone] += exact
-    if near is not None:
-        total[layout.model] += near
-    follows = near is not None
-    return Packed(base, exact, follows, b"".join(exponents), b"".join(codes), code), total
+    steps_written = b"".join(steps.tobytes() for steps in exponents)
+    codes_written = b"".join(_written(numbers, code) for numbers in codes)
+    return Packed(base, exact, follows, steps_written, codes_written, code), total
 
 
 def nothing(layout: Layout, total: Fixed, seq: int, code: Codes) -> Packed:
@@ -112,21 +127,28 @@ def nothing(layout: Layout, total: Fixed, seq: int, code: Codes) -> Packed:
 def unpack(layout: Layout, base_total: Fixed, packed: Packed) -> Fixed:
     """The total that follows from its base; `flaw` must have found nothing."""
     alone, vectors = _split(layout, len(base_total))
-    total = base_total.copy()
-    total[alone] += packed.exact
-    exponents = np.frombuffer(packed.exponents, np.int8).astype(np.int64)
+    total = np.empty_like(base_total)
+    total[alone] = base_total[alone] + packed.exact
+    steps = np.left_shift(1, np.frombuffer(packed.exponents, np.int8).astype(np.int64))
+    codes = np.frombuffer(packed.codes, np.uint8)
     first_block = first_code = 0
-    for place in vectors if packed.codes else ():
-        size = place.stop - place.start
-        last_block = first_block - (-size // BLOCK)
-        last_code = first_code + _length(size, packed.format)
-        change = np.zeros((last_block - first_block, BLOCK), dtype=np.int64)
-        _read(packed.codes[first_code:last_code], change.reshape(-1)[:size], packed.format)
-        change *= np.left_shift(1, exponents[first_block:last_block])[:, None]
-        total[place] += change.reshape(-1)[:size]
-        first_block, first_code = last_block, last_code
+    for place in vectors:
+        before, after = base_total[place], total[place]
+        size = len(before)
+        if packed.codes:
+            last_block = first_block - (-size // BLOCK)
+            last_code = first_code + _length(size, packed.format)
+            block_steps, numbers = steps[first_block:last_block], codes[first_code:last_code]
+            _add_codes(before, numbers, block_steps, packed.format, after)
+            first_block, first_code = last_block, last_code
+        else:
+            after[:] = before
     if packed.follows:
-        total[layout.model] += _model_at(layout, base_total, mass_of(packed.exact))
+        after, mass = total[layout.model], mass_of(packed.exact)
+        most = _most_at(layout, base_total, mass)
+        assert most is not None
+        for piece, expected in _model_at(layout, base_total, mass, most):
+            after[piece] += expected
     return total
 
 
@@ -136,7 +158,7 @@ def flaw(layout: Layout, base_total: Fixed, packed: Packed) -> str:
     sizes = [place.stop - place.start for place in vectors]
     if len(packed.exact) != len(alone):
         return f"{len(packed.exact)} numbers alone instead of {len(alone)}"
-    if packed.follows and not _can_follow(layout, base_total, mass_of(packed.exact)):
+    if packed.follows and _most_at(layout, base_total, mass_of(packed.exact)) is None:
         return "a model that follows from none"
     if not packed.codes and not packed.exponents:
         return ""
@@ -159,10 +181,10 @@ def _split(layout: Layout, size: int) -> tuple[np.ndarray, list[slice]]:
     """Where the numbers of an amount are that stand alone, and where its vectors."""
     places = layout.places.values() or (_model(layout, size),)
     vectors = [place for place in places if place.stop - place.start > 1]
-    is_alone = np.ones(size, dtype=bool)
-    for place in vectors:
-        is_alone[place] = False
-    return np.flatnonzero(is_alone), vectors
+    starts = [0, *(place.stop for place in vectors)]
+    ends = [*(place.start for place in vectors), size]
+    alone = [range(start, end) for start, end in zip(starts, ends, strict=True)]
+    return np.fromiter(chain(*alone), np.intp), vectors
 
 
 def _model(layout: Layout, size: int) -> slice:
@@ -172,60 +194,103 @@ def _model(layout: Layout, size: int) -> slice:
 # The model of a base.
 
 
-def _can_follow(layout: Layout, base_total: Fixed, mass: int) -> bool:
+def _most_at(layout: Layout, base_total: Fixed, mass: int) -> float | None:
+    """The largest absolute number of the base's model, were this its mass, before it is rounded.
+
+    None if no model can follow from it.
+    """
     stands_alone = len(base_total[layout.model]) == 1  # then it is told as it is
     if layout.copies_model or stands_alone or mass_of(base_total) <= 0:
-        return False
-    return extent(base_total[layout.model]) * (abs(mass) / mass_of(base_total)) < LARGEST
+        return None
+    most = extent(base_total[layout.model]) * (abs(mass) / mass_of(base_total))
+    return most if most < LARGEST else None
 
 
-def _model_at(layout: Layout, base_total: Fixed, mass: int) -> Fixed:
-    """The numerator of the base's model, were this its mass.
+def _model_at(
+    layout: Layout, base_total: Fixed, mass: int, most: float
+) -> Iterator[tuple[slice, Fixed]]:
+    """The numerator of the base's model, were this its mass, piece by piece.
 
     One quotient of integers, then a product and a rounding per number: the same everywhere.
     """
-    return nearest(base_total[layout.model] * (mass / mass_of(base_total)))
+    numerator, factor = base_total[layout.model], mass / mass_of(base_total)
+    for piece in pieces(len(numerator)):
+        yield piece, nearest(numerator[piece] * factor, most=most)
 
 
-def _near_model(layout: Layout, base_total: Fixed, part: Fixed, radius: float) -> Fixed | None:
-    """What the base's model is at the mass of a part; None if that tells less than nothing.
+def _beyond_model(layout: Layout, base_total: Fixed, part: Fixed, radius: float) -> Fixed | None:
+    """What a part has beyond the base's model at its mass; None if that tells less than nothing.
 
     Running totals wrap, and what is left of them then need not be near any model.
     """
     mass = mass_of(part)
-    if mass <= 0 or not _can_follow(layout, base_total, mass):
+    most = _most_at(layout, base_total, mass) if mass > 0 else None
+    if most is None or round(most) > radius * mass:
         return None
-    expected, wanted = _model_at(layout, base_total, mass), part[layout.model]
-    is_near = extent(expected) <= radius * mass and extent(wanted - expected) <= extent(wanted)
-    return expected if is_near else None
+    wanted = part[layout.model]
+    beyond, farthest = np.empty_like(wanted), 0
+    for piece, expected in _model_at(layout, base_total, mass, most):
+        farthest = max(farthest, extent(np.subtract(wanted[piece], expected, out=beyond[piece])))
+    return beyond if farthest <= extent(wanted) else None
 
 
 # Numbers as codes.
 
+_STARTS = np.arange(0, PIECE, BLOCK)
+
 
 def _quantised(
-    wanted: Fixed, known: Fixed | None, most: int, largest: int
-) -> tuple[np.ndarray, np.ndarray, Fixed]:
-    """Exponents of blocks, codes, and what these stand for.
+    wanted: Fixed, rest: Fixed, start: Fixed | None, most: int, largest: int, reached: Fixed
+) -> tuple[np.ndarray, np.ndarray]:
+    """Exponents of blocks, and codes: the nearest to what is wanted that stay within `most`.
 
-    The nearest to what is wanted that stay within `most`.
+    Args:
+        wanted: What is to be handed over.
+        rest: What codes have to say of it: it itself, or what both ends do not know.
+        start: What it is added to; None for nothing.
+        most: See above.
+        largest: The largest code.
+        reached: Becomes what is reached.
     """
     size = len(wanted)
-    blocks = np.zeros((-(-size // BLOCK), BLOCK), dtype=np.int64)
-    codes = blocks.reshape(-1)[:size]
-    np.subtract(wanted, 0 if known is None else known, out=codes)
-    sizes = np.maximum(blocks.max(axis=1), -blocks.min(axis=1))
-    fraction, exponents = np.frexp(sizes / largest)
-    exponents = np.maximum(exponents - (fraction == 0.5), 0).astype(np.int64)
-    steps = np.left_shift(1, exponents)
-    blocks += (steps >> 1)[:, None]
-    blocks >>= exponents[:, None]
-    if extent(wanted) + int(steps.max()) > most:
-        reached = (blocks * steps[:, None]).reshape(-1)[:size] + (0 if known is None else known)
-        codes += (reached < -most).astype(np.int64) - (reached > most)
-    written = codes.astype(np.int8)
-    blocks *= steps[:, None]
-    return exponents.astype(np.int8), written, codes
+    exponents, codes = np.empty(-(-size // BLOCK), np.int8), np.empty(size, np.int8)
+    room = np.empty(min(PIECE, size - size % -BLOCK), dtype=np.int64)
+    for piece in pieces(size):
+        length = piece.stop - piece.start
+        numbers = room[: length - length % -BLOCK]
+        numbers[:length], numbers[length:] = rest[piece], 0
+        starts, blocks = _STARTS[: len(numbers) // BLOCK], numbers.reshape(-1, BLOCK)
+        lowest, highest = np.minimum.reduceat(numbers, starts), np.maximum.reduceat(numbers, starts)
+        fraction, powers = np.frexp(np.maximum(highest, -lowest) / largest)
+        powers = np.maximum(powers - (fraction == 0.5), 0).astype(np.int64)
+        steps = np.left_shift(1, powers)
+        blocks += (steps >> 1)[:, None]
+        blocks >>= powers[:, None]
+        numbers = numbers[:length]
+        known = 0 if rest is wanted else wanted[piece] - rest[piece]
+        if extent(wanted[piece]) + int(steps.max()) > most:
+            there = (blocks * steps[:, None]).reshape(-1)[:length] + known
+            numbers += (there < -most).astype(np.int64) - (there > most)
+        exponents[piece.start // BLOCK :][: len(steps)] = powers
+        codes[piece] = numbers
+        blocks *= steps[:, None]
+        if rest is not wanted:
+            numbers += known
+        np.add(numbers, 0 if start is None else start[piece], out=reached[piece])
+    return exponents, codes
+
+
+def _add_codes(before: Fixed, codes: np.ndarray, steps: Fixed, code: Codes, after: Fixed) -> None:
+    """Make `after` what is reached from `before` by what codes stand for."""
+    size = len(before)
+    room = np.zeros(min(PIECE, size - size % -BLOCK), dtype=np.int64)
+    for piece in pieces(size):
+        length = piece.stop - piece.start
+        numbers = room[: length - length % -BLOCK]
+        _read(codes[_length(piece.start, code) :][: _length(length, code)], numbers[:length], code)
+        blocks = numbers.reshape(-1, BLOCK)
+        blocks *= steps[piece.start // BLOCK :][: len(blocks), None]
+        np.add(before[piece], numbers[:length], out=after[piece])
 
 
 def _length(size: int, code: Codes) -> int:
@@ -240,10 +305,9 @@ def _written(codes: np.ndarray, code: Codes) -> bytes:
     return (halves[::2] | (halves[1::2] << 4)).tobytes()
 
 
-def _read(written: bytes, codes: Fixed, code: Codes) -> None:
+def _read(both: np.ndarray, codes: Fixed, code: Codes) -> None:
     if code == "int8":
-        codes[:] = np.frombuffer(written, np.int8)
+        codes[:] = both.view(np.int8)
         return
-    both = np.frombuffer(written, np.uint8)
     halves = np.stack((both & 15, both >> 4), axis=1).reshape(-1)[: len(codes)]
     codes[:] = (halves ^ 8).view(np.int8) - 8

@@ -10,13 +10,22 @@ from msgspec.structs import replace
 
 from oneway.protocol.bookkeeping import taken_in
 from oneway.protocol.compact import Packed, flaw, unpack
-from oneway.protocol.fixed_point import LARGEST, ONE, Fixed, extent, fixed, mass_of
+from oneway.protocol.fixed_point import (
+    LARGEST,
+    ONE,
+    Fixed,
+    extent,
+    fixed,
+    length_of,
+    mass_of,
+    pieces,
+)
 from oneway.protocol.layout import Layout
 from oneway.protocol.memo import extent_of_all
 from oneway.protocol.messages import Close, Compact, Data
 from oneway.protocol.rules import Rules
 from oneway.protocol.state import InEdge, PeerState
-from oneway.protocol.tags import digest_of
+from oneway.protocol.tags import digest_meanwhile, digest_of
 from oneway.records import Vector
 
 ROUNDING = 2
@@ -106,20 +115,26 @@ def absorb(
         return Absorbed(state, waits=TOO_FAST, waiting_mass=mass)
     if mass and mass_of(state.holding) + mass - owed > rules.mass_limit * ONE:
         return Absorbed(state, waits=FULL, waiting_mass=mass)
-    try:
-        excess, distance = _excess(state, delta, message.seq - edge.seq, rules)
-    except OverflowError:  # what is owed lets much come in
+    kept, excess, distance = delta, None, 0.0
+    if not _is_near(state, delta, message.seq - edge.seq, rules):
+        try:
+            excess, distance = _excess(state, delta, message.seq - edge.seq, rules)
+        except OverflowError:  # what is owed lets much come in
+            return Absorbed(state, waits=FULL, waiting_mass=mass)
+        kept = delta - excess
+    reached = extent_of_all(state.holding) + extent(kept)
+    if reached > LARGEST:
         return Absorbed(state, waits=FULL, waiting_mass=mass)
-    kept = delta - excess
-    if extent_of_all(state.holding) + extent(kept) > LARGEST:
-        return Absorbed(state, waits=FULL, waiting_mass=mass)
-    _drop_surplus(state, kept, excess, rules)
+    most = int(min(rules.radius * rules.mass_limit * ONE, LARGEST))
+    if reached > most:
+        excess = np.zeros_like(delta) if excess is None else excess
+        _drop_surplus(state, kept, excess, most)
     edge = replace(edge, heard=message.total, seq=message.seq, tag=message.tag, packed=packed)
     taken = taken_in(
         replace(
             state,
             # As it was if nothing is dropped: what does not change is not made durable again.
-            clipped=state.clipped + excess if excess.any() else state.clipped,
+            clipped=state.clipped if excess is None or not excess.any() else state.clipped + excess,
             in_={**state.in_, (edge.sender, edge.epoch): edge},
         ),
         kept,
@@ -141,12 +156,13 @@ def absorb_packed(
     Without its base it says nothing: nothing changes, and the answer brings a full total.
     """
     packed, layout = message.packed, state.layout
-    wrong = flaw(layout, edge.heard, packed) if packed.base == edge.seq else ""
+    if packed.base != edge.seq:
+        return Absorbed(state)
+    wrong = flaw(layout, edge.heard, packed)
     if wrong:
         return Absorbed(state, Objection("malformed", f"a push of its has {wrong}"))
-    total = total_of(layout, edge, message)
-    if total is None:
-        return Absorbed(state, misleads=packed.base == edge.seq)
+    total = unpack(layout, edge.heard, packed)
+    digest = digest_meanwhile(total)
     data = Data(
         message.epoch,
         message.life,
@@ -158,7 +174,8 @@ def absorb_packed(
         message.tag,
         message.progress,
     )
-    return absorb(state, edge, data, rules, allowance, packed)
+    done = absorb(state, edge, data, rules, allowance, packed)
+    return done if digest() == message.digest else Absorbed(state, misleads=True)
 
 
 def total_of(layout: Layout, edge: InEdge, message: Compact) -> Fixed | None:
@@ -205,6 +222,36 @@ def mint(state: PeerState, at: np.ndarray) -> PeerState:
     return replace(state, minted=minted, holding=state.holding + minted)
 
 
+def _is_near(state: PeerState, delta: Fixed, pushes: int, rules: Rules) -> bool:
+    """Whether nothing of a delta lies too far from the own estimate; as `_excess` goes by it.
+
+    Nearly all that comes is near: that is seen piece by piece, in no memory.
+    """
+    layout, held, mass = state.layout, state.holding[state.layout.model], mass_of(delta)
+    if math.isinf(rules.clip):
+        return True
+    if mass == 0 and not layout.copies_model:
+        return False
+    own_mass = mass_of(state.holding)
+    divisor = float(ONE) if layout.copies_model else float(own_mass)
+    is_inside = extent_of_all(state.holding) <= rules.radius * divisor
+    squares, away_squares = 0.0, 0.0
+    for piece in pieces(len(held)):
+        own = held[piece] / divisor if own_mass > 0 else np.zeros(1)
+        if not is_inside:
+            own = own.clip(-rules.radius, rules.radius)
+        squares += float(own @ own)
+        if not layout.copies_model:
+            away = delta[layout.model][piece] / mass
+            away -= own
+            away_squares += float(away @ away)
+    reached = rules.clip * (1.0 + math.sqrt(squares))
+    longest = min(pushes, MOST_ROUNDINGS) * CARRIED * reached
+    return math.sqrt(away_squares) <= reached and all(
+        length_of(delta[place]) <= longest for place in layout.carried
+    )
+
+
 def _excess(state: PeerState, delta: Fixed, pushes: int, rules: Rules) -> tuple[Fixed, float]:
     """What of a delta lies too far from the own estimate, and how far beyond the limit."""
     excess, layout = np.zeros_like(delta), state.layout
@@ -231,9 +278,8 @@ def _excess(state: PeerState, delta: Fixed, pushes: int, rules: Rules) -> tuple[
     return excess, max(beyond, away)
 
 
-def _drop_surplus(state: PeerState, kept: Fixed, excess: Fixed, rules: Rules) -> None:
+def _drop_surplus(state: PeerState, kept: Fixed, excess: Fixed, most: int) -> None:
     """Drop what nobody can hold beside a model: if it waited, so would all that others bring."""
-    most = int(min(rules.radius * rules.mass_limit * ONE, LARGEST))
     beside = (state.layout.beside(amount) for amount in (state.holding, kept, excess))
     for held, more, dropped in zip(*beside, strict=True):
         most_kept = (held + more).clip(np.minimum(held, -most), np.maximum(held, most)) - held

@@ -143,7 +143,11 @@ carried=())
             share: Of all that is held.
             of_all: What all receivers' shares add up to; forwarded segments go to them entirely.
         """
-        units = portion(amount, share)
+        units = np.empty_like(amount)
+        start = 0
         for place in self.forwarded:
-            units[place] = np.floor(amount[place] * (share / of_all)).astype(np.int64)
+            portion(amount[start : place.start], share, units[start : place.start])
+            portion(amount[place], share / of_all, units[place])
+            start = place.stop
+        portion(amount[start:], share, units[start:])
         return self.booked(units)

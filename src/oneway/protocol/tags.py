@@ -7,12 +7,15 @@ ever sent, and rob it. Only the sender checks its tags, so a keyed hash is signa
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from hashlib import blake2b
 from hmac import compare_digest
 from struct import pack
+from threading import Thread
 
 from oneway.protocol.fixed_point import Fixed
-from oneway.protocol.memo import once_per_array
+from oneway.protocol.memo import LARGE_BYTES, once_per_array
 
 SIZE = 16
 """Bytes of a digest and of a tag."""
@@ -25,6 +28,20 @@ NO_TAG = bytes(SIZE)
 def digest_of(total: Fixed) -> bytes:
     """A hash of the total's bytes, little endian whatever the machine is."""
     return blake2b(total.astype("<i8", copy=False).data, digest_size=SIZE).digest()
+
+
+def digest_meanwhile(total: Fixed) -> Callable[[], bytes]:
+    """Begin to compute a digest, in a thread of its own if that takes long; call it to wait."""
+    if total.nbytes < LARGE_BYTES:
+        return partial(digest_of, total)
+    worker = Thread(target=digest_of, args=(total,), name="digest")
+    worker.start()
+
+    def wait() -> bytes:
+        worker.join()
+        return digest_of(total)
+
+    return wait
 
 
 def sign(secret: bytes, ledger: int, receiver: bytes, epoch: int, seq: int, digest: bytes) -> bytes:

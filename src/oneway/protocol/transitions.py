@@ -21,7 +21,16 @@ from oneway.protocol.bookkeeping import (
     without_out,
 )
 from oneway.protocol.compact import Codes, Packed, packed_total
-from oneway.protocol.fixed_point import LARGEST, ONE, Fixed, extent, fixed, mass_of, zeros
+from oneway.protocol.fixed_point import (
+    LARGEST,
+    ONE,
+    Fixed,
+    extent,
+    fixed,
+    length_of,
+    mass_of,
+    zeros,
+)
 from oneway.protocol.incoming import CARRIED, ROUNDING, Absorbed, absorb, absorb_packed
 from oneway.protocol.layout import Layout
 from oneway.protocol.lives import meet
@@ -77,7 +86,8 @@ def descend(state: PeerState, step: Vector) -> PeerState:
     holding = state.holding - units
     if extent_of_all(holding) > LARGEST:
         raise OverflowError("what is held would no longer fit into 63 bits")
-    return replace(state, holding=holding, gradient_steps=state.gradient_steps + units)
+    units += state.gradient_steps
+    return replace(state, holding=holding, gradient_steps=units)
 
 
 def push(state: PeerState, shares: Mapping[Key, float], rules: Rules) -> PeerState:
@@ -115,7 +125,7 @@ def push(state: PeerState, shares: Mapping[Key, float], rules: Rules) -> PeerSta
             total = state.layout.with_copies(edge.sent + part, state.holding)
         else:
             packed, total, part = _coded(state, edge, part, code, rules)
-        holding = holding - part
+        holding = np.subtract(holding, part, out=part)
         totals = {**edge.totals, edge.seq + 1: total}
         out[edge.receiver, edge.epoch] = replace(
             edge, seq=edge.seq + 1, totals=totals, packed=packed
@@ -320,10 +330,11 @@ def _keep_surplus(part: Fixed, rules: Rules, layout: Layout) -> None:
     """Leave for later what one push may not carry beside its model, whoever brought so much."""
     most = int(rules.radius * ONE)
     for beside in layout.beside(part):
-        beside.clip(-most, most, out=beside)
+        if extent(beside) > most:
+            beside.clip(-most, most, out=beside)
     for place in layout.carried:
         # Half of what a receiver with this clip allows at least; a count goes with its parcel.
-        factor = CARRIED / 2 * rules.clip / max(float(np.linalg.norm(part[place] / ONE)), 1e-300)
+        factor = CARRIED / 2 * rules.clip / max(length_of(part[place]), 1e-300)
         if factor < 1.0:
             for scaled in layout.forwarded if place in layout.forwarded else (place,):
                 part[scaled] = np.floor(part[scaled] * factor).astype(np.int64)
@@ -338,7 +349,7 @@ def _coded(
     """
     wanted, base = state.layout.with_copies(part, state.holding), edge.confirmed
     packed, total = packed_total(state.layout, wanted, edge.acked, base, code, rules.radius)
-    return packed, total, state.layout.booked(total - base)
+    return packed, total, state.layout.booked(np.subtract(total, base, out=wanted))
 
 
 def _everything(

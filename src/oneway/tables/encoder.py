@@ -23,7 +23,7 @@ from oneway.records import Bools, Floats, Vector
 from oneway.sentences import listed, nearest, shown
 from oneway.streams.arguments import check_finite
 from oneway.tables.cells import as_number, label_key
-from oneway.tables.features import Feature, Numbers, check_column, is_text
+from oneway.tables.features import LARGEST, Feature, Numbers, check_column, is_text
 from oneway.tables.labels import class_codes
 from oneway.tables.names import chained
 from oneway.tables.owners import Coder
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     import polars as pl
 
 __all__ = ["Encoder", "Feature", "check_column"]
+
+_PLAIN = frozenset({float, int, np.float64})
+"""The types of cells that are numbers, whatever they hold."""
 
 
 @dataclass(frozen=True)
@@ -107,12 +110,31 @@ class Encoder:
             DataError: If some are missing (names them all), or one holds what it cannot be.
         """
         try:
-            parts = [feature.encode(cells[feature.name]) for feature in self.features]
+            raw = [cells[name] for name in self.names]
         except KeyError:
             raise self._missing(cells) from None
+        if self._are_numbers and _PLAIN.issuperset(map(type, raw)):
+            numbers = self._all_numbers(raw)
+            if numbers is not None:
+                return numbers
+        parts = [feature.encode(cell) for feature, cell in zip(self.features, raw, strict=True)]
         if self._has_arrays:
             return np.concatenate([np.asarray(part, dtype=np.float64) for part in parts])
         return np.array([number for part in parts for number in part])
+
+    @cached_property
+    def _are_numbers(self) -> bool:
+        return all(feature.kind == "number" and not feature.gaps for feature in self.features)
+
+    def _all_numbers(self, raw: list[object]) -> Vector | None:
+        """Numbers as `vector` returns them, all at once; None if there is something to say."""
+        means, scales = self.scaling.means, self.scaling.scales
+        try:
+            with np.errstate(over="ignore", invalid="ignore"):
+                scaled: Vector = (np.array(raw, dtype=np.float64) - means) / scales
+        except OverflowError:
+            return None
+        return scaled if np.abs(scaled).max(initial=0.0) <= LARGEST else None
 
     @cached_property
     def _has_arrays(self) -> bool:

@@ -11,6 +11,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
+from oneway.protocol.fixed_point import pieces
 from oneway.records import Vector
 
 HORIZON = 100
@@ -41,7 +44,10 @@ def with_estimate(average: ModelAverage | None, estimate: Vector, boot: int) -> 
         return ModelAverage(boot, 1, estimate)
     count = average.count + 1
     weight = max((DECAY + 1) / (count + DECAY), 1.0 / HORIZON)
-    params = estimate - average.params
-    params *= weight
-    params += average.params
+    params = np.empty_like(estimate)
+    for piece in pieces(len(params)):
+        part, before = params[piece], average.params[piece]
+        np.subtract(estimate[piece], before, out=part)
+        part *= weight
+        part += before
     return ModelAverage(boot, count, params)

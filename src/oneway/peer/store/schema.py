@@ -123,6 +123,7 @@ TABLES = (
         num_keys=1,
         rows=_each(lambda snapshot: stored_amounts(snapshot.state)),
         values=lambda units: (units,),
+        in_place=True,
     ),
     Table(
         "contact",
@@ -233,7 +234,12 @@ def read(connection: sqlite3.Connection, dim: int) -> Snapshot:
     found = {table.name: list(table.read(connection, dim)) for table in TABLES}
     [peer] = found["peer"]
     journal = peer["journal"]
-    amounts = {"owed": zeros(dim)} | {row["name"]: row["units"] for row in found["amount"]}
+    nothing = zeros(dim)
+    amounts = {"owed": nothing} | {
+        # What is nothing is one array for all of them, which takes no memory.
+        row["name"]: row["units"] if row["units"].any() else nothing
+        for row in found["amount"]
+    }
     layout = Layout.from_rows(
         {row["name"]: (row["kind"], row["start"], row["stop"]) for row in found["segment"]}
     )
@@ -244,7 +250,7 @@ def read(connection: sqlite3.Connection, dim: int) -> Snapshot:
     state = PeerState(
         peer["ledger"],
         peer["boot"],
-        **{**amounts, "holding": zeros(dim)},
+        **{**amounts, "holding": nothing},
         out=_out_edges(found["out_edge"], sent),
         in_=_in_edges(found["in_edge"], heard),
         settled={(row["receiver"], row["epoch"]): Settled(**row) for row in found["settled"]},

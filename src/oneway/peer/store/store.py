@@ -134,8 +134,8 @@ class PeerStore:
         changes = schema.changes(self._committed, snapshot)
         with self._connection as connection:
             connection.execute("BEGIN IMMEDIATE")
-            for statement, parameters in changes:
-                connection.executemany(statement, parameters)
+            for change in changes:
+                change(connection)
         # Only now: what a failed commit would have changed is a change from the last good one.
         self._committed = snapshot
 
@@ -245,8 +245,8 @@ def _fill(path: Path, owner: Owner, snapshot: Snapshot) -> None:
             for table in schema.TABLES:
                 connection.execute(table.create)
             connection.execute("INSERT INTO owner VALUES (?, ?, ?)", owner)
-            for statement, parameters in schema.changes(NOTHING, snapshot):
-                connection.executemany(statement, parameters)
+            for change in schema.changes(NOTHING, snapshot):
+                change(connection)
 
 
 @contextmanager

@@ -5,18 +5,21 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeAlias
 
 from oneway.peer.store.codecs import codec
 from oneway.peer.store.snapshot import Snapshot
 from oneway.protocol.state import PeerState
 
-Change: TypeAlias = tuple[str, list[tuple[Any, ...]]]
-"""A statement, and the parameters of each of its executions."""
+Change: TypeAlias = Callable[[sqlite3.Connection], None]
+"""Changes rows, in a transaction that is under way."""
 
 Rows: TypeAlias = Callable[[Snapshot, Snapshot], tuple[Mapping[Any, Any], Mapping[Any, Any]]]
 """From two snapshots to the rows of both."""
+
+IN_PLACE_BYTES = 1 << 18
+"""Arrays of so many bytes are large enough to be written in place."""
 
 NOTHING = Snapshot(PeerState.new(dim=0, ledger=0, boot=0))
 """What a store without rows holds: any other snapshot differs from it in everything."""
@@ -35,6 +38,8 @@ class Table:
         values: The columns of a value, besides those it is known by.
         defaults: What rows of an older release have in a column that is new.
         later: Whether stores exist without it: they get it when they are opened.
+        in_place: Whether the last column has arrays that are written over where they are, if they
+            are large: a statement makes three copies of them on the way.
     """
 
     name: str
@@ -44,6 +49,7 @@ class Table:
     values: Callable[[Any], Iterable[Any]]
     defaults: Mapping[str, Any] = field(default_factory=dict)
     later: bool = False
+    in_place: bool = False
 
     @cached_property
     def _names(self) -> str:
@@ -71,14 +77,26 @@ class Table:
         if before is NOTHING:
             old = {}
         gone = [_as_tuple(key) for key in old if key not in new]
-        fresh = [
-            self._stored(_as_tuple(key), value)
-            for key, value in new.items()
-            if _differs(old.get(key), value)
-        ]
+        fresh, over = [], []
+        for key, value in new.items():
+            if _differs(old.get(key), value):
+                row = self._stored(_as_tuple(key), value)
+                is_there = self.in_place and key in old and row[-1].nbytes >= IN_PLACE_BYTES
+                (over if is_there else fresh).append(row)
         # First drop, then put: new arrays then take the pages of the old ones.
         both = ((self._drop, gone), (self._put, fresh))
-        return [change for change in both if change[1]]
+        changes = [partial(_executed, *change) for change in both if change[1]]
+        return [*changes, *(partial(self._overwrite, row) for row in over)]
+
+    def _overwrite(self, row: tuple[Any, ...], connection: sqlite3.Connection) -> None:
+        """Write the array of a row over the one that is there, if there is one as long."""
+        key, array = row[: self.num_keys], memoryview(row[-1]).cast("B")
+        for (number,) in connection.execute(self._find, key).fetchall():
+            with connection.blobopen(self.name, list(self.columns)[-1], number) as blob:
+                if len(blob) == len(array):
+                    blob.write(array)
+                    return
+        connection.execute(self._put, row)
 
     def _stored(self, key: tuple[Any, ...], value: Any) -> tuple[Any, ...]:
         row = [*key, *self.values(value)]
@@ -103,8 +121,15 @@ class Table:
 
     @cached_property
     def _drop(self) -> str:
-        known = " AND ".join(f"{key} = ?" for key in self._keys)
-        return f"DELETE FROM {self.name} WHERE {known}"
+        return f"DELETE FROM {self.name} WHERE {self._known}"
+
+    @cached_property
+    def _find(self) -> str:
+        return f"SELECT rowid FROM {self.name} WHERE {self._known}"
+
+    @cached_property
+    def _known(self) -> str:
+        return " AND ".join(f"{key} = ?" for key in self._keys)
 
     def read(self, connection: sqlite3.Connection, dim: int) -> Iterator[dict[str, Any]]:
         """The rows of a database, in the order of insertion, or of the key if that is a number.
@@ -134,6 +159,12 @@ class Table:
 
     def _columns_in(self, connection: sqlite3.Connection) -> set[str]:
         return {row[1] for row in connection.execute(f"PRAGMA table_info({self.name})")}
+
+
+def _executed(
+    statement: str, parameters: list[tuple[Any, ...]], connection: sqlite3.Connection
+) -> None:
+    connection.executemany(statement, parameters)
 
 
 def _as_tuple(key: Any) -> tuple[Any, ...]:

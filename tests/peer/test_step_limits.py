@@ -1,0 +1,79 @@
+"""How far a step may move a peer: what is told at a glance is what is computed in full."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from oneway.methods import Relay, State
+from oneway.peer.push_pace import IDLE_BYTES, IDLE_SECONDS, PushPace
+from oneway.peer.step_limits import INSIDE, inside, part_within
+from oneway.peer.store.average import ModelAverage, with_estimate
+from oneway.protocol import fixed_point
+from oneway.protocol.rules import Rules
+from oneway.protocol.state import PeerState
+
+METHOD = Relay(0.1)
+EXAMPLES = settings(deadline=None, max_examples=100)
+
+
+def row(rng: np.random.Generator, size: float, mass: float) -> State:
+    parts = {name: size * rng.normal(size=(1, 300)) for name in ("numerator", "parcel")}
+    return State({**parts, "count": np.ones((1, 1)), "mass": np.array([[mass]])}, {})
+
+
+@EXAMPLES
+@given(
+    st.integers(0, 2**32 - 1),
+    st.sampled_from([1e-3, 1.0, 30.0]),
+    st.sampled_from([1e-3, 1.0, 30.0]),
+    st.sampled_from([0.0, 1e-6, 1.0]),
+    st.sampled_from([1e-3, 0.5, np.inf]),
+    st.sampled_from([0.1, 10.0]),
+)
+def test_a_step_is_limited_as_its_definition_says(seed, size, step, mass, clip, radius):
+    rng, rules = np.random.default_rng(seed), Rules(b"", clip=clip, radius=radius)
+    before = row(rng, size, mass)
+    moved = before.segments["numerator"] + step * rng.normal(size=(1, 300))
+    after = State({**before.segments, "numerator": moved}, {})
+    limits = np.maximum(radius * INSIDE * mass, np.abs(before.segments["numerator"]))
+    found = inside(METHOD, before, after, rules).segments["numerator"]
+    assert np.array_equal(found, moved.clip(-limits, limits))
+    if mass:
+        own, there = before.segments["numerator"] / mass, moved / mass
+        distance, reach = np.linalg.norm(there - own), clip * (1.0 + np.linalg.norm(own))
+        part = 1.0 if distance <= reach else reach / distance
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(fixed_point, "PIECE", 128)
+            assert part_within(METHOD, before, after, rules) == pytest.approx(part, rel=1e-12)
+    same = State(dict(before.segments), {})
+    assert inside(METHOD, before, same, rules) is same
+    assert part_within(METHOD, before, same, rules) == 1.0
+
+
+@EXAMPLES
+@given(st.integers(0, 2**32 - 1), st.integers(1, 500))
+def test_an_average_is_the_same_in_pieces(seed, count):
+    rng = np.random.default_rng(seed)
+    before = ModelAverage(1, count, rng.normal(size=300))
+    estimate = rng.normal(size=300)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fixed_point, "PIECE", 128)
+        after = with_estimate(before, estimate, 2)
+    weight = max(4 / (count + 4), 1 / 100)
+    assert np.array_equal(after.params, (estimate - before.params) * weight + before.params)
+    assert (after.boot, after.count) == (2, count + 1)
+
+
+@pytest.mark.parametrize(("dim", "seconds"), [(20, IDLE_SECONDS), (2_000_000, 16e6 / IDLE_BYTES)])
+def test_who_has_no_samples_passes_on_a_large_model_less_often(dim, seconds):
+    pace = PushPace(np.zeros(3))
+    pace.last = 100.0
+    state = PeerState.new(dim, 1, 1)
+    moved = np.ones(3)
+    assert not pace.is_due(moved, state, 100.0 + 0.99 * seconds, 0.001)
+    assert pace.is_due(moved, state, 100.0 + 1.01 * seconds, 0.001)
+    pace.stepped(1)
+    assert pace.is_due(moved, state, 100.002, 0.001)
