@@ -75,6 +75,9 @@ class Model(ABC):
     """Whether a sample without a finite gradient is skipped and counted, as where a module or a
     loss has none; otherwise a run ends there, since the model has left the finite numbers."""
 
+    usual_data: ClassVar[str] = ""
+    """The data set that a run learns from if nobody names one; "" for that of all models."""
+
     site_options: ClassVar[tuple[str, ...]] = ()
     """Options that change nothing but where and how fast a model is computed: every site says its
     own, in peer.toml, and they are no part of a task."""

@@ -42,6 +42,7 @@ class TorchOptions(Model):
 
     # An initialisation divides by the inputs of a layer: gradients do not grow with their number.
     typical_features = 19
+    usual_data = "digits"
     site_options = ("device", "threads", "backend")
 
     module: Any
