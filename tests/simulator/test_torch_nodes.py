@@ -7,9 +7,10 @@ import pytest
 
 import oneway as ow
 from oneway.errors import DivergenceError
-from oneway.methods import METHODS, Batches, Method, State
+from oneway.methods import METHODS, Batches, Gradients, Method, State
 from oneway.methods.transforms import AdaGrad, Clip, Momentum, Restart
 from oneway.models import LogisticRegression, Torch
+from oneway.simulator.reference_engine import ReferenceEngine
 
 torch = pytest.importorskip("torch", reason="the extra torch is not installed")
 nn = torch.nn
@@ -203,3 +204,47 @@ def test_late_labels_are_learned_from_with_the_same_mathematics():
     found = ow.simulate(ow.OnlinePushSum(0.3), Torch(linear), data, GRAPH)
     expected = ow.simulate(ow.OnlinePushSum(0.3), LogisticRegression(), data, GRAPH)
     np.testing.assert_allclose(found.estimates, expected.estimates, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", METHODS_TO_TRY)
+def test_memory_that_is_used_again_changes_no_bit(name, monkeypatch):
+    """In blocks and in the place of gradients and of former models, or with a new matrix each."""
+    method, data = METHODS_TO_TRY[name], stream(0.3)
+
+    def found() -> ow.Run:
+        return ow.simulate(method, Torch(network), data, GRAPH)
+
+    monkeypatch.setattr("oneway.methods.base._BLOCK_ENTRIES", 64)
+    again = found()
+    monkeypatch.setattr("oneway.methods.base._BLOCK_ENTRIES", 10**9)
+    monkeypatch.setattr(ReferenceEngine, "_divides", property(lambda _: False))
+    plain = found()
+    np.testing.assert_array_equal(again.numerators, plain.numerators)
+    np.testing.assert_array_equal(again.record.loss_sums, plain.record.loss_sums)
+    np.testing.assert_array_equal(again.record.disagreement, plain.record.disagreement)
+
+
+@pytest.mark.parametrize("spent", [False, True])
+def test_gradients_are_overwritten_only_where_the_driver_gave_them_away(spent, monkeypatch):
+    monkeypatch.setattr("oneway.methods.base._BLOCK_ENTRIES", 8)
+    rng = np.random.default_rng(0)
+    for method in (ow.OnlinePushSum(0.5), METHODS["relay"](0.5), METHODS["local"](0.5)):
+        start, values = rng.standard_normal((2, 6, 5)).astype(np.float32)
+        state, before = method.start(start), values.copy()
+        after = method.learn(state, Gradients(values, 0, spent=spent), rng)
+        np.testing.assert_array_equal(start, method.estimate(state))
+        assert np.array_equal(values, before) != spent
+        parcels = after.segments.get("parcel")
+        expected = 0.5 * before if parcels is not None else start - np.float32(0.5) * before
+        moved = method.estimate(after) if parcels is None else parcels
+        np.testing.assert_array_equal(moved, expected)
+
+
+def test_a_run_that_diverges_beside_a_skipped_sample_says_so():
+    """Not an IndexError: losses are of the samples that were not skipped."""
+
+    def loss(outputs, label):
+        return (outputs[0] - label) ** 2 * torch.where(outputs[0] > 0, 1.0, float("nan"))
+
+    with pytest.raises(DivergenceError):
+        ow.simulate(ow.OnlinePushSum(1e18), Torch(linear, loss, labels="binary"), stream(), GRAPH)

@@ -128,14 +128,16 @@ def deal(
     settings = read_given({**given, "data": name, "owner": owner})
     table = read_table(settings)
     empty_folder(out)
-    model = settings.with_model_for(table.label_kind).model
+    learning = {"model": settings.with_model_for(table.label_kind).model}
+    if settings.options:
+        learning["options"] = settings.options
     is_own = name not in DATASETS
     about = (
         "Centers, scales and the like are statistics of all owners' rows, without noise."
         if is_own
         else ""
     )
-    written = write_owner_files(table, owner, out, samples=samples, model=model, about=about)
+    written = write_owner_files(table, owner, out, samples=samples, about=about, **learning)
     show_columns(table.notes, len(table))
     if is_own:
         note(about)
@@ -157,7 +159,8 @@ def command_line() -> typer.Typer:
     A plugin that cannot be imported is then an error of the command line, in one sentence.
     """
     if all(command.name != "deal" for command in data.registered_commands):
-        wanted = ("model", "label", "columns", "exclude", "category", "numeric", "function")
+        columns = ("label", "columns", "exclude", "category", "numeric", "function")
+        wanted = ("model", "options", *columns)
         example = "Example: oneway data deal flights --owner origin --out flights"
         data.command("deal", epilog=example)(with_flags(deal, only=wanted))
     return data

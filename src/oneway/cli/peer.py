@@ -83,7 +83,9 @@ def init(
     from oneway.peer.home.home import Home
 
     folder = folder_of(home)
-    made = Home.create(folder, name, task, listen, advertise=advertise, transport=transport)
+    made = Home.create(
+        folder, name, task, listen, advertise=advertise, transport=transport, note=note
+    )
     config = made.config()
     card = str(config.card(made.keys().public))
     learned = made.task()

@@ -2,21 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from oneway.cli.options import argument, switch
-from oneway.cli.output import AsJson, print_json
+from oneway.cli.options import argument, option, switch
+from oneway.cli.output import AsJson, note, print_json
 from oneway.cli.peer_home import HomeFolder, open_home
 from oneway.errors import DataError
 from oneway.sentences import shown
+
+if TYPE_CHECKING:
+    from oneway.tables.features import Feature
 
 MOMENTARY = "By the estimate of this moment, not by the average of the last ones."
 
 
 def predict(
-    values: Annotated[list[str], argument("FEATURE=VALUE ...", "One sample, unscaled.")],
+    values: Annotated[
+        list[str],
+        argument(
+            "FEATURE=VALUE ...",
+            "One sample, unscaled; an array as an image, a .npy file, or its numbers.",
+        ),
+    ],
+    white: Annotated[
+        float | None,
+        option("X", "What a white pixel is in the data.", "the usual value for its scale", min=0),
+    ] = None,
     momentary: Annotated[bool, switch("--momentary", MOMENTARY)] = False,
     home: HomeFolder = None,
     as_json: AsJson = False,
@@ -25,8 +40,13 @@ def predict(
     from oneway.peer.offline import stored_model
     from oneway.tables.cells import label_text
 
-    mine, sample = open_home(home), dict(map(_pair, values))
-    model = stored_model(mine, momentary=momentary)
+    model = stored_model(open_home(home), momentary=momentary)
+    sample: dict[str, object] = {}
+    for text in values:
+        name, value = _pair(text, model.encoder.features, white)
+        if name in sample:
+            raise DataError(f"{shown(name)} is given twice; predict one sample at a time")
+        sample[name] = value
     prediction = model.predict_one(sample)
     probabilities = None
     if model.says_probabilities:
@@ -41,8 +61,22 @@ def predict(
         typer.echo(f"{said}  (probability {probabilities[said]:.3f})")
 
 
-def _pair(text: str) -> tuple[str, str]:
-    """A feature and its value, before and after the last =: a name may have one, a number not."""
+def _pair(text: str, features: Sequence[Feature], white: float | None) -> tuple[str, object]:
+    """A feature and its value, before and after the last =: a name may have one, a number not.
+
+    Where a feature is an array its value may be a file, and a file alone is the only array's.
+    """
+    from oneway.tables.sample_files import is_sample_file, read_sample, white_of
+
+    arrays = [feature for feature in features if feature.kind == "array"]
+    for feature in arrays if is_sample_file(text) else ():
+        given = text.removeprefix(f"{feature.name}=")
+        if given != text or len(arrays) == 1:
+            path = Path(given)
+            array = read_sample(path, feature, white)
+            if white is None and path.suffix.lower() != ".npy":
+                note(f"{path}: white is taken for {white_of(feature):g}; if not, say --white.")
+            return feature.name, array
     name, sign, value = text.rpartition("=")
     if not sign:
         raise DataError(f"{shown(text)} is not FEATURE=VALUE, for example Temperature=21.5")

@@ -264,7 +264,10 @@ class Lab:
     ) -> str:
         """Let a newcomer join that learns from these rows of the problem's table."""
         takers, givers = self._known(*receivers), self._known(*senders)
-        made = make_peer(self._folder / name, self._ports.reserve(), self.problem.table, rows)
+        own = self.problem.task.site
+        made = make_peer(
+            self._folder / name, self._ports.reserve(), self.problem.table, rows, site=own
+        )
         peer = PeerProcess(made.home, *self._how_to_run)
         peer.change(lambda config: replace(config, transport=self._transport))
         _change_faults(peer, lambda faults: replace(faults, loss=self.loss))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -130,7 +130,13 @@ def make_peers(folder: Path, problem: Problem, new_address: Callable[[], str]) -
     """
     write_task(folder, problem.task)
     peers = [
-        make_peer(folder / name, new_address(), problem.table, problem.rows_of(node))
+        make_peer(
+            folder / name,
+            new_address(),
+            problem.table,
+            problem.rows_of(node),
+            site=problem.task.site,
+        )
         for node, name in enumerate(problem.names)
     ]
     mixing = problem.task.build_method().shares(problem.graph)
@@ -141,9 +147,15 @@ def make_peers(folder: Path, problem: Problem, new_address: Callable[[], str]) -
     return peers
 
 
-def make_peer(folder: Path, address: str, table: Table, rows: Ints) -> PeerFolder:
-    """Make one peer that trusts nobody yet, with these rows of a table as its samples."""
-    peer = PeerFolder(Home.create(folder, folder.name, folder.parent / TASK_FILE, address))
+def make_peer(
+    folder: Path, address: str, table: Table, rows: Ints, *, site: Mapping[str, Any] | None = None
+) -> PeerFolder:
+    """Make one peer that trusts nobody yet, with these rows of a table as its samples.
+
+    Its peer.toml says `site` for the model, see `Task.site`.
+    """
+    home = Home.create(folder, folder.name, folder.parent / TASK_FILE, address, site=site)
+    peer = PeerFolder(home)
     _write_samples(peer.samples_path, table, rows, peer.home.task())
     return peer
 
@@ -154,8 +166,8 @@ def write_owner_files(
     folder: Path,
     *,
     samples: int | None = None,
-    model: str | None = None,
     about: str = "",
+    **learning: Any,
 ) -> dict[Path, int]:
     """Write a table as a task.toml and one CSV per owner, in order of time.
 
@@ -164,8 +176,8 @@ def write_owner_files(
         owner: The column that says whose row it is.
         folder: New or empty.
         samples: At most so many per owner, the first ones; None for all.
-        model: What is learned; that for the kind of label if not given.
         about: A comment of the task.
+        learning: What is learned and how, as in `Task.of`.
 
     Returns:
         The number of samples in the file of each owner.
@@ -180,7 +192,7 @@ def write_owner_files(
             f"column {owner!r} names {dealt.num_nodes:,} owners, more than the {MOST_OWNERS:,} "
             "that files are written for; choose another column"
         )
-    task = Task.of(table, model=model)
+    task = Task.of(table, **learning)
     write_task(folder, task, about)
     written = {}
     for node in range(dealt.num_nodes):

@@ -34,6 +34,10 @@ PAST_NOISE = BATCH_MEMORY[2]
 """Never to be stored: every start begins a new sequence of noise."""
 
 
+_BLOCK_ENTRIES = 2**16
+"""Numbers of a block that a core's own cache can hold."""
+
+
 class Graph(Protocol):
     """What a method asks of a trust graph; a mixing is `[sender, receiver]`, rows sum to 1."""
 
@@ -68,12 +72,15 @@ class Gradients:
         curvatures: Per node the largest second derivative of its loss; None if there is no bound,
             or the step rule needs none.
         active: Which nodes had a sample; None if all had. The others do not step.
+        spent: Whether the driver needs the values no more: what is computed from them may be
+            written in their place. Of a large network, new memory costs more than the computation.
     """
 
     values: Matrix
     index: int
     curvatures: Vector | None = None
     active: Bools | None = None
+    spent: bool = False
 
 
 @dataclass(frozen=True)
@@ -246,18 +253,30 @@ class Method(ABC):
             rate = self.rate(gradients.index)
         lengths = self.rule.lengths(rate, self.step_masses(state), gradients.curvatures)
         # Of the kind that the model's numbers are: float32 must not become float64 on the way.
-        after = self.descend(state, lengths[:, None].astype(updates.dtype) * updates)
+        # Without transforms, and without batches, nothing else has kept the gradients.
+        spent = gradients.spent and updates is gradients.values and not self.transforms
+        after = self._descended(state, lengths[:, None].astype(updates.dtype), updates, spent)
         if memory:
             after = State(after.segments, {**after.memory, **memory})
         return after if gradients.active is None else only(gradients.active, state, after)
 
+    def _descended(self, state: State, lengths: Matrix, updates: Matrix, spent: bool) -> State:
+        """`descend` by lengths * updates; in the place of these if they are spent."""
+        if type(self).descend is not Method.descend:
+            return self.descend(state, lengths * updates)
+        return self._at(state, moved(self._first(state), -lengths, updates, spent))
+
     def descend(self, state: State, steps: Matrix) -> State:
         """Take `steps[node, dim]` off the first segment; off the model where nothing travels."""
+        return self._at(state, self._first(state) - steps)
+
+    def _first(self, state: State) -> Matrix:
+        return state.segments[self.payload[0].name] if self.payload else state.memory["model"]
+
+    def _at(self, state: State, first: Matrix) -> State:
         if not self.payload:
-            moved = state.memory["model"] - steps
-            return State(state.segments, {**state.memory, "model": moved})
-        first = self.payload[0].name
-        return State({**state.segments, first: state.segments[first] - steps}, state.memory)
+            return State(state.segments, {**state.memory, "model": first})
+        return State({**state.segments, self.payload[0].name: first}, state.memory)
 
     def before_push(self, state: State, rng: np.random.Generator) -> State:
         """What nodes do right before they hand over their payload; by default nothing."""
@@ -265,9 +284,7 @@ class Method(ABC):
 
     def estimate(self, state: State) -> Matrix:
         """The models to predict with, `[node, dim]`: x = z / omega."""
-        if not self.payload:
-            return state.memory["model"]
-        first = state.segments[self.payload[0].name]
+        first = self._first(state)
         return first / state.segments["mass"].astype(first.dtype) if self.has_mass else first
 
     def masses(self, state: State) -> Vector:
@@ -344,6 +361,27 @@ class Method(ABC):
 
 METHODS: Registry[type[Method]] = Registry("method")
 """The methods by name."""
+
+
+def moved(start: Matrix, lengths: Matrix, updates: Matrix, spent: bool = False) -> Matrix:
+    """`start + lengths * updates` in blocks that a core's cache holds, with the same bits.
+
+    Args:
+        start: `[node, dim]`.
+        lengths: `[node, 1]`.
+        updates: `[node, dim]`.
+        spent: Whether the result may take the place of the updates.
+    """
+    if start.dtype != updates.dtype or start.size <= _BLOCK_ENTRIES:
+        plain: Matrix = start + lengths * updates
+        return plain
+    result = updates if spent else np.empty_like(start)
+    height = max(1, _BLOCK_ENTRIES // start.shape[1])
+    for first in range(0, len(start), height):
+        rows = slice(first, first + height)
+        np.multiply(lengths[rows], updates[rows], out=result[rows])
+        np.add(start[rows], result[rows], out=result[rows])
+    return result
 
 
 def only(active: Bools, before: State, after: State) -> State:

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from oneway.errors import ConfigError
-from oneway.methods.base import Method, State
+from oneway.methods.base import Method, State, moved
 from oneway.methods.transforms.base import TRANSFORMS, Transform
 from oneway.methods.transforms.chain import transform_memory, transformed
 from oneway.records import Matrix, Segment, Vector
@@ -89,9 +89,16 @@ class Relay(Method):
 
     def descend(self, state: State, steps: Matrix) -> State:
         """Put the steps into the parcels."""
+        return self._filled(state, state.segments["parcel"] + steps)
+
+    def _descended(self, state: State, lengths: Matrix, updates: Matrix, spent: bool) -> State:
+        if type(self).descend is not Relay.descend:
+            return super()._descended(state, lengths, updates, spent)
+        return self._filled(state, moved(state.segments["parcel"], lengths, updates, spent))
+
+    def _filled(self, state: State, parcels: Matrix) -> State:
         held = state.segments
-        parcels, counts = held["parcel"] + steps, held["count"] + 1.0
-        return State({**held, "parcel": parcels, "count": counts}, state.memory)
+        return State({**held, "parcel": parcels, "count": held["count"] + 1.0}, state.memory)
 
     def fractions(self, state: State) -> Matrix:
         """Phi, `[node, 1]`: the fraction of its parcel that a node deposits."""
@@ -110,10 +117,14 @@ class Relay(Method):
         kind = held["parcel"].dtype
         deposits, memory = self._deposited(state, fractions.astype(kind) * held["parcel"], rng)
         rest = 1.0 - fractions
+        if deposits.dtype == held["numerator"].dtype:
+            numerators = np.subtract(held["numerator"], deposits, out=deposits)
+        else:
+            numerators = held["numerator"] - deposits
         return State(
             {
                 **held,
-                "numerator": held["numerator"] - deposits,
+                "numerator": numerators,
                 "parcel": rest.astype(kind) * held["parcel"],
                 "count": rest * held["count"],
             },

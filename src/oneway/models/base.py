@@ -48,11 +48,13 @@ class Lesson:
         losses: Of predictions, before the label is known.
         correct: Whether a prediction is right; None if that has no meaning.
         gradients: `[row, dim]`.
+        owned: Whether nobody else has the gradients: who asked for them may write there.
     """
 
     losses: Vector
     correct: Bools | None
     gradients: Matrix
+    owned: bool = False
 
 
 class Model(ABC):
@@ -72,6 +74,13 @@ class Model(ABC):
     skips: ClassVar[bool] = False
     """Whether a sample without a finite gradient is skipped and counted, as where a module or a
     loss has none; otherwise a run ends there, since the model has left the finite numbers."""
+
+    usual_data: ClassVar[str] = ""
+    """The data set that a run learns from if nobody names one; "" for that of all models."""
+
+    site_options: ClassVar[tuple[str, ...]] = ()
+    """Options that change nothing but where and how fast a model is computed: every site says its
+    own, in peer.toml, and they are no part of a task."""
 
     typical_features: ClassVar[int | None] = None
     """Of how many standardised features gradients are about as long as this model's, whatever its
@@ -110,6 +119,10 @@ class Model(ABC):
 
     def told(self, num_features: int, labels: Floats) -> Model:
         """Return the model with what it is told by samples; by default itself."""
+        return self
+
+    def shaped(self, shape: tuple[int, ...]) -> Self:
+        """Return the model for samples that are arrays of a shape; by default rows are flat."""
         return self
 
     @abstractmethod

@@ -17,6 +17,16 @@ def digits_network(hidden: int = 32, pixels: int = 64, classes: int = 10) -> nn.
     )
 
 
+def flights_network(hidden: int = 16, features: int = 33) -> nn.Module:
+    """Return one hidden layer over a row of numbers, for two classes or a number; 561 parameters.
+
+    As many features as the data flights has.
+    """
+    from torch import nn
+
+    return nn.Sequential(nn.Linear(features, hidden), nn.ReLU(), nn.Linear(hidden, 1))
+
+
 def image_network(channels: int = 1, side: int = 8, classes: int = 10) -> nn.Module:
     """Return two convolutions with group norm, and one layer, over square images."""
     from torch import nn

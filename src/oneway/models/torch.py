@@ -108,7 +108,7 @@ class Torch(TorchOptions):
             outputs = network.outputs(stack, batch.features)
             losses = self.losses(stack, batch)
         correct = self._predicted(outputs) == batch.labels if self.classifies else None
-        return Lesson(losses, correct, lesson.gradients)
+        return Lesson(losses, correct, lesson.gradients, owned=True)
 
     def _seed(self, batch: Batch, rng: np.random.Generator) -> int | None:
         """What dropout is drawn from; None if there is none."""

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, nullcontext
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -23,11 +23,11 @@ from torch.func import functional_call, grad_and_value, vmap
 
 from oneway.errors import ConfigError
 from oneway.models.torch_modules import trainable
+from oneway.models.torch_options import Backend
 from oneway.models.torch_process import drawn_from, using_threads
 from oneway.records import Floats, Matrix, Vector
 from oneway.sentences import cut, shown
 
-Backend: TypeAlias = Literal["auto", "loop", "vmap", "compile"]
 LossFunction: TypeAlias = Callable[[Any, Any], Any]
 """(outputs of one sample, its label) -> its loss, a scalar."""
 

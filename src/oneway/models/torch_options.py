@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, get_args
 
 import numpy as np
 
@@ -23,8 +23,10 @@ from oneway.sentences import listed, shown
 if TYPE_CHECKING:
     from torch import nn
 
-    from oneway.models.torch_network import Backend, Network
+    from oneway.models.torch_network import Network
 
+Backend: TypeAlias = Literal["auto", "loop", "vmap", "compile"]
+"""How gradients are computed."""
 LABELS_OF: dict[str, LabelKind] = {
     "logistic": "binary",
     "cross-entropy": "classes",
@@ -32,7 +34,6 @@ LABELS_OF: dict[str, LabelKind] = {
 }
 """Which labels the losses with a name learn from."""
 _LOSS_FOR = {kind: loss for loss, kind in LABELS_OF.items()}
-_BACKENDS = ("auto", "loop", "vmap", "compile")
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -41,6 +42,8 @@ class TorchOptions(Model):
 
     # An initialisation divides by the inputs of a layer: gradients do not grow with their number.
     typical_features = 19
+    usual_data = "digits"
+    site_options = ("device", "threads", "backend")
 
     module: Any
     objective: str | Callable[[Any, Any], Any] | None
@@ -88,7 +91,7 @@ class TorchOptions(Model):
             object.__setattr__(self, it.name, given[it.name])
         with needs_extra("a torch model", "torch"):
             import torch  # noqa: F401
-        for name, known in (("labels", tuple(_LOSS_FOR)), ("backend", _BACKENDS)):
+        for name, known in (("labels", tuple(_LOSS_FOR)), ("backend", get_args(Backend))):
             if given[name] is not None and given[name] not in known:
                 raise ConfigError(
                     f"Torch got {name}={shown(given[name])}; it is one of {listed(known)}"
@@ -169,6 +172,22 @@ class TorchOptions(Model):
                 kind = "classes"
         return self._told(kind)
 
+    def shaped(self, shape: tuple[int, ...]) -> Self:
+        """Return the model that sees samples as the arrays they are, if its module takes these.
+
+        A convolution gets an axis of channels where samples have none. A module that takes none of
+        it, such as a linear layer over all pixels, sees a flat row; what is said as `shape` stays.
+
+        Raises:
+            ConfigError: The module cannot take a sample in any of these shapes.
+        """
+        from oneway.models.torch_shapes import fitting_shape
+
+        if self.shape is not None:
+            return self
+        found = fitting_shape(self._built, shape)
+        return self if found is None else self.changed(shape=found)
+
     def _told(self, kind: LabelKind) -> Self:
         loss = _LOSS_FOR[kind] if self.objective is None else self.objective
         if (loss, kind) == (self.objective, self.labels):
@@ -184,7 +203,7 @@ class TorchOptions(Model):
         return {"center": center, "scale": scale}
 
     def task_options(self) -> dict[str, Any]:
-        """Return the fingerprint of the module, which every site of a task checks.
+        """Return the fingerprint of the module, which every site of a task checks, and its shape.
 
         Raises:
             ConfigError: The module has no name by which other sites could find it.
@@ -194,7 +213,8 @@ class TorchOptions(Model):
                 f"module is {shown(self.module)}; a task names the function that makes it, as "
                 '"package.module:function", for every site to call its own'
             )
-        return {"hash": self.fingerprint}
+        seen = {} if self.shape is None else {"shape": list(self.shape)}
+        return {**seen, "hash": self.fingerprint}
 
     # Its module.
 

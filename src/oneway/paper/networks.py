@@ -42,7 +42,7 @@ QUICK_RATES = (0.03, 0.1)
 SERVER, ALONE = "col-published", "local-published"
 TOGETHER = ("ops-published", "relay-plain", "tracking-plain")
 METHODS = (SERVER, *TOGETHER, ALONE)
-MOST_SEEDS = 6
+MOST_SEEDS = 24
 FEW_CLASSES = 2
 """Of the ten digits, so many does a node see where nodes differ."""
 MAX_RECEIVERS = 4

@@ -77,7 +77,7 @@ class Peer(Membership, Predictions):
         try:
             self._open.enter_context(self.home.lock())
             self._keys = self.home.keys()
-            self.task: Task = self.home.task()
+            self.task: Task = self.home.task(_log.warning)
             config = self.home.config()
             # Before anything is written: a peer that may not take part leaves no trace.
             self._layout = Learner(self.task, own=config.privacy).layout

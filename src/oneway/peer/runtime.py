@@ -324,15 +324,11 @@ class Runtime:
             found = self._config_file()
             if found != self._seen_config:
                 try:
-                    before = self._node.config.privacy
+                    before = self._node.config
                     self._apply(self._home.config())
                     self._seen_config = found
-                    if self._node.config.privacy not in (before, self._node.learner.own):
-                        _log.warning(
-                            "[privacy] in peer.toml was changed, which a running peer does not "
-                            "follow; start %s again",
-                            self._node.config.name,
-                        )
+                    for change in self._node.config.unfollowed(before, self._node.learner.own):
+                        _log.warning("%s; start %s again", change, self._node.config.name)
                 except ConfigError as error:
                     # It is read again and again: the fault may lie in the machine, not in the file.
                     if found != self._warned_config:

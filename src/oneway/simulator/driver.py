@@ -101,7 +101,7 @@ def simulate(
         DivergenceError: If the numbers leave the finite range.
     """
     _check_kinds(method, model, stream)
-    model = model.told(stream.dim, stream.labels)
+    model = model.shaped(stream.shape).told(stream.dim, stream.labels)
     dim = model.dim(stream.dim)
     require_memory(
         _COPIES * float(_held_type(precision, model).itemsize) * stream.num_nodes * dim,

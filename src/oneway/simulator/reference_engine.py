@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from oneway.methods import Gradients, Method, State
@@ -46,6 +48,7 @@ class ReferenceEngine:
         self.rounds_before = 0
         self._in_a_row = np.zeros(stream.num_nodes, np.int64)
         self._current: tuple[State, Matrix] | None = None
+        self._room: Matrix | None = None
         self._exchange: tuple[Mixing | None, Exchange] | None = None
 
     @property
@@ -66,31 +69,46 @@ class ReferenceEngine:
                 self._round(round_index, self._exchange[1])
 
     def _round(self, round_index: int, exchange: Exchange) -> None:
-        nodes, batch = self.stream.batch(round_index)
-        estimates = self._estimates
-        own = _rows(estimates, nodes)
-        # What is learned from: the sample itself, or one whose label was late.
-        learners, known = nodes, batch
-        if self.stream.late is None:
-            lesson = self.model.lesson(own, batch, self.rng)
-            losses, correct, found = lesson.losses, lesson.correct, lesson.gradients
-        else:
-            losses, correct = self.model.losses(own, batch), self.model.correct(own, batch)
-            learners, known = self.stream.known_batch(round_index)
-            found = self.model.drawn_gradients(_rows(estimates, learners), known, self.rng)
-        losses, correct = self._measured(round_index, own, batch, losses, correct)
-        learned = self._learned(round_index, learners, known, found, len(estimates))
-        state = self._stored(self.method.learn(self.held, learned, self.rng))
+        nodes, losses, correct = self._learn(round_index)
         for _ in range(self.method.mixes):
-            state = self._stored(self.exchanged(exchange, state, round_index))
-        self.held = state
+            self.held = self._stored(self.exchanged(exchange, self.held, round_index))
 
         measured = self.measurements
         measured.loss_sums[round_index] = losses.sum()
         measured.correct_counts[round_index] = 0 if correct is None else correct.sum()
         measured.disagreement[round_index] = disagreement(self.state, self._estimates)
         if not np.isfinite(losses.sum() + measured.disagreement[round_index]):
-            self._raise_divergence(round_index, nodes[~np.isfinite(losses)])
+            # Samples without a loss, where they are skipped, are not in `losses` any more.
+            lost = ~np.isfinite(losses) if len(losses) == len(nodes) else np.zeros(len(nodes), bool)
+            self._raise_divergence(round_index, nodes[lost])
+
+    def _learn(self, round_index: int) -> tuple[Ints, Vector, Bools | None]:
+        """Let every node learn from its sample; who had one, and how it was predicted before.
+
+        A function of its own, which lets go of models and gradients before anything is exchanged:
+        of large networks, memory that is new costs more than all that is computed with it.
+        """
+        nodes, batch = self.stream.batch(round_index)
+        estimates, self._current = self._estimates, None
+        num_nodes, own = len(estimates), _rows(estimates, nodes)
+        # What is learned from: the sample itself, or one whose label was late.
+        learners, known, owned = nodes, batch, False
+        if self.stream.late is None:
+            lesson = self.model.lesson(own, batch, self.rng)
+            losses, correct, found = lesson.losses, lesson.correct, lesson.gradients
+            owned = lesson.owned
+        else:
+            losses, correct = self.model.losses(own, batch), self.model.correct(own, batch)
+            learners, known = self.stream.known_batch(round_index)
+            found = self.model.drawn_gradients(_rows(estimates, learners), known, self.rng)
+        losses, correct = self._measured(round_index, own, batch, losses, correct)
+        if self._divides:
+            self._room = estimates
+        del estimates, own
+        learned = self._learned(round_index, learners, known, found, num_nodes)
+        learned = replace(learned, spent=owned)
+        self.held = self._stored(self.method.learn(self.held, learned, self.rng))
+        return nodes, losses, correct
 
     def _stored(self, state: State) -> State:
         """The state as it is held: in single precision models and what is sent are rounded."""
@@ -106,8 +124,22 @@ class ReferenceEngine:
     def _estimates(self) -> Matrix:
         """The models of all nodes: measured after a round, and predicted with in the next."""
         if self._current is None or self._current[0] is not self.held:
-            self._current = (self.held, self.method.estimate(self.held))
+            self._current = (self.held, self._estimated())
         return self._current[1]
+
+    @property
+    def _divides(self) -> bool:
+        """Whether models are numerators over masses, in a matrix of their own."""
+        return self.method.has_mass and type(self.method).estimate is Method.estimate
+
+    def _estimated(self) -> Matrix:
+        """The models of all nodes; in the memory of those before, which nobody needs any more."""
+        state, room = self.state, self._room
+        kind = state.numerators.dtype
+        if room is None or (room.shape, room.dtype) != (state.numerators.shape, kind):
+            return self.method.estimate(self.held)
+        self._room = None
+        return np.divide(state.numerators, state.masses[:, None].astype(kind), out=room)
 
     def _measured(
         self, round_index: int, own: Matrix, batch: Batch, losses: Vector, correct: Bools | None

@@ -136,6 +136,11 @@ class Stream:
         """How many features a sample has."""
         return int(self.features.shape[1])
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of a sample: of its array if it is one, else the number of features."""
+        return (self.dim,) if self.encoder is None else tuple(self.encoder.shape)
+
     @cached_property
     def num_samples(self) -> int:
         """How many samples are dealt: rounds x nodes, less where a node has no sample."""

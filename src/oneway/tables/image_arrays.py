@@ -18,6 +18,8 @@ from oneway.sentences import listed
 from oneway.tables.array_source import ArraySource
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".pgm", ".ppm")
+TOP = 255.0
+"""A white pixel."""
 _GREY = ("1", "L", "LA", "I;16", "I")
 _DEEP = ("I", "F")
 
@@ -42,7 +44,7 @@ def open_file(path: Path) -> ArraySource:
     mode = "L" if all(is_grey for _, is_grey in looks) else "RGB"
     shape = (1 if mode == "L" else 3, size[1], size[0])
     labels = np.array([label for _, label in found])
-    return ArraySource(path, "image", shape, _Images(files, mode, shape), labels, 255.0, files)
+    return ArraySource(path, "image", shape, _Images(files, mode), labels, TOP, files)
 
 
 def _images(path: Path) -> list[tuple[Path, str]]:
@@ -77,26 +79,40 @@ def _look(file: Path) -> tuple[tuple[int, int], bool]:
 class _Images:
     """The pixels of image files."""
 
-    def __init__(self, files: Sequence[Path], mode: str, shape: tuple[int, ...]) -> None:
-        self._files, self._mode, self._shape = files, mode, shape
+    def __init__(self, files: Sequence[Path], mode: str) -> None:
+        self._files, self._mode = files, mode
 
     def __len__(self) -> int:
         return len(self._files)
 
     def __getitem__(self, rows: slice, /) -> NDArray[Any]:
-        return np.stack([self._pixels(file) for file in self._files[rows]])
+        return np.stack([_pixels(file, self._mode) for file in self._files[rows]])
 
-    def _pixels(self, file: Path) -> NDArray[np.uint8]:
-        with _opened(file) as image:
-            try:
-                pixels = np.asarray(image.convert(self._mode), dtype=np.uint8)
-            except (OSError, ValueError, SyntaxError) as error:
-                raise _unreadable(file, str(error)) from None
-        return np.atleast_3d(pixels).transpose(2, 0, 1)
+
+def read_image(file: Path, mode: str, size: tuple[int, int]) -> NDArray[np.uint8]:
+    """Return the pixels of one image as `[channel, y, x]`, brought to a size (width, height).
+
+    Raises:
+        DataError: If it cannot be read, or its pixels have more than 8 bits.
+    """
+    _look(file)
+    return _pixels(file, mode, size)
+
+
+def _pixels(file: Path, mode: str, size: tuple[int, int] | None = None) -> NDArray[np.uint8]:
+    with _opened(file) as image:
+        try:
+            converted = image.convert(mode)
+            if size not in (None, converted.size):
+                converted = converted.resize(size)
+            pixels = np.asarray(converted, dtype=np.uint8)
+        except (OSError, ValueError, SyntaxError) as error:
+            raise _unreadable(file, str(error)) from None
+    return np.atleast_3d(pixels).transpose(2, 0, 1)
 
 
 def _opened(file: Path) -> Any:
-    with needs_extra("a folder of images", "images"):
+    with needs_extra("reading images", "images"):
         from PIL import Image, UnidentifiedImageError
     try:
         return Image.open(file)

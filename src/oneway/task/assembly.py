@@ -84,7 +84,7 @@ def assemble(settings: Settings, table: Table | None = None) -> Parts:
         stream = stream.at_most(privacy.records_per_group, table.owners(privacy.group).codes)
     privacy.check_samples(stream.num_rounds)
     settings = started(settings, table)
-    model = settings.model_for(len(table.label_values))
+    model = settings.model_for(len(table.label_values)).shaped(table.shape)
     method = settings.build_method(model.dim(stream.dim))
     method = method.suited(*typical_sample(model, stream.dim))
     return Parts(method, model, table, stream, graph, settings)

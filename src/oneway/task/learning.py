@@ -215,6 +215,18 @@ def spelled_out(values: Mapping[str, Any]) -> dict[str, Any]:
     return {**values, "model": name, "options": {**options, name: own}}
 
 
+def without_site_options(
+    model: str, options: Mapping[str, dict[str, Any]]
+) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
+    """Options without those that every site says for itself, and these."""
+    given = options.get(model, {})
+    own = {name: given[name] for name in MODELS[model].site_options if name in given}
+    if not own:
+        return dict(options), {}
+    rest = {name: value for name, value in given.items() if name not in own}
+    return {**options, model: rest}, own
+
+
 def _toml_value(text: str) -> Any:
     try:
         return tomllib.loads(f"value = {text}")["value"]

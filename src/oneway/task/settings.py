@@ -72,7 +72,8 @@ class Settings(Learning):
         str,
         one_of(
             MODELS,
-            "what is learned (a module as torch:package.module:function)",
+            "what is learned (a module as torch:package.module:function; data then is digits if it "
+            "is not said, and CUDA, untested, is used where there is one)",
             also=(AS_LABELLED,),
         ),
     ] = AS_LABELLED
@@ -221,7 +222,11 @@ def read_settings(
         values.pop("privacy", Privacy()),
         {name: given.pop(name) for name in changed if name in given},
     )
-    return Settings(**values | given, privacy=privacy)
+    chosen = values | given
+    model = chosen.get("model", AS_LABELLED)
+    if model in MODELS and MODELS[model].usual_data:
+        chosen.setdefault("data", MODELS[model].usual_data)
+    return Settings(**chosen, privacy=privacy)
 
 
 def _read(path: Path, overrides: Mapping[str, Any], note: Callable[[str], None]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
@@ -29,7 +29,7 @@ from oneway.tables.encoder import Encoder, Feature, check_column
 from oneway.tables.table import Table
 from oneway.task.feature_entries import parse_features, said, written
 from oneway.task.keys import key, one_of
-from oneway.task.learning import Learning, without_former_names
+from oneway.task.learning import Learning, without_former_names, without_site_options
 from oneway.task.privacy import NONE, Privacy, parse_privacy
 from oneway.task.start import start_options
 
@@ -99,11 +99,18 @@ class Task(Learning):
         int, key("how many rows the scales are of, for --merge; no part of the task", ge=0)
     ] = field(default=0, kw_only=True, compare=False)
 
+    site: dict[str, Any] = field(default_factory=dict, kw_only=True, compare=False)
+    """Options of the model that every site says for itself (`Model.site_options`); not in the file,
+    and no part of the task."""
+
     def __post_init__(self) -> None:
         try:
             super().__post_init__()
         except ConfigError as error:
             raise TaskError(str(error)) from None
+        options, own = without_site_options(self.model, self.options)
+        object.__setattr__(self, "options", options)
+        object.__setattr__(self, "site", own | self.site)
         if not self.learning_rate:
             raise TaskError("learning_rate is 0; it must be a number above 0")
         check_column("label", self.label)
@@ -160,8 +167,15 @@ class Task(Learning):
     # The file.
 
     @classmethod
-    def parse(cls, text: str, where: str = "task.toml") -> Task:
+    def parse(
+        cls, text: str, where: str = "task.toml", note: Callable[[str], None] = lambda _: None
+    ) -> Task:
         """Return the task that a TOML text describes.
+
+        Args:
+            text: TOML.
+            where: What errors call it.
+            note: Told a sentence for every option that is no part of a task any more.
 
         Raises:
             TaskError: If it is not TOML, or a key is missing, unknown or breaks its rule.
@@ -171,9 +185,15 @@ class Task(Learning):
             if name not in table:
                 raise TaskError(f"{where} has no {name}; add it: {_COMMENTS[name]}")
         try:
-            return cls(**table)
+            task = cls(**table)
         except ConfigError as error:
             raise TaskError(f"{where}: {error}") from None
+        for name, value in task.site.items():
+            note(
+                f"{name} = {shown(value)} under [options.{task.model}] in {where} is not followed: "
+                f"it is every site's own matter; say it in peer.toml, under [{task.model}]"
+            )
+        return replace(task, site={})
 
     @classmethod
     def of(cls, table: Table, **learning: Any) -> Task:
@@ -197,15 +217,15 @@ class Task(Learning):
         return task.sealed()
 
     @classmethod
-    def read(cls, path: Path | str) -> Task:
-        """Return the task in a file.
+    def read(cls, path: Path | str, note: Callable[[str], None] = lambda _: None) -> Task:
+        """Return the task in a file; `note` as for `parse`.
 
         Raises:
             TaskError: If it cannot be read, or does not describe a task.
         """
         remedy = "get the task.toml that the other peers have, or derive one from your data"
         known = as_path(path, "the task to read", TaskError, "a table has the task Task.of(table)")
-        return cls.parse(read_text(known, TaskError, remedy), str(path))
+        return cls.parse(read_text(known, TaskError, remedy), str(path), note)
 
     def to_toml(self, about: str = "") -> str:
         """Return the text of a task.toml that reads back as this task; `about` is a comment."""
@@ -229,7 +249,7 @@ class Task(Learning):
     def fields(self) -> dict[str, Any]:
         """Return all that matters about the task in terms JSON can hold."""
         values = asdict(self) | {"privacy": self.privacy.said()}
-        del values["rows"]
+        del values["rows"], values["site"]
         values["features"] = [said(feature) for feature in values["features"]]
         return values | {name: list(values[name]) for name in ("classes", "transforms")}
 
@@ -257,13 +277,13 @@ class Task(Learning):
         return self.kind_for(len(self.classes))
 
     def sealed(self) -> Task:
-        """Return the task with all that its sites must have alike, as the hash of a module.
+        """Return the task with all that its sites must have alike: hash and shape for a module.
 
         Raises:
             TaskError: If its model cannot be made here, or cannot be named in a task.
         """
         try:
-            model = self.build_model()
+            model = self.build_model().shaped(self.encoder.shape)
             said = model.task_options()
             model.dim(self.encoder.width)  # what does not fit the samples is refused here, too
         except ConfigError as error:
@@ -312,6 +332,9 @@ class Task(Learning):
     def build_model(self) -> Model:
         """Return the model to learn."""
         return self._model
+
+    def _options(self, name: str) -> dict[str, Any]:
+        return super()._options(name) | (self.site if name == self.model else {})
 
     @cached_property
     def _model(self) -> Model:

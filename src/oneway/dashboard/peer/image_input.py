@@ -12,9 +12,7 @@ from nicegui.events import GenericEventArguments
 
 from oneway.dashboard.components.numbers import number_problem
 from oneway.tables.features import Feature
-
-_WHITES = (1.0, 16.0, 255.0, 65535.0)
-"""What images have as their brightest value."""
+from oneway.tables.sample_files import white_of
 
 
 class ImageInput(Element, component="image_input.js"):
@@ -68,13 +66,3 @@ def _numbers(
     text = ui.textarea(f"{feature.name}, {size} numbers", validation=problem)
     text.props("dense outlined rows=3 autocomplete=off spellcheck=false").classes("w-full")
     return text
-
-
-def white_of(feature: Feature) -> float:
-    """What a white pixel probably is in the data: the least usual value above most pixels.
-
-    >>> white_of(Feature("image", 4.9, 6.0, shape=(1, 8, 8)))
-    16.0
-    """
-    typical = feature.center + feature.scale
-    return next((white for white in _WHITES if white >= typical), _WHITES[-1])

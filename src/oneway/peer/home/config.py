@@ -6,8 +6,9 @@ Trust is changed by making a new configuration out of the old one; `config_file`
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
-from typing import Annotated, TypeVar
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Annotated, Any, TypeVar
 
 from msgspec import Meta
 
@@ -15,6 +16,7 @@ from oneway.errors import CardError, ConfigError
 from oneway.files.typed_values import check_fields, checked, nearest_of
 from oneway.peer.home.limits import Limits
 from oneway.peer.home.own_privacy import OwnPrivacy
+from oneway.peer.home.torch_site import TorchSite
 from oneway.peer.identity.card import Card, check_name
 from oneway.peer.identity.keys import check_key, key_text, parse_key
 from oneway.peer.identity.names import appearance, check_new_name, doubts
@@ -107,6 +109,7 @@ class PeerConfig:
         senders: Who may send to it.
         limits: How far it trusts the network.
         privacy: What it asks for beyond the task.
+        torch: How it computes a PyTorch module.
         faults: What goes wrong on purpose; for labs and tests only.
 
     Raises:
@@ -149,6 +152,7 @@ class PeerConfig:
     ] = False
     limits: Limits = field(default_factory=Limits)
     privacy: OwnPrivacy = field(default_factory=OwnPrivacy)
+    torch: TorchSite = field(default_factory=TorchSite)
     receivers: tuple[Receiver, ...] = ()
     senders: tuple[Sender, ...] = ()
     faults: Faults = field(default_factory=Faults)
@@ -158,6 +162,31 @@ class PeerConfig:
         for what, known in (("receivers", self.receivers), ("senders", self.senders)):
             _refuse_twice(what, "key", [key_text(peer.key) for peer in known])
             _refuse_twice(what, "name", [peer.name for peer in known if peer.name])
+
+    def site_of(self, model: str) -> dict[str, Any]:
+        """Return what this site says for a model, by its name: the table of that name, if any."""
+        found = getattr(self, model, None)
+        return asdict(found) if isinstance(found, TorchSite) else {}
+
+    def with_site(self, model: str, said: Mapping[str, Any]) -> PeerConfig:
+        """Return a configuration that says this for a model.
+
+        Raises:
+            ConfigError: A value breaks its rule.
+        """
+        return replace(self, **{model: TorchSite(**said)}) if said else self
+
+    def unfollowed(self, before: PeerConfig, own: OwnPrivacy) -> list[str]:
+        """Return a sentence for every table that a running peer, with `own` privacy, keeps."""
+        changed = {
+            "privacy": self.privacy not in (before.privacy, own),
+            "torch": self.torch != before.torch,
+        }
+        return [
+            f"[{name}] in peer.toml was changed, which a running peer does not follow"
+            for name, is_new in changed.items()
+            if is_new
+        ]
 
     @property
     def shares(self) -> dict[bytes, float]:

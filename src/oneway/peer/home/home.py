@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from oneway.errors import ConfigError, TaskError
 from oneway.files.atomic import sync_folder, write_atomically
 from oneway.files.toml import read_text
+from oneway.models import MODELS
 from oneway.peer.home.config import PeerConfig
 from oneway.peer.home.config_file import read_config, write_config
 from oneway.peer.home.free_address import free_address
@@ -79,6 +81,8 @@ class Home:
         *,
         advertise: str = "",
         transport: str = "zeromq",
+        site: Mapping[str, Any] | None = None,
+        note: Callable[[str], None] = lambda _: None,
     ) -> Home:
         """Make a new peer in a folder, which may exist and hold other things.
 
@@ -89,6 +93,9 @@ class Home:
             listen: Where it listens; without, the first free port of this machine from 7701 on.
             advertise: Where others reach it, if not there.
             transport: How messages travel, by name.
+            site: What this site says for the task's model (`Task.site`), besides what the task
+                that is given has.
+            note: Told a sentence for everything in the task.toml that is not followed.
 
         Raises:
             ConfigError: If there is a peer already, or the name, the task or the address breaks a
@@ -97,14 +104,14 @@ class Home:
         """
         home = cls(folder)
         if isinstance(task, Task):
-            text, where = task.to_toml(), None
-            task.require_without_server()
+            text, where, learned = task.to_toml(), None, task
         else:
             text = read_text(task, TaskError, "name the task.toml that the other peers have")
-            where = task
-            Task.parse(text, str(where)).require_without_server()
+            where, learned = task, Task.parse(text, str(task), note)
+        learned.require_without_server()
         check_new_name(name)
         config = PeerConfig(name, listen or "127.0.0.1:7701", advertise, transport)
+        config = config.with_site(learned.model, {**learned.site, **(site or {})})
         _require_address(config)
         if listen is None:
             config = replace(config, listen=free_address(folder))
@@ -113,7 +120,7 @@ class Home:
                 where is not None and home.task_path.exists() and home.task_path.samefile(where)
             )
             home._refuse_existing(own_task=own_task)
-            home._write(config, None if own_task else text)
+            home._write(config, None if own_task else text, learned.model)
         except OSError as error:
             raise ConfigError(f"cannot make a peer in {folder}: {error.strerror}") from error
         return home
@@ -175,13 +182,20 @@ class Home:
                 write_config(after, self.config_path)
         return before, after
 
-    def task(self) -> Task:
-        """Read what all peers are told.
+    def task(self, note: Callable[[str], None] = lambda _: None) -> Task:
+        """Read what all peers are told, with what this site says for the model.
+
+        Args:
+            note: Told a sentence for everything in the file that is not followed.
 
         Raises:
             TaskError: If it is malformed.
+            ConfigError: If what this site says cannot be read.
         """
-        return Task.read(self.task_path)
+        task = Task.read(self.task_path, note)
+        if not MODELS[task.model].site_options:
+            return task
+        return replace(task, site=self.config().site_of(task.model))
 
     def keys(self) -> KeyPair:
         """Read the key pair.
@@ -230,8 +244,8 @@ class Home:
         """
         return holder(self.lock_path)
 
-    def _write(self, config: PeerConfig, task: str | None) -> None:
-        """Write all files, or none."""
+    def _write(self, config: PeerConfig, task: str | None, model: str) -> None:
+        """Write all files, or none; peer.toml with what a site may say for this model."""
         folders = (self.folder, *self.folder.parents)
         made = [path for path in folders if not path.exists()]
         try:
@@ -243,7 +257,7 @@ class Home:
                 made = [self.task_path, *made]
                 write_atomically(self.task_path, task)
             # Last: a folder with a peer.toml has everything else.
-            write_config(config, self.config_path)
+            write_config(config, self.config_path, model)
             sync_folder(self.folder)
         except BaseException:
             _remove(made)
