@@ -120,7 +120,11 @@ class Alone:
             self.at(float(moment), int(kind), int(target), 0)
 
     def _node(self, index: int) -> Node:
-        facts, times, parts = self.world.node_facts[index], self.world.node_times[index], self.n.parts
+        facts, times, parts = (
+            self.world.node_facts[index],
+            self.world.node_times[index],
+            self.n.parts,
+        )
         rows = self.world.held[parts * index : parts * (index + 1), : self.dim + 1]
         node = Node(np.concatenate(list(rows)), self.dim)
         node.status, node.speed = int(facts[w.STATUS]), times[w.SPEED]
@@ -233,7 +237,9 @@ class Alone:
             pairs = [(1.0 - self.uniform(), self.uniform()) for _ in range(d)]
             node.past.insert(
                 0,
-                np.array([math.sqrt(-2 * math.log(a)) * math.cos(2 * math.pi * b) for a, b in pairs]),
+                np.array(
+                    [math.sqrt(-2 * math.log(a)) * math.cos(2 * math.pi * b) for a, b in pairs]
+                ),
             )
             noise = sum(c * z for c, z in zip(self.world.weights, node.past, strict=False))
             node.batch = node.batch + n.noise * n.batch_clip * noise

@@ -105,9 +105,9 @@ def push_if_due(world: World, numbers: Numbers, node: int, now: float) -> None:
     if since < SHORTEST_PUSH:
         return
     leaving = facts[node, LEAVING] == 1
-    if not (facts[node, DUE] > 0 or leaving):
-        if since < IDLE or not moved(world, numbers, node):
-            return
+    is_due = facts[node, DUE] > 0 or leaving
+    if not is_due and (since < IDLE or not moved(world, numbers, node)):
+        return
     prepared = False
     if not (facts[node, STEPPED] or leaving):
         if numbers.relayed and has_parcel(world, numbers, node):
@@ -191,7 +191,7 @@ def _push_shares(world: World, numbers: Numbers, node: int, now: float) -> float
             fraction = 0.0
         fraction = min(fraction, room / mass)
         forwarded = fraction / of_all
-        forwarded = _hand_over(world, numbers, node, edge, fraction, forwarded, now)
+        forwarded = _hand_over(world, numbers, node, edge, fraction, forwarded)
         kept -= fraction
         kept_parcel -= forwarded
         handed += fraction * mass
@@ -224,7 +224,7 @@ def _push_all(world: World, numbers: Numbers, node: int, now: float) -> float:
         fraction = min(edge_times_of(world)[edge, SHARE] / of_all, room / mass)
         if edge == last_able and kept * mass <= room:
             fraction = kept
-        _hand_over(world, numbers, node, edge, fraction, fraction, now)
+        _hand_over(world, numbers, node, edge, fraction, fraction)
         kept = 0.0 if fraction == kept else kept - fraction
     if last_able < 0:
         return -1.0
@@ -240,7 +240,6 @@ def _hand_over(
     edge: int,
     fraction: float,
     forwarded: float,
-    now: float,
 ) -> float:
     """Make the next total of an edge; return which part of the parcel went with it."""
     facts, parts, dim, pool = edge_facts_of(world), numbers.parts, numbers.dim, pool_of(world)

@@ -214,9 +214,9 @@ def _timer(
     begin(world, numbers, node, now)
     if kind == TICK:
         say_again(world, numbers, node, now)
-        if not (facts[node, LEAVING] and linger(world, numbers, node, local)):
-            if numbers.exchanges or not facts[node, STARTED]:
-                schedule(world, now + TICK_SECONDS, TICK, node, facts[node, LIFE])
+        is_gone = facts[node, LEAVING] and linger(world, numbers, node, local)
+        if not is_gone and (numbers.exchanges or not facts[node, STARTED]):
+            schedule(world, now + TICK_SECONDS, TICK, node, facts[node, LIFE])
 
 
 @njit(error_model="numpy")
@@ -226,7 +226,7 @@ def _arrive(world: World, numbers: Numbers, kind: int, edge: int, payload: int, 
     if kind == LINK:
         _link(world, edge, now)
         return
-    to_receiver = kind == PUSH or kind == HELLO
+    to_receiver = kind in (PUSH, HELLO)
     node = edges[edge, RECEIVER] if to_receiver else edges[edge, SENDER]
     if node_facts_of(world)[node, STATUS] != UP:
         tally_of(world)[LOST] += 1
@@ -265,9 +265,9 @@ def _hear(
         pool_facts_of(world)[payload, NUMBER],
     )
     if session == edges[edge, HEARD_SESSION]:
-        if not edges[edge, SHUT] and number > pool_facts_of(world)[edges[edge, HEARD], NUMBER]:
-            if absorb(world, numbers, edge, payload, local):
-                node_facts_of(world)[node, DIRTY] = 1
+        is_new = number > pool_facts_of(world)[edges[edge, HEARD], NUMBER]
+        if is_new and not edges[edge, SHUT] and absorb(world, numbers, edge, payload, local):
+            node_facts_of(world)[node, DIRTY] = 1
         ask(world, edge, A_PUSH)
     let_go(world, payload)
 
@@ -285,7 +285,7 @@ def _answered(
             if phase == DEAD:
                 set_right(world, numbers, node)
     elif kind == STATE:
-        if (phase == RESYNC or phase == DEAD) and payload >> 32 == edges[edge, SESSION]:
+        if phase in (RESYNC, DEAD) and payload >> 32 == edges[edge, SESSION]:
             reopen(world, numbers, node, edge, payload & 0xFFFFFFFF)
             set_right(world, numbers, node)
     elif phase < ENDED:
@@ -318,7 +318,7 @@ def _befall(world: World, numbers: Numbers, kind: int, node: int, now: float) ->
     elif kind == JOIN:
         join(world, numbers, node, now)
     else:
-        leave(world, numbers, node, now)
+        leave(world, node, now)
         begin(world, numbers, node, now)
 
 

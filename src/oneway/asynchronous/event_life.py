@@ -159,11 +159,13 @@ def start(world: World, numbers: Numbers, node: int, now: float) -> None:
     facts, edges, times = node_facts_of(world), edge_facts_of(world), edge_times_of(world)
     own = node_times_of(world)[node]
     facts[node, STATUS] = UP
-    facts[node, LIFE] += 1
     local = now - own[SLEPT_FOR]
     own[LAST_PUSH], own[FAREWELL], own[HEARTBEAT_AT] = -math.inf, -math.inf, local
     own[RETURNING], own[CROWDED_UNTIL], own[DRAINED_AT] = 0.0, -1.0, -1.0
-    own[FIRST_UNITS] = max(1.0 - held_of(world)[numbers.parts * node, numbers.dim], 0.0)
+    # In its first life a node mints after it has begun, founders too.
+    held = held_of(world)[numbers.parts * node, numbers.dim] if facts[node, LIFE] else 0.0
+    own[FIRST_UNITS] = max(1.0 - held, 0.0)
+    facts[node, LIFE] += 1
     facts[node, DUE] = facts[node, STEPPED] = facts[node, WAITS] = facts[node, COMMITTING] = 0
     for c in range(numbers.dim):
         pushed_of(world)[node, c] = start_of(world)[c]
@@ -360,7 +362,7 @@ def share_out(world: World, node: int) -> None:
 
 
 @njit(error_model="numpy")
-def leave(world: World, numbers: Numbers, node: int, now: float) -> None:
+def leave(world: World, node: int, now: float) -> None:
     """Take in nothing more, and hand over everything; once awake."""
     facts = node_facts_of(world)
     if facts[node, STATUS] != UP or not facts[node, MINTED]:

@@ -48,23 +48,24 @@ back to its sender; a connection that came up or broke, at the sender."""
  HEARTBEAT_AT, ASLEEP_SINCE, SLEPT_FOR, DRAINED_AT, HANDED) = range(14)  # fmt: skip
 """Columns of `node_times`: numbers of a node, most of them moments by its own clock, which stands
 still while it sleeps. `HANDED` is what it hands to all its receivers together."""
-(STATUS, LIFE, LEARNED, UNFINISHED, DUE, STEPPED, DIRTY, COMMITTING, QUESTIONS, ANSWERS, CHANGED, NEWS,
- MINTED, STARTED, LEAVING, LIAR, DRAWN, ARRIVED, WAITS, SAVED_LEARNED, SAVED_UNFINISHED,
+(STATUS, LIFE, LEARNED, UNFINISHED, DUE, STEPPED, DIRTY, COMMITTING, QUESTIONS, ANSWERS, CHANGED,
+ NEWS, MINTED, STARTED, LEAVING, LIAR, DRAWN, ARRIVED, WAITS, SAVED_LEARNED, SAVED_UNFINISHED,
  SAVED_MINTED) = range(22)  # fmt: skip
 """Columns of `node_facts`. `ARRIVED` samples are due, one of which is learned per commit."""
-(WEIGHT, SHARE, SAID_AT, SAID_WAIT, LAG_SINCE, TRIP, LINK_AT, BACK_AT, LEFT, BROUGHT, ACCOUNT_AT, OFFER,
- TURN_UNTIL) = range(13)  # fmt: skip
+(WEIGHT, SHARE, SAID_AT, SAID_WAIT, LAG_SINCE, TRIP, LINK_AT, BACK_AT, LEFT, BROUGHT, ACCOUNT_AT,
+ OFFER, TURN_UNTIL) = range(13)  # fmt: skip
 """Columns of `edge_times`: of the sender up to `LINK_AT`, of the receiver from `BACK_AT` on."""
-(SENDER, RECEIVER, REVERSE, PHASE, SESSION, SEQ, ACKED, NEWEST, OLDEST, SAID_PHASE, SAID_SESSION, SAID_SEQ,
- OWN_PHASE, OWN_SESSION, OWN_SEQ, OWN_ACKED, LAG_ACKED, HEARD, HEARD_SESSION, SAVED_HEARD, ASKED, ANSWER,
- ANSWER_SEQ, NEXT_QUESTION, NEXT_ANSWER, SHUT, LINKED, SEEN) = range(28)  # fmt: skip
+(SENDER, RECEIVER, REVERSE, PHASE, SESSION, SEQ, ACKED, NEWEST, OLDEST, SAID_PHASE, SAID_SESSION,
+ SAID_SEQ, OWN_PHASE, OWN_SESSION, OWN_SEQ, OWN_ACKED, LAG_ACKED, HEARD, HEARD_SESSION,
+ SAVED_HEARD, ASKED, ANSWER, ANSWER_SEQ, NEXT_QUESTION, NEXT_ANSWER, SHUT, LINKED,
+ SEEN) = range(28)  # fmt: skip
 """Columns of `edge_facts`; `OWN_*` are those of the last state that was made durable."""
 NUMBER, FOLLOWING, USES, OF_SESSION = range(4)
 """Columns of `pool_facts`: a total's number, the next one of its edge or of the free list, by how
 many it is referred to, and in which session it was made."""
 (EVENTS, SAMPLES, PUSHES, ACKNOWLEDGEMENTS, MESSAGES, LOST, BYTES, REPEATS, COMMITS, PRESUMED_DEAD,
- CLIPPED, WAITED, CRASHES, SLEEPS, JOINED, LEFT_FOR_GOOD, CORRECT, LOSSES, TRIPS, BAD_NODE, FREE_TOTAL,
- NUM_FREE_TOTALS) = range(22)  # fmt: skip
+ CLIPPED, WAITED, CRASHES, SLEEPS, JOINED, LEFT_FOR_GOOD, CORRECT, LOSSES, TRIPS, BAD_NODE,
+ FREE_TOTAL, NUM_FREE_TOTALS) = range(22)  # fmt: skip
 """Columns of `tally`."""
 LOSS_SUM, TRIP_SUM, MINTED_SUM = range(3)
 """Columns of `sums`."""
@@ -175,7 +176,7 @@ class Samples(NamedTuple):
 
 
 class Numbers(NamedTuple):
-    """What stays the same during a run: the problem's shape, the method's and the peers' numbers."""
+    """What stays the same during a run: of the problem, the method and the peers."""
 
     dim: int
     parts: int

@@ -1,4 +1,4 @@
-"""Fast level: the running sums of the peers in a compiled event loop, for 100,000 nodes and more."""
+"""Fast level: the running sums of the peers in a compiled event loop, for 100,000 nodes."""
 
 from __future__ import annotations
 
