@@ -1,7 +1,7 @@
 """Slow literal transcription of the asynchronous semantics: objects, dictionaries, one heap.
 
-Written from the rules of the peers, not from the compiled loop; it shares with that the first moment
-of a run (who is there, who has which sample, the first draws) and the order in which chance is
+Written from the rules of the peers, not from the compiled loop; both share the first moment of a
+run (who is there, who has which sample, the first draws) and the order in which chance is
 asked. `wrong` names one rule that is broken on purpose: tests must tell.
 """
 

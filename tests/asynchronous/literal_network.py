@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from tests.asynchronous.literal import NOBODY, Alone, Edge, Total
 
 from oneway.asynchronous import event_world as w
-from tests.asynchronous.literal import NOBODY, Alone, Edge, Total
 
 IDLE, TICK, HEARTBEAT, LONGEST = 0.05 - 1e-9, 0.05, 30.0, 10.0
 
@@ -28,6 +28,9 @@ class Literal(Alone):
     def able(self, e: Edge, local: float) -> bool:
         room = e.seq - e.acked < self.n.window
         return e.phase == w.OPEN and room and not self.held_back(e, local)
+
+    def any_able(self, i: int, local: float) -> bool:
+        return any(self.able(e, local) for e in self.out[i])
 
     def under_way(self, e: Edge) -> float:
         if self.wrong == "mass in flight is not counted":
@@ -59,9 +62,8 @@ class Literal(Alone):
         if not (node.stepped or node.leaving):
             if self.n.relayed and self.has_parcel(i):
                 prepared = self.deposit(i)
-            elif self.n.copied and node.held[d] > 0.01:
-                if any(self.able(e, local) for e in self.out[i]):
-                    node.held = np.append(self.estimate(i), node.held[d:])
+            elif self.n.copied and node.held[d] > 0.01 and self.any_able(i, local):
+                node.held = np.append(self.estimate(i), node.held[d:])
         pushed = self.push_all(i) if node.leaving else self.push_shares(i)
         if not self.out[i]:
             node.stepped = False
@@ -411,9 +413,9 @@ class Literal(Alone):
         self.begin(i)
         if kind == w.TICK:
             self.say_again(i, local)
-            if not (node.leaving and self.linger(i, local)):
-                if self.n.exchanges or not node.started:
-                    self.at(self.now + TICK, w.TICK, i, node.life)
+            is_gone = node.leaving and self.linger(i, local)
+            if not is_gone and (self.n.exchanges or not node.started):
+                self.at(self.now + TICK, w.TICK, i, node.life)
 
     def look_around(self, i: int, local: float) -> None:
         node = self.nodes[i]

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.asynchronous.literal_network import Literal
 
 import oneway as ow
 from oneway.asynchronous.conditions import Conditions
@@ -17,7 +18,6 @@ from oneway.asynchronous.outcome import Outcome
 from oneway.errors import ConfigError
 from oneway.methods import Batches, Centralised, Isolated, OnlinePushSum, Pull, Relay, Tracking
 from oneway.models import Hinge, LogisticRegression, RidgeRegression
-from tests.asynchronous.literal_network import Literal
 
 WORLDS: dict[str, dict[str, Any]] = {
     "plain": {},
