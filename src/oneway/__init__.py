@@ -30,6 +30,9 @@ if TYPE_CHECKING:
         theory,
         topology,
     )
+    from oneway.asynchronous.conditions import Conditions
+    from oneway.asynchronous.delay import Delay
+    from oneway.asynchronous.simulate import simulate_async
     from oneway.estimators import (
         OnewayClassifier,
         OnewayRegressor,
@@ -63,6 +66,8 @@ __version__ = "0.1.0"
 __all__ = [
     "Batches",
     "Centralised",
+    "Conditions",
+    "Delay",
     "InverseSqrt",
     "Isolated",
     "MutualGossip",
@@ -90,6 +95,7 @@ __all__ = [
     "metrics",
     "models",
     "simulate",
+    "simulate_async",
     "streams",
     "sweep",
     "tables",
@@ -121,7 +127,10 @@ _HOME = {
     "Task": "task.task",
     "TrustGraph": "topology",
     "compare": "report.run_comparison",
+    "Conditions": "asynchronous.conditions",
+    "Delay": "asynchronous.delay",
     "simulate": "simulator",
+    "simulate_async": "asynchronous.simulate",
     "sweep": "report.sweep_result",
 }
 _FORMER_NAMES = {"algorithms": "methods"}

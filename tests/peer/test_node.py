@@ -465,7 +465,7 @@ def test_a_word_is_said_again_after_some_round_trips_but_no_later_than_before_an
         town.time += trip
         alice.take(Arrival(key_of("bob"), ack.content, ack.via))
         alice.committed(alice.begin())
-        alice.schedule._round_trip[key_of("bob")] = trip  # not a mean with the first ones
+        alice.schedule.round_trips[key_of("bob")] = trip  # not a mean with the first ones
         town.time += 1.0
         alice.learn(SAMPLE, "yes")
         alice.committed(alice.begin())  # lost

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
 
 from oneway.asynchronous.delay import Delay
 from oneway.errors import ConfigError
+from oneway.task.keys import key
+
+DEFAULT_DELAY = "lognormal:0.05,0.5"
+
+
+def _key(description: str, metavar: str = "", flag: str = "") -> Meta:
+    return key(description, metavar or "TEXT", "Asynchronous network", flag=flag)
 
 
 @dataclass(frozen=True)
@@ -28,7 +37,7 @@ class Conditions:
         loss: The probability that a message never arrives.
         bandwidth: Bytes a second that a node can send; infinite if that is no limit.
         sleepers: The share of nodes that sleep now and then: no samples, no messages, nothing lost
-            but what was sent to them.
+            but what was sent to them. At first as many of them are asleep as later on.
         awake: How long a sleeper is awake, on average; each time is exponential.
         asleep: How long it then sleeps, on average.
         crashes: How often a node crashes, a second: what it had not made durable is forgotten.
@@ -50,31 +59,41 @@ class Conditions:
         ConfigError: One of them breaks its rule.
     """
 
-    rate: float = 10.0
-    unequal: float = 0.0
-    poisson: bool = True
-    delay: Delay = field(default_factory=lambda: Delay.parse("lognormal:0.05,0.5"))
-    ordered: bool = False
-    loss: float = 0.0
-    bandwidth: float = math.inf
-    sleepers: float = 0.0
-    awake: float = 300.0
-    asleep: float = 300.0
-    crashes: float = 0.0
-    down: float = 10.0
-    joining: float = 0.0
-    leaving: float = 0.0
-    liars: float = 0.0
-    lie: float = 10.0
-    window: int | None = None
-    clip: float = 0.5
-    commit: float = 0.002
-    presume_dead_after: float = 120.0
-    seconds: float | None = None
+    rate: Annotated[float, _key("samples a second of a node of ordinary speed", "N")] = 10.0
+    unequal: Annotated[float, _key("sigma of the logarithm of the nodes' speeds", "X")] = 0.0
+    poisson: Annotated[bool, _key("whether samples come at random moments, or evenly")] = True
+    delay: Annotated[
+        Delay, _key("of messages: seconds, or uniform:A,B, exponential:A, lognormal:MEDIAN,SIGMA")
+    ] = field(default_factory=lambda: Delay.parse(DEFAULT_DELAY))
+    ordered: Annotated[bool, _key("whether messages over a link arrive in order")] = False
+    loss: Annotated[float, _key("share of the messages that never arrive", "SHARE")] = 0.0
+    bandwidth: Annotated[float, _key("bytes a second that a node can send", "N")] = math.inf
+    sleepers: Annotated[float, _key("share of nodes that sleep now and then", "SHARE")] = 0.0
+    awake: Annotated[float, _key("seconds that a sleeper is awake, on average", "S")] = 300.0
+    asleep: Annotated[float, _key("seconds that it then sleeps, on average", "S")] = 300.0
+    crashes: Annotated[float, _key("crashes of a node, a second", "N")] = 0.0
+    down: Annotated[float, _key("seconds that a node is down after a crash", "S")] = 10.0
+    joining: Annotated[float, _key("share of nodes that come at random moments", "SHARE")] = 0.0
+    leaving: Annotated[float, _key("share of nodes that leave at random moments", "SHARE")] = 0.0
+    liars: Annotated[float, _key("share of nodes that push a model far from all", "SHARE")] = 0.0
+    lie: Annotated[float, _key("norm of the model that liars push", "X")] = 10.0
+    window: Annotated[int | None, _key("pushes that may be unacknowledged", "N")] = None
+    clip: Annotated[
+        float, _key("how far a sender's model may lie from one's own", "X", flag="push_clip")
+    ] = 0.5
+    commit: Annotated[float, _key("seconds to make something durable", "S")] = 0.002
+    presume_dead_after: Annotated[
+        float, _key("seconds of silence after which a receiver is given up", "S")
+    ] = 120.0
+    seconds: Annotated[
+        float | None, _key("how long it lasts; until an ordinary node is through", "S")
+    ] = None
 
     def __post_init__(self) -> None:
-        for name in ("rate", "bandwidth", "awake", "asleep", "down", "presume_dead_after", "clip"):
+        for name in ("bandwidth", "clip"):
             self._require(name, "above 0", getattr(self, name) > 0)
+        for name in ("rate", "awake", "asleep", "down", "presume_dead_after"):
+            self._require(name, "above 0, and finite", 0 < getattr(self, name) < math.inf)
         for name in ("unequal", "crashes", "lie", "commit"):
             value = getattr(self, name)
             self._require(name, "a finite number from 0 on", 0 <= value < math.inf)
@@ -96,9 +115,10 @@ class Conditions:
         return num_rounds / self.rate if self.seconds is None else self.seconds
 
     def describe(self) -> dict[str, Any]:
-        """For records; a delay goes by its name."""
+        """For records, in terms JSON can hold; a delay goes by its name."""
         known = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return {**known, "delay": self.delay.name}
+        plain = {name: "infinite" if it == math.inf else it for name, it in known.items()}
+        return {**plain, "delay": self.delay.name}
 
 
 Level = Literal["fast", "exact"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -102,22 +102,21 @@ class Delay:
         Raises:
             ConfigError: It is written in no such way, or has negative values.
         """
-        kinds = {
+        kinds: dict[str, tuple[Callable[..., Delay], int]] = {
             "fixed": (cls.fixed, 1),
             "uniform": (cls.uniform, 2),
             "exponential": (cls.exponential, 1),
             "lognormal": (cls.lognormal, 2),
         }
         kind, _, rest = str(text).rpartition(":")
-        make, count = kinds.get(kind or "fixed", (None, 0))
+        make, count = kinds.get(kind or "fixed", (cls.fixed, -1))
         try:
             numbers = [float(part) for part in rest.split(",")]
         except ValueError:
             numbers = []
-        if make is None or len(numbers) != count:
+        if len(numbers) != count:
             raise ConfigError(
                 f"the delay is {text!r}; it must be seconds, such as 0.05, or uniform:0.01,0.1, "
                 "exponential:0.05 or lognormal:0.05,0.5 (median and sigma)"
             )
-        made: Delay = make(*numbers)
-        return made
+        return make(*numbers)

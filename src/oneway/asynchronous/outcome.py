@@ -1,4 +1,4 @@
-"""What an asynchronous simulation leaves behind, by bins of virtual time; the same of both levels."""
+"""What an asynchronous run leaves behind, by bins of virtual time; the same for both levels."""
 
 from __future__ import annotations
 
@@ -76,13 +76,14 @@ class Outcome:
         numerators: z of every node at the end of the last bin, `[node, dim]`; of a node that has no
             mass at all, zeros.
         masses: omega of every node at the end of the last bin.
-        mass_in_flight: Handed over and not yet taken in, at the end of the last bin; with `masses`
-            it adds up to what nodes brought.
+        mass_in_flight: Handed over and not yet taken in, at the end of the last bin, less what
+            nodes took back that had arrived; with `masses` it adds up to what nodes brought.
         complete: False if the run was interrupted; the arrays then hold the bins that were done.
         traffic: What was done and said.
         exact_books: After all that was under way had arrived: whether every unit of mass is where
             it must be. None if that was not asked for, or the level has no books.
         drained_after: Seconds after the end until nothing was under way; None if not waited for.
+        learned: How many rounds of the stream each node came through, `[node]`; None if all did.
     """
 
     seconds: float
@@ -97,6 +98,7 @@ class Outcome:
     traffic: Traffic
     exact_books: bool | None = None
     drained_after: float | None = None
+    learned: Ints | None = None
 
 
 def _plain(value: float) -> float | None:

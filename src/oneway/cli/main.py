@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 import oneway
+from oneway.asynchronous.conditions import Conditions
 from oneway.cli import audit, data, demo, graph, lab, peer, reproduce, runs, simulate, theory, tune
 from oneway.cli.options import add_commands, switch
 from oneway.cli.output import complain
@@ -31,7 +32,10 @@ def command_line() -> typer.Typer:
         "oneway",
         {
             "demo": (demo.demo, "--rounds 300 --out my-demo"),
-            "simulate": (with_flags(simulate.simulate), "--data synthetic --nodes 16 --rounds 500"),
+            "simulate": (
+                with_flags(simulate.simulate, besides=Conditions),
+                "--data synthetic --rounds 20 --async --level exact",
+            ),
             "tune": (
                 with_flags(tune.tune, leave_out=tune.LEFT_OUT),
                 "--data synthetic --rounds 50 --rates auto,0.1",

@@ -17,6 +17,8 @@ _LISTS = ("transforms", "columns", "exclude", "numeric")
 """Settings whose flag takes several names, with commas between them or given again."""
 _SEVERAL = ("options", "category", "function", *_LISTS)
 """Settings whose flag may be given several times."""
+_BESIDES = "besides_"
+"""How parameters of another specification are told from settings of the same name."""
 
 
 def with_flags(
@@ -25,6 +27,7 @@ def with_flags(
     only: tuple[str, ...] = (),
     leave_out: tuple[str, ...] = (),
     defaults: Mapping[str, str] | None = None,
+    besides: type | None = None,
 ) -> Callable[..., None]:
     """A command with a flag for every setting, which gets those that were used as `given`.
 
@@ -33,16 +36,20 @@ def with_flags(
         only: These settings; all if there are none.
         leave_out: All but these.
         defaults: What holds without a flag, in words, where the command has a default of its own.
+        besides: Another specification, a dataclass: there is a flag for each of its fields, too,
+            and the command gets those that were used as its second argument.
     """
     from oneway.task.learning import spelled_out
     from oneway.task.settings import flag_names
 
     names = [name for name in flag_names(leave_out) if not only or name in only]
-    own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
+    others = [] if besides is None else [_flag(name, "", besides) for name in fields_of(besides)]
+    first = 1 if besides is None else 2
+    own = list(inspect.signature(command, eval_str=True).parameters.values())[first:]
     flags = [_flag(name, (defaults or {}).get(name, "")) for name in names]
     if "method" in names:
         flags += [_former("algorithm", str), _former("cap_step", bool)]
-    parameters = [*flags, *own]
+    parameters = [*flags, *others, *own]
 
     def run(**values: Any) -> None:
         given = {
@@ -50,7 +57,12 @@ def with_flags(
             for flag in flags
             if (value := values.pop(flag.name)) not in (None, [])
         }
-        command(spelled_out(given), **values)
+        used = {
+            flag.name.removeprefix(_BESIDES): value
+            for flag in others
+            if (value := values.pop(flag.name)) is not None
+        }
+        command(spelled_out(given), *([used] if besides else []), **values)
 
     run.__doc__ = command.__doc__
     run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
@@ -60,12 +72,17 @@ def with_flags(
     return run
 
 
-def _flag(name: str, in_words: str) -> inspect.Parameter:
+def fields_of(kind: type) -> list[str]:
+    """The fields of a specification, in order."""
+    return list(inspect.signature(kind).parameters)
+
+
+def _flag(name: str, in_words: str, besides: type | None = None) -> inspect.Parameter:
     """The flag of a setting: its help, choices and default are the specification's."""
     from oneway.task.privacy import PRIVACY_KEYS, Privacy
     from oneway.task.settings import Settings
 
-    owner = Privacy if name in PRIVACY_KEYS else Settings
+    owner = besides or (Privacy if name in PRIVACY_KEYS else Settings)
     hint = get_type_hints(owner, include_extras=True)[name]
     [meta] = [each for each in get_args(hint)[1:] if isinstance(each, msgspec.Meta)]
     base, extra = _plain(get_args(hint)[0]), meta.extra or {}
@@ -88,7 +105,7 @@ def _flag(name: str, in_words: str) -> inspect.Parameter:
         rich_help_panel=extra.get("panel"),
     )
     kind: Any = (list[str] if name in _SEVERAL else base) | None
-    return _parameter(name, kind, option)
+    return _parameter(name if besides is None else _BESIDES + name, kind, option)
 
 
 def _former(name: str, kind: Any) -> inspect.Parameter:

@@ -13,19 +13,40 @@ from oneway.cli.options import option, switch
 from oneway.cli.out_path import Force, check_out_folder
 from oneway.cli.output import AsJson, note, print_facts, print_json
 from oneway.cli.settings_flags import read_given
+from oneway.errors import ConfigError
 
 if TYPE_CHECKING:
     from oneway.simulator import Run
 
+_PANEL = "Asynchronous network"
+
 
 def simulate(
     given: Mapping[str, Any],
+    around: Mapping[str, Any],
     config: Annotated[
         Path | None,
         option("FILE", "TOML file with settings: the names of these flags, with _ for -."),
     ] = None,
     task: Annotated[
         Path | None, option("FILE", "The task.toml of peers: features, label, model, method.")
+    ] = None,
+    asynchronous: Annotated[
+        bool,
+        switch(
+            "--async",
+            "Events instead of rounds: clocks, delays, losses and faults of peers.",
+            panel=_PANEL,
+        ),
+    ] = False,
+    level: Annotated[
+        str | None,
+        option(
+            "NAME",
+            "exact: the peers' own code, for thousands; fast: compiled, for 100,000.",
+            "fast",
+            panel=_PANEL,
+        ),
     ] = None,
     regret: Annotated[
         bool, switch("--regret", "Compare with the best fixed model in hindsight.", panel="Run")
@@ -38,22 +59,28 @@ def simulate(
 ) -> None:
     """Run one method on one stream and one graph."""
     from oneway import simulator, store
+    from oneway.asynchronous.conditions import Conditions
+    from oneway.asynchronous.simulate import simulate_async
     from oneway.task.assembly import assemble
 
+    used = [*around, *(["level"] if level is not None else [])]
+    if used and not asynchronous:
+        raise ConfigError(
+            f"{used[0]} is for an asynchronous network, and this one has rounds; add --async, or "
+            "leave it out"
+        )
+    conditions = Conditions(**around)
     settings = read_given(given, task, config, note=note)
     if out is not None:
         check_out_folder(out, force=force, is_own=store.is_run)
     parts = assemble(settings)
     show_columns(parts.table.notes, len(parts.table))
-    run = simulator.simulate(
-        parts.method,
-        parts.model,
-        parts.stream,
-        parts.graph,
-        engine=settings.engine,
-        seed=settings.seed,
-        measure=True,
-    )
+    about = parts.method, parts.model, parts.stream, parts.graph
+    if asynchronous:
+        chosen: Any = level or "fast"
+        run = simulate_async(*about, conditions=conditions, level=chosen, seed=settings.seed)
+    else:
+        run = simulator.simulate(*about, engine=settings.engine, seed=settings.seed, measure=True)
     if not run.record.num_rounds:
         note("Interrupted before the first round was done.")
         raise typer.Exit(130)
@@ -69,7 +96,7 @@ def simulate(
         facts = _facts(run, final_regret)
         if parts.method.payload:
             facts["privacy"] = settings.privacy.brief
-        print_facts(f"{run.record.algorithm}, {run.record.num_rounds:,} rounds", facts)
+        print_facts(_title(run), facts)
         if out is not None:
             note(f"Saved to {out}")
     if not run.complete:
@@ -96,10 +123,43 @@ def _numbers(run: Run, regret: float | None) -> dict[str, Any]:
     }
 
 
+def _title(run: Run) -> str:
+    seconds = run.record.config.get("virtual_seconds")
+    if seconds is None:
+        return f"{run.record.algorithm}, {run.record.num_rounds:,} rounds"
+    return f"{run.record.algorithm}, {seconds:,.3g} seconds of virtual time"
+
+
+def _traffic(config: Mapping[str, Any]) -> dict[str, str]:
+    """What peers did and said, of an asynchronous run."""
+    from oneway.files.memory import spoken_bytes
+
+    if "traffic" not in config:
+        return {}
+    known = config["traffic"]
+    trip = known["mean_round_trip"]
+    told = {
+        "samples": f"{known['samples']:,}",
+        "messages": f"{known['messages']:,}, {known['messages_lost']:,} of them lost, "
+        f"{spoken_bytes(known['bytes_sent'])}",
+        "pushes": f"{known['pushes']:,}, and {known['repeats']:,} again for want of an answer; "
+        f"{known['clipped']:,} clipped, {known['waited']:,} had to wait",
+        "round trip": "unknown" if trip is None else f"{1e3 * trip:,.3g} ms on average",
+        "events": f"{known['events']:,}",
+        "mass in flight": f"{config['mass_in_flight']:.3g} at the end",
+    }
+    happened = ("crashes", "sleeps", "joined", "left", "presumed_dead", "rejected")
+    told |= {name.replace("_", " "): f"{known[name]:,}" for name in happened if known[name]}
+    if config["exact_books"] is not None:
+        is_exact = "exact, to the last unit" if config["exact_books"] else "NOT exact"
+        told["books"] = is_exact
+    return told
+
+
 def _facts(run: Run, regret: float | None) -> dict[str, str]:
     from oneway.simulator.views import run_facts
 
-    facts = run_facts(run)
+    facts = run_facts(run) | _traffic(run.record.config)
     if regret is not None:
         facts["regret"] = f"{regret:.4g} in all, against the best fixed model in hindsight"
     return facts

@@ -10,7 +10,7 @@ import json
 import logging
 import math
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from oneway.peer.copies import COPIES_SECONDS
@@ -29,6 +29,9 @@ TELL_SECONDS = 0.2
 
 ANSWER_SECONDS = 10.0
 """A peer that does not fit is answered this often; and what it says of itself is read so often."""
+
+WAITS = "has to wait"
+"""Why a push is not taken in for now: too much mass would come at once."""
 
 _SAME_TASK = "agree on one task.toml, put it into both folders, and start both peers again"
 _SAME_RELEASE = "let both run the same release of oneway"
@@ -80,6 +83,11 @@ class ConductLog:
         """The record of a peer; all clear if there is none."""
         return self._conduct.setdefault(peer, Conduct())
 
+    @property
+    def known(self) -> Mapping[Key, Conduct]:
+        """The records of all that there is one of."""
+        return self._conduct
+
     def is_quarantined(self, peer: Key) -> bool:
         """Whether to ignore a peer; one that has served its time starts afresh."""
         conduct = self._conduct.get(peer)
@@ -120,7 +128,7 @@ class ConductLog:
         """Note whether a push is taken in, or has to wait."""
         if why:
             conduct = self.about(peer)
-            conduct.rejected["has to wait"] += 1
+            conduct.rejected[WAITS] += 1
             conduct.waiting, conduct.waiting_mass = why, units
             name = self._name_of(peer)
             self._say(conduct, f"what {name} hands over has to wait: it is {why}")

@@ -21,7 +21,7 @@ from oneway.methods.batches import Normals
 from oneway.models import HasCurvature
 from oneway.peer.home.own_privacy import OwnPrivacy
 from oneway.peer.lesson import ForeseenRow, Lesson, Sample
-from oneway.peer.measuring import Measuring
+from oneway.peer.measuring import UNMEASURED, Measuring
 from oneway.peer.noise import SecretNormals
 from oneway.peer.store.snapshot import Snapshot
 from oneway.protocol.fixed_point import LARGEST, ONE, Fixed, mass_of, zeros
@@ -48,6 +48,7 @@ class Learner:
         rng: For methods that draw random numbers.
         own: What this peer asks for beyond the task's privacy.
         normals: Where noise comes from; by default nobody can repeat it.
+        measures: Whether predictions are measured, beside a learner that is alone.
 
     Attributes:
         layout: Where the method's segments lie in what peers hold and hand over.
@@ -69,6 +70,7 @@ class Learner:
         rng: np.random.Generator | None = None,
         own: OwnPrivacy = _AS_THE_TASK,
         normals: Normals | None = None,
+        measures: bool = True,
     ) -> None:
         self._task = task
         self.own = own
@@ -83,7 +85,9 @@ class Learner:
         start = self._model.init(num_features, np.random.default_rng(list(task.fingerprint)))
         # Books are in whole units, finer than any float32: what is computed from them is float64.
         self.start: Vector = start.astype(np.float64)
-        self._measuring = Measuring(task, self._model, num_features, self.start)
+        self._measuring: Measuring | None = None
+        if measures:
+            self._measuring = Measuring(task, self._model, num_features, self.start)
         self.exchanges = bool(self._method.payload)
         self.mixes = self._method.mixes
         self.prepares = type(self._method).before_push is not Method.before_push
@@ -177,7 +181,11 @@ class Learner:
                 after = self._prepared(after, rules)
         if not math.isfinite(loss):
             raise DataError(f"the loss of the sample is {loss}; its features are far too large")
-        measured = self._measuring.measured(before.measures, before_it, batch, loss, samples_seen)
+        measured = UNMEASURED
+        if self._measuring is not None:
+            measured = self._measuring.measured(
+                before.measures, before_it, batch, loss, samples_seen
+            )
         # A batch that is not full changes nothing but the memory.
         released = after.segments is not row.segments or not self.exchanges
         has_left = state.leaving and mass_of(state.holding) <= 0

@@ -17,6 +17,7 @@ from oneway.metrics.baselines import lately
 from oneway.metrics.measured import measures_of
 from oneway.metrics.tally import Tally, base_expectation, with_sample
 from oneway.models import HasCurvature, Model
+from oneway.peer.store.history import UNKNOWN
 from oneway.records import Batch, Floats, Matrix, Vector
 from oneway.records.curve import Curve
 from oneway.records.measures import Measures
@@ -39,6 +40,10 @@ class Measured(NamedTuple):
     arrays: Mapping[str, Matrix]
     base_loss: float
     alone_loss: float | None
+
+
+UNMEASURED = Measured({}, UNKNOWN, None)
+"""Of a learner that measures nothing."""
 
 
 class Measuring:

@@ -79,11 +79,13 @@ class Node:
         wall_clock: Callable[[], float],
         new_epoch: Callable[[], int],
         rng: np.random.Generator | None = None,
+        learner: Learner | None = None,
     ) -> None:
         """Begin with a durable snapshot (`restart` was applied before it was committed).
 
         `key` is its own; by the `secret` it recognises its own totals. `wall_clock` counts from
         1970, for the history; `new_epoch` makes stamps to name edges by, `rng` is for the method.
+        A `learner` that is given has all that is random from elsewhere.
         """
         self.key = key
         self.task = task
@@ -100,7 +102,7 @@ class Node:
         self.started = clock()
         self._secret = secret
         self.clock, self.wall_clock, self.new_stamp = clock, wall_clock, new_epoch
-        self.learner = Learner(task, rng, config.privacy)
+        self.learner = learner or Learner(task, rng, config.privacy)
         self.each_sample_once = bool(self.learner.as_learned.privacy)
         progress = self._seal.seal(snapshot.journal)
         self.groups = GroupCounter(self.learner.as_learned.privacy, secret)
@@ -137,8 +139,8 @@ class Node:
         has seen both would know more than was promised.
         """
         with self.lock:
-            params = self._estimates.stored(self.durable, self.rules, momentary)
-            return params, self.durable.journal.learned
+            known = self.durable
+            return self._estimates.stored(known, self.rules, momentary), known.journal.learned
 
     @property
     def is_drained(self) -> bool:
@@ -168,8 +170,7 @@ class Node:
         """Whether something waits: to be said, to be answered, to be pushed or handed over."""
         with self.lock:
             state = self.snapshot.state
-            waits = any(edge.waits for edge in state.out.values())
-            if waits or self.has_words or state.leaving:
+            if self.has_words or state.leaving or any(it.waits for it in state.out.values()):
                 return True
             # Who has nobody to push to, or no mass to push, has nothing to wait for.
             could = bool(self._shares) and state.is_sound(self.rules.radius, self.rules.mass_floor)
@@ -200,8 +201,7 @@ class Node:
                 self.snapshot = self.snapshot.without_unfinished()  # it will never be full
             elif state.leaving and not config.leaving:
                 state = transitions.stay(state)
-            contacts = {**self.snapshot.contacts, **named}
-            if contacts != self.snapshot.contacts:
+            if (contacts := {**self.snapshot.contacts, **named}) != self.snapshot.contacts:
                 self.snapshot = replace(self.snapshot, contacts=contacts)
             self._set(state)
             self._open_edges()
@@ -243,8 +243,8 @@ class Node:
     def note_forgotten(self, rows: Iterable[Mapping[str, object]]) -> None:
         """Count whose the rows are that were learned in a forgotten life; once."""
         with self.lock:
-            groups = reduce(self.groups.noted, rows, self.snapshot.groups)
-            self.snapshot = self.snapshot.with_noted(groups)
+            known = self.snapshot
+            self.snapshot = known.with_noted(reduce(self.groups.noted, rows, known.groups))
 
     def ensure_minted(self) -> None:
         """Bring the unit of mass now, at the model to begin with, unless it was brought before."""

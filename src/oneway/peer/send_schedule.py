@@ -45,6 +45,7 @@ class SendSchedule:
 
     Attributes:
         lagging: Edges with something in flight: up to where it is acknowledged, and since when.
+        round_trips: Seconds until receivers acknowledge, their commits included; running means.
     """
 
     def __init__(self, key: Key, rules: Rules, dim: int, now: float) -> None:
@@ -53,7 +54,7 @@ class SendSchedule:
         self._first_retry = FIRST_RETRY + 8 * dim / SLOWEST_LINK
         self.lagging: dict[EdgeId, tuple[int, float]] = {}
         self._said: dict[EdgeId, _Said] = {}
-        self._round_trip: dict[Key, float] = {}
+        self.round_trips: dict[Key, float] = {}
         self._told_receipts: object = None
         self._receipts_at = -HEARTBEAT
         self._heartbeat = now
@@ -165,7 +166,7 @@ class SendSchedule:
 
     def _wait(self, receiver: Key) -> float:
         """How long to wait for an answer before a word is said again, the first time."""
-        trip = self._round_trip.get(receiver)
+        trip = self.round_trips.get(receiver)
         if trip is None:
             return self._first_retry
         return min(self._first_retry, max(SHORTEST_RETRY, ROUND_TRIPS * trip))
@@ -174,8 +175,8 @@ class SendSchedule:
         """Something was acknowledged: take the time since it began to lag for a round trip."""
         lag = self.lagging.get(edge_id)
         if lag is not None:
-            trip, known = now - lag[1], self._round_trip.get(edge_id[0])
-            self._round_trip[edge_id[0]] = trip if known is None else known + (trip - known) / 8
+            trip, known = now - lag[1], self.round_trips.get(edge_id[0])
+            self.round_trips[edge_id[0]] = trip if known is None else known + (trip - known) / 8
 
     def _say(self, durable: PeerState, edge: OutEdge, now: float, wait: float) -> Word:
         edge_id = edge.receiver, edge.epoch

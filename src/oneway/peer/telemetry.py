@@ -148,6 +148,7 @@ def _receiver(
         in_flight_mass=edge.mass_in_flight / ONE if edge else 0.0,
         held_back=node.held_back(key),
         claims=node.inbox.claims[key],
+        round_trip=node.schedule.round_trips.get(key, 0.0),
         has_dead_edge=any(
             other.receiver == key and other.phase is OutPhase.DEAD
             for other in node.snapshot.state.out.values()

@@ -46,6 +46,8 @@ class ReceiverStatus(msgspec.Struct, frozen=True, kw_only=True):
             nothing stands in the way.
         claims: How often in this life it claimed to have been restored from a backup: that it had
             heard less or more than this peer remembers.
+        round_trip: Seconds until it acknowledges, commits at both ends included, as a running mean;
+            0 if it never did in this life.
     """
 
     name: str
@@ -65,6 +67,7 @@ class ReceiverStatus(msgspec.Struct, frozen=True, kw_only=True):
     in_flight_mass: float = 0.0
     held_back: str = ""
     claims: int = 0
+    round_trip: float = 0.0
 
 
 class SenderStatus(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,0 +1,101 @@
+"""Links in virtual time: frames of the memory network arrive late, out of order, or never."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+
+import numpy as np
+
+from oneway.asynchronous.conditions import Conditions
+from oneway.asynchronous.event_queue import EventQueue
+from oneway.peer.outbox import Frame
+from oneway.protocol.state import Key
+from oneway.testing.memory_network import Datagram, MemoryEndpoint, MemoryNetwork
+
+_BLOCK = 4096
+"""Random numbers that are drawn at a time."""
+
+
+class Chance:
+    """Uniform random numbers, one at a time, from a generator that is asked for many."""
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self._rng = rng
+        self._drawn: list[float] = []
+
+    def __call__(self) -> float:
+        """A number from 0 to below 1."""
+        if not self._drawn:
+            self._drawn = self._rng.random(_BLOCK).tolist()
+        return self._drawn.pop()
+
+    def exponential(self, mean: float) -> float:
+        """A duration without memory."""
+        return -mean * math.log1p(-self())
+
+
+class VirtualLinks:
+    """Puts what endpoints send into the event queue, as the conditions say.
+
+    Args:
+        network: Where endpoints leave their datagrams.
+        indices: Which peer has which key.
+        deliver: Takes a datagram at its receiver, by index.
+
+    Attributes:
+        messages, bytes_sent: Of all that was sent.
+        lost: What was lost by chance.
+        under_way: How many datagrams are in flight.
+    """
+
+    def __init__(
+        self,
+        network: MemoryNetwork,
+        indices: Mapping[Key, int],
+        queue: EventQueue,
+        conditions: Conditions,
+        chance: Chance,
+        deliver: Callable[[int, Datagram], None],
+    ) -> None:
+        self.messages = self.bytes_sent = self.lost = self.under_way = 0
+        self._network, self._indices, self._queue = network, indices, queue
+        self._conditions, self._chance, self._deliver = conditions, chance, deliver
+        self._free: dict[int, float] = {}
+        self._last: dict[tuple[int, int, str], float] = {}
+
+    def send(self, endpoint: MemoryEndpoint, frames: Iterable[Frame]) -> None:
+        """Put frames of a peer on their way; the order of sets, which differs, does not matter."""
+        for frame in sorted(frames, key=lambda it: self._indices[it.peer]):
+            (endpoint.push if frame.via == "push" else endpoint.reply)(frame.peer, frame.content)
+        flying = self._network.in_flight
+        if flying:
+            sender = self._indices[endpoint.key]
+            for datagram in flying:
+                self._send(sender, datagram)
+            flying.clear()
+
+    def _send(self, sender: int, datagram: Datagram) -> None:
+        conditions, now = self._conditions, self._queue.now
+        self.messages += 1
+        self.bytes_sent += len(datagram.frame)
+        leaves = now
+        if conditions.bandwidth < math.inf:
+            leaves = max(now, self._free.get(sender, 0.0))
+            leaves += len(datagram.frame) / conditions.bandwidth
+            self._free[sender] = leaves
+        if conditions.loss and self._chance() < conditions.loss:
+            self.lost += 1
+            return
+        receiver = self._indices[datagram.receiver]
+        arrives = leaves + conditions.delay.draw(self._chance())
+        if conditions.ordered:
+            link = sender, receiver, datagram.via
+            arrives = self._last[link] = max(arrives, self._last.get(link, 0.0))
+        self.under_way += 1
+        self._queue.at(arrives, receiver, partial(self._arrive, receiver, datagram))
+
+    def _arrive(self, receiver: int, datagram: Datagram) -> None:
+        self.under_way -= 1
+        self._deliver(receiver, datagram)

@@ -1,0 +1,94 @@
+"""Delays, conditions and roles: what is drawn was asked for, and bad input is a sentence."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from oneway.asynchronous.conditions import Conditions
+from oneway.asynchronous.delay import Delay
+from oneway.asynchronous.roles import Roles, lies
+from oneway.errors import ConfigError
+
+WRITTEN = st.sampled_from(
+    ["0", "0.05", "fixed:1", "uniform:0.01,0.1", "exponential:0.05", "lognormal:0.05,0.5"]
+)
+
+
+@given(WRITTEN, st.floats(0, 1), st.floats(0, 1))
+def test_a_later_quantile_is_never_a_shorter_delay(text: str, one: float, other: float) -> None:
+    delay = Delay.parse(text)
+    low, high = sorted((one, other))
+    assert 0 <= delay.draw(low) <= delay.draw(high) <= delay.quantiles[-1]
+
+
+@pytest.mark.parametrize(
+    ("text", "mean"),
+    [("0.05", 0.05), ("uniform:0.01,0.1", 0.055), ("exponential:0.05", 0.05),
+     ("lognormal:0.05,0.5", 0.05 * math.exp(0.125))],
+)  # fmt: skip
+def test_draws_have_the_mean_of_the_distribution(text: str, mean: float) -> None:
+    delay = Delay.parse(text)
+    drawn = np.mean([delay.draw(level) for level in np.random.default_rng(0).random(20_000)])
+    assert drawn == pytest.approx(mean, rel=0.03)
+    assert delay.mean == pytest.approx(mean, rel=0.01)
+
+
+def test_measured_delays_are_drawn_as_often_as_they_were_measured() -> None:
+    delay = Delay.measured([0.3, 0.1, 0.2])
+    assert [delay.draw(level) for level in (0.0, 0.5, 1.0)] == pytest.approx([0.1, 0.2, 0.3])
+
+
+@pytest.mark.parametrize(
+    "text", ["-1", "uniform:-1,2", "uniform:2,1", "exponential:-0.1", "lognormal:0.1,-1",
+             "sometimes", "uniform:1", "nan", "inf", ""],
+)  # fmt: skip
+def test_a_delay_that_is_none_is_refused_in_a_sentence(text: str) -> None:
+    with pytest.raises(ConfigError, match="delay"):
+        Conditions(delay=text)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("rate", 0.0), ("rate", math.inf), ("unequal", -1.0), ("loss", 1.0), ("loss", -0.1),
+     ("bandwidth", 0.0), ("sleepers", 1.0), ("awake", 0.0), ("crashes", math.nan),
+     ("down", -1.0), ("liars", 2.0), ("lie", math.inf), ("window", 65), ("clip", 0.0),
+     ("commit", -1.0), ("presume_dead_after", 0.0), ("seconds", 0.0)],
+)  # fmt: skip
+def test_a_condition_outside_its_rule_is_named(name: str, value: float) -> None:
+    with pytest.raises(ConfigError, match=f"^{name} is "):
+        Conditions(**{name: value})
+
+
+@given(
+    st.integers(1, 200), st.floats(0, 0.9), st.floats(0, 0.9), st.floats(0, 0.9), st.integers(0, 99)
+)
+def test_roles_are_as_many_as_the_shares_say(
+    num_nodes: int, liars: float, joining: float, leaving: float, seed: int
+) -> None:
+    told = Conditions(liars=liars, joining=joining, leaving=leaving, sleepers=0.1)
+    roles = Roles.draw(told, num_nodes, 60.0, seed)
+    assert roles.liars.sum() == min(max(round(liars * num_nodes), int(liars > 0)), num_nodes)
+    honest = num_nodes - roles.liars.sum()
+    wanted = min(max(round(leaving * num_nodes), int(leaving > 0)), honest)
+    assert np.isfinite(roles.leaves).sum() == wanted
+    assert (roles.joins <= roles.leaves).all()
+    assert not (roles.liars & (roles.sleepers | (roles.joins > 0))).any()
+    norms = [np.linalg.norm(lie) for lie in lies(roles, 4, 7.0, seed).values()]
+    assert norms == pytest.approx([7.0] * int(roles.liars.sum()))
+
+
+def test_speeds_are_lognormal_with_a_median_of_one() -> None:
+    speeds = Roles.draw(Conditions(unequal=1.0), 20_000, 1.0, 0).speeds
+    assert np.median(speeds) == pytest.approx(1.0, rel=0.03)
+    assert np.quantile(speeds, 0.9) == pytest.approx(math.exp(1.2816), rel=0.05)
+
+
+def test_a_run_lasts_as_long_as_an_ordinary_node_needs() -> None:
+    assert Conditions(rate=4.0).duration(100) == 25.0
+    assert Conditions(rate=4.0, seconds=7.0).duration(100) == 7.0
+    assert Conditions().describe()["bandwidth"] == "infinite"

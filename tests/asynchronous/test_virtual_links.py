@@ -1,0 +1,82 @@
+"""Events in order, and frames that arrive as late, as seldom and as slowly as they are told to."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from oneway.asynchronous.conditions import Conditions
+from oneway.asynchronous.delay import Delay
+from oneway.asynchronous.event_queue import EventQueue
+from oneway.asynchronous.virtual_links import Chance, VirtualLinks
+from oneway.peer.outbox import Frame
+from oneway.testing.memory_network import Datagram, MemoryNetwork
+
+ALICE, BOB = b"a" * 32, b"b" * 32
+
+
+class Street:
+    """Alice pushes to Bob; what arrives, when."""
+
+    def __init__(self, **told) -> None:
+        self.queue, self.network = EventQueue(), MemoryNetwork()
+        self.alice = self.network.endpoint(ALICE)
+        bob = self.network.endpoint(BOB)
+        self.alice.dial(BOB, bob.address)
+        self.arrivals: list[tuple[float, bytes]] = []
+        self.links = VirtualLinks(
+            self.network,
+            {ALICE: 0, BOB: 1},
+            self.queue,
+            Conditions(**told),
+            Chance(np.random.default_rng(5)),
+            self._arrive,
+        )
+
+    def _arrive(self, receiver: int, datagram: Datagram) -> None:
+        assert receiver == 1
+        self.arrivals.append((self.queue.now, datagram.frame))
+
+    def send(self, *contents: bytes) -> list[tuple[float, bytes]]:
+        """Send all at once, and wait."""
+        self.links.send(self.alice, [Frame(BOB, "push", content) for content in contents])
+        self.queue.run_until(1e6)
+        return self.arrivals
+
+
+def test_events_of_one_moment_come_by_owner_and_then_as_they_were_called() -> None:
+    queue, seen = EventQueue(), []
+    for moment, owner, what in ((2.0, 0, "c"), (1.0, 7, "b"), (1.0, 3, "a"), (2.0, 0, "d")):
+        queue.at(moment, owner, lambda what=what: seen.append((queue.now, what)))
+    queue.run_until(1.5)
+    assert (seen, queue.now) == ([(1.0, "a"), (1.0, "b")], 1.5)
+    queue.run_until(2.0)
+    assert [what for _, what in seen] == ["a", "b", "c", "d"]
+    assert queue.done == 4
+
+
+def test_a_narrow_line_sends_one_frame_after_the_other() -> None:
+    street = Street(delay=Delay.fixed(0.5), bandwidth=100.0)
+    times = [moment for moment, _ in street.send(bytes(50), bytes(100), bytes(25))]
+    assert times == pytest.approx([1.0, 2.0, 2.25])
+    assert (street.links.messages, street.links.bytes_sent) == (3, 175)
+
+
+def test_frames_overtake_each_other_unless_the_link_keeps_their_order() -> None:
+    contents = [bytes([number]) for number in range(50)]
+    wild = Street(delay="uniform:0,1").send(*contents)
+    assert sorted(frame for _, frame in wild) == contents
+    assert [frame for _, frame in wild] != contents
+    tame = Street(delay="uniform:0,1", ordered=True).send(*contents)
+    assert [frame for _, frame in tame] == contents
+    assert all(one <= other for (one, _), (other, _) in pairwise(tame))
+
+
+def test_as_many_frames_are_lost_as_is_said() -> None:
+    street = Street(delay=Delay.fixed(0.0), loss=0.25)
+    arrived = len(street.send(*[b"x"] * 4000))
+    assert arrived + street.links.lost == 4000
+    assert street.links.lost / 4000 == pytest.approx(0.25, abs=0.03)
+    assert street.links.under_way == 0
