@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.asynchronous.literal_network import Literal
+from literal_events import Literal
 
 import oneway as ow
 from oneway.asynchronous.conditions import Conditions

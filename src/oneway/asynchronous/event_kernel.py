@@ -18,11 +18,11 @@ from numba import njit
 
 from oneway.asynchronous.calendar_queue import (
     KIND_BITS,
-    NUM_FREE,
     PAYLOAD,
     TIME,
     WHAT,
     drop_first,
+    has_room,
     is_next_until,
     schedule,
 )
@@ -123,7 +123,6 @@ from oneway.asynchronous.event_world import (
     Numbers,
     Samples,
     World,
-    counts_of,
     edge_facts_of,
     near_numbers_of,
     near_of,
@@ -154,7 +153,7 @@ def _run_events(
     for _ in range(most):
         if not is_next_until(world, until):
             return DONE
-        if counts_of(world)[NUM_FREE] < margin or tally[NUM_FREE_TOTALS] < margin:
+        if not has_room(world, margin) or tally[NUM_FREE_TOTALS] < margin:
             return NO_ROOM
         now = near_of(world)[0, TIME]
         what, payload = near_numbers_of(world)[0, WHAT], near_numbers_of(world)[0, PAYLOAD]
@@ -198,6 +197,10 @@ def _timer(
         give_up_the_silent(world, numbers, node, local)
         if not facts[node, STARTED]:
             ready(world, numbers, node, now)
+    while (
+        facts[node, LEARNED] < facts[node, ARRIVED] and samples.rows[facts[node, LEARNED], node] < 0
+    ):
+        facts[node, LEARNED] += 1
     if (
         facts[node, LEARNED] < facts[node, ARRIVED]
         and facts[node, STARTED]
@@ -328,6 +331,10 @@ def _schedule_all(world: World, times: Any, kinds: Any, targets: Any) -> None:
         schedule(world, times[place], kinds[place], targets[place], 0)
 
 
+_NOT_COMPILED = ("event_setup", "event_queue")
+"""Files beside this one that the loop is not made of."""
+
+
 @cache
 def compiled() -> tuple[Callable[..., int], Callable[..., None]]:
     """The event loop, and what fills its queue.
@@ -336,7 +343,8 @@ def compiled() -> tuple[Callable[..., int], Callable[..., None]]:
     one alone.
     """
     here = Path(__file__)
-    files = [*sorted(here.parent.glob("event_*.py")), here.with_name("calendar_queue.py")]
+    files = [it for it in sorted(here.parent.glob("event_*.py")) if it.stem not in _NOT_COMPILED]
+    files.append(here.with_name("calendar_queue.py"))
     peers = (inflow, push_pace, send_schedule, runtime, incoming, transitions, kernels)
     files += [Path(inspect.getfile(module)) for module in peers]
     name = hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:12]

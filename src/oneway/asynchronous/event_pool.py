@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -46,7 +47,7 @@ def uniform(random: Any) -> float:
 @njit(error_model="numpy")
 def exponential(random: Any, mean: float) -> float:
     """A time without memory."""
-    return -mean * np.log(1.0 - uniform(random))
+    return -mean * math.log(1.0 - uniform(random))
 
 
 @njit(error_model="numpy")
@@ -55,7 +56,7 @@ def delay(world: World) -> float:
     table = quantiles_of(world)
     place = uniform(random_of(world)) * (world.num_quantiles - 1)
     low = min(int(place), world.num_quantiles - 2)
-    return table[low] + (place - low) * (table[low + 1] - table[low])
+    return float(table[low] + (place - low) * (table[low + 1] - table[low]))
 
 
 # The pool of totals.

@@ -15,9 +15,10 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import carray, config, njit
-from numba.core import cgutils, types
+from numba import njit
+from numba.core import cgutils, config, types
 from numba.extending import intrinsic
+from numba.np.numpy_support import carray
 
 UP, ASLEEP, DOWN, ABSENT, GONE = range(5)
 """`STATUS` of a node: there, asleep, crashed, not there yet, no more there."""
@@ -121,6 +122,7 @@ class World(NamedTuple):
         num_quantiles: How many there are.
         band: How many draws make noise.
         width: Columns of rows.
+        parts: Rows of a node or a total.
     """
 
     far: Any
@@ -166,6 +168,7 @@ class World(NamedTuple):
     num_quantiles: int
     band: int
     width: int
+    parts: int
 
 
 class Samples(NamedTuple):
@@ -222,7 +225,7 @@ class Numbers(NamedTuple):
 
 def seen(values: World | Numbers) -> Any:
     """What compiled functions get: a record of numbers, of an array its address."""
-    if config.DISABLE_JIT:
+    if getattr(config, "DISABLE_JIT", 0):
         return values
     kinds = [
         (name, np.float64 if isinstance(value, float) else np.int64)
@@ -248,7 +251,7 @@ _MANY = 1 << 40
 
 def _array(name: str, kind: Any, columns: int | str = 0) -> Callable[[Any], Any]:
     """A function of a world's record that is one of its arrays."""
-    if config.DISABLE_JIT:
+    if getattr(config, "DISABLE_JIT", 0):
         return attrgetter(name)
     if columns == 0:
 

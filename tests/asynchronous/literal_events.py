@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from tests.asynchronous.literal import NOBODY, Alone, Edge, Total
+from literal_nodes import NOBODY, Alone, Edge, Total
 
 from oneway.asynchronous import event_world as w
 
@@ -402,6 +402,8 @@ class Literal(Alone):
                 self.at(node.next_sample, w.SAMPLE, i, node.life)
         else:
             self.look_around(i, local)
+        while node.learned < node.arrived and self.samples.rows[node.learned, i] < 0:
+            node.learned += 1
         if node.learned < node.arrived and node.started and not (node.waits or node.leaving):
             node.waits = node.dirty = pushes = True
             if node.lie is not None:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from oneway.asynchronous import event_world as w
-from oneway.asynchronous.event_setup import first_world, numbers_of
+from oneway.asynchronous.event_setup import first_world, founding, numbers_of
 from oneway.asynchronous.outcome import Traffic
 from oneway.models import typical_sample
 
@@ -95,7 +95,7 @@ class Node:
 
 
 class Alone:
-    """The first moment, chance, time, and what nodes do alone; see `literal_network`."""
+    """The first moment, chance, time, and what nodes do alone; see `literal_events`."""
 
     def __init__(self, method, model, stream, graph, conditions, seed, wrong=""):
         method = method.suited(*typical_sample(model, stream.dim))
@@ -107,7 +107,7 @@ class Alone:
         self.model, self.stream, self.conditions = model, stream, conditions
         self.start, self.state = world.start, int(world.random[0])
         self.tally = dict.fromkeys(Traffic.__dataclass_fields__, 0)
-        self.seconds = conditions.duration(stream.num_rounds)
+        self.seconds = founding(conditions) + conditions.duration(stream.num_rounds)
         self.losses, self.minted = [], int(world.sums[w.MINTED_SUM])
         self.heap: list[tuple[Any, ...]] = []
         self.order, self.now = 0, 0.0
