@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from oneway.asynchronous.event_world import (
     HEARD,
@@ -31,6 +30,7 @@ from oneway.asynchronous.event_world import (
     near_of,
     node_facts_of,
     node_times_of,
+    part_of_loop,
     pool_facts_of,
     pool_of,
 )
@@ -85,7 +85,7 @@ def _free(numbers: Any, counts: Any, first: int) -> None:
     counts[NUM_FREE] += len(numbers) - first
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def has_room(world: World, margin: int) -> bool:
     """Whether so many events more fit, in whichever of its parts."""
     counts = counts_of(world)
@@ -93,7 +93,7 @@ def has_room(world: World, margin: int) -> bool:
     return bool(counts[NUM_FREE] >= margin and counts[NUM_NEAR] + margin <= capacity)
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def schedule(world: World, time: float, kind: int, target: int, payload: int) -> None:
     """Let something happen at a time, which is not past."""
     counts = counts_of(world)
@@ -117,7 +117,7 @@ def schedule(world: World, time: float, kind: int, target: int, payload: int) ->
     heads_of(world)[place] = slot + 1
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def is_next_until(world: World, until: float) -> bool:
     """Whether there is an event not after a time; it is then at the top of the heap."""
     counts = counts_of(world)
@@ -130,7 +130,7 @@ def is_next_until(world: World, until: float) -> bool:
     return bool(near_of(world)[0, TIME] <= until)
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def _open(world: World, bucket: int) -> None:
     """Move the events of a bucket into the heap; those of later turns of the wheel stay."""
     counts, far, numbers = counts_of(world), far_of(world), far_numbers_of(world)
@@ -153,7 +153,7 @@ def _open(world: World, bucket: int) -> None:
     heads_of(world)[place] = kept
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def _bring_near(world: World, what: int, payload: int) -> None:
     """Ask for what an event will look at, some events before it: all of it lies anywhere."""
     kind, target = what & ((1 << KIND_BITS) - 1), what >> KIND_BITS
@@ -169,7 +169,7 @@ def _bring_near(world: World, what: int, payload: int) -> None:
         prefetch_row(held_of(world), world.parts * target, 320)
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def _bring_nearer(world: World, what: int) -> None:
     """Ask for the node of a message, which stands in its edge."""
     kind, edge = what & ((1 << KIND_BITS) - 1), what >> KIND_BITS
@@ -184,7 +184,7 @@ def _bring_nearer(world: World, what: int) -> None:
             prefetch_row(pool_facts_of(world), edges[edge, OLDEST], 16)
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def _rise(world: World, time: float, order: int, what: int, payload: int) -> None:
     """Put an event into the heap."""
     near, numbers = near_of(world), near_numbers_of(world)
@@ -205,7 +205,7 @@ def _rise(world: World, time: float, order: int, what: int, payload: int) -> Non
     numbers[place, PAYLOAD] = payload
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def drop_first(world: World) -> None:
     """Take the first event from the heap."""
     near, numbers = near_of(world), near_numbers_of(world)

@@ -129,6 +129,7 @@ from oneway.asynchronous.event_world import (
     node_facts_of,
     node_times_of,
     num_samples_of,
+    part_of_loop,
     pool_facts_of,
     sums_of,
     tally_of,
@@ -172,7 +173,7 @@ def _run_events(
     return MORE
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def _timer(
     world: World, numbers: Numbers, samples: Samples, kind: int, node: int, now: float
 ) -> None:
@@ -206,7 +207,8 @@ def _timer(
         and facts[node, STARTED]
         and not (facts[node, WAITS] or facts[node, LEAVING])
     ):
-        facts[node, WAITS] = facts[node, DIRTY] = pushes = 1
+        facts[node, WAITS] = facts[node, DIRTY] = 1
+        pushes = True
         if facts[node, LIAR]:
             facts[node, LEARNED] += 1
             facts[node, STEPPED], facts[node, DUE] = 1, numbers.mixes
@@ -222,7 +224,7 @@ def _timer(
             schedule(world, now + TICK_SECONDS, TICK, node, facts[node, LIFE])
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def _arrive(world: World, numbers: Numbers, kind: int, edge: int, payload: int, now: float) -> None:
     """A message arrives at the receiver of an edge, or an answer at its sender."""
     edges = edge_facts_of(world)
@@ -249,7 +251,7 @@ def _arrive(world: World, numbers: Numbers, kind: int, edge: int, payload: int, 
     begin(world, numbers, node, now)
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def _hear(
     world: World, numbers: Numbers, kind: int, edge: int, node: int, payload: int, local: float
 ) -> None:
@@ -275,7 +277,7 @@ def _hear(
     let_go(world, payload)
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def _answered(
     world: World, numbers: Numbers, kind: int, edge: int, node: int, payload: int
 ) -> None:
@@ -296,7 +298,7 @@ def _answered(
         set_right(world, numbers, node)
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def _link(world: World, edge: int, now: float) -> None:
     """A sender notices whether its receiver is there."""
     edges, facts = edge_facts_of(world), node_facts_of(world)
@@ -307,7 +309,7 @@ def _link(world: World, edge: int, now: float) -> None:
         edges[edge, LINKED] = status == UP or (status == ASLEEP and asleep < PATIENCE_OF_LINKS)
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def _befall(world: World, numbers: Numbers, kind: int, node: int, now: float) -> None:
     """Something befalls a node."""
     if kind == SLEEP:

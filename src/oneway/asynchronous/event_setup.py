@@ -25,11 +25,11 @@ from oneway.peer.home.limits import Limits
 from oneway.peer.send_schedule import FIRST_RETRY, SLOWEST_LINK
 from oneway.privacy.banded_noise import coefficients
 from oneway.protocol.layout import Layout
-from oneway.protocol.messages import Ack, Closed, Data, Hello, Life, Message, Progress, State
+from oneway.protocol.messages import Ack, Closed, Data, Hello, Life, Progress, State
 from oneway.simulator.kernels import HINGE, LOGISTIC, RIDGE
 from oneway.streams import Stream
 from oneway.task.task import MOST_AT_ONCE, MOST_MASS
-from oneway.transport.wire import encode
+from oneway.transport.wire import Body, encode
 
 KINDS: dict[type[Model], int] = {
     LogisticRegression: LOGISTIC,
@@ -116,7 +116,7 @@ def message_sizes(method: Method, dim: int) -> Any:
     total = np.zeros(Layout.of(method.payload, dim).width + 1, np.int64)
     tag, few = bytes(16), 1000
     life, progress = Life(_STAMP, 0, False, tag), Progress(few, bytes(48))
-    messages: dict[int, Message] = {
+    messages: dict[int, Body] = {
         columns.PUSH: Data(_STAMP, life, 1, _STAMP, _STAMP, few, total, tag, progress),
         columns.HELLO: Hello(_STAMP, life, 1, _STAMP),
         columns.ACK: Ack(_STAMP, life, few, tag, tag),

@@ -11,12 +11,11 @@ of every function, Numba would take minutes to compile them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numba import njit
-from numba.core import cgutils, config, types
+from numba.core import cgutils, types
 from numba.extending import intrinsic
 from numba.np.numpy_support import carray
 
@@ -225,14 +224,23 @@ class Numbers(NamedTuple):
 
 def seen(values: World | Numbers) -> Any:
     """What compiled functions get: a record of numbers, of an array its address."""
-    if getattr(config, "DISABLE_JIT", 0):
-        return values
     kinds = [
         (name, np.float64 if isinstance(value, float) else np.int64)
         for name, value in values._asdict().items()
     ]
     numbers = (it.ctypes.data if isinstance(it, np.ndarray) else it for it in values)
     return np.rec.array([tuple(numbers)], dtype=kinds)[0]
+
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def part_of_loop(function: Function) -> Function:
+    """Compile a function that only compiled functions call: without what Python would need."""
+    options: Any = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    compiled: Any = njit(error_model="numpy", **options)(function)
+    made: Function = compiled
+    return made
 
 
 @intrinsic
@@ -251,8 +259,6 @@ _MANY = 1 << 40
 
 def _array(name: str, kind: Any, columns: int | str = 0) -> Callable[[Any], Any]:
     """A function of a world's record that is one of its arrays."""
-    if getattr(config, "DISABLE_JIT", 0):
-        return attrgetter(name)
     if columns == 0:
 
         def view(world: Any) -> Any:
@@ -268,8 +274,7 @@ def _array(name: str, kind: Any, columns: int | str = 0) -> Callable[[Any], Any]
         def view(world: Any) -> Any:
             return carray(_pointer(world[name]), (_MANY, columns), kind)
 
-    found: Callable[[Any], Any] = njit(view)
-    return found
+    return part_of_loop(view)
 
 
 far_of = _array("far", np.float64, 4)
