@@ -299,10 +299,10 @@ class Literal(Alone):
         e.said, e.said_at, e.said_wait = (phase, session, seq), local, wait
         if seq > acked and phase != w.DEAD and e.lag is None:
             e.lag = (acked, local)
-        if phase == w.OPEN:
-            self.send(e, w.PUSH, e.numbered(seq))
-        else:
+        if phase != w.OPEN:
             self.send(e, w.HELLO, session)
+        elif e.phase < w.ENDED:  # else its receiver has told meanwhile that it leaves
+            self.send(e, w.PUSH, e.numbered(seq))
 
     def note_trip(self, e: Edge, local: float) -> None:
         if e.lag is not None:

@@ -302,6 +302,8 @@ def say(world: World, numbers: Numbers, edge: int, now: float, local: float, wai
     if phase != OPEN:
         send(world, numbers, edge, HELLO, edges[edge, OWN_SESSION], now)
         return
+    if edges[edge, PHASE] >= ENDED:
+        return  # its receiver has told meanwhile that it takes in nothing more
     total = total_numbered(world, edge, edges[edge, OWN_SEQ])
     if send(world, numbers, edge, PUSH, total, now):
         pool_facts_of(world)[total, USES] += 1
