@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from literal_events import Literal
 
 import oneway as ow
 from oneway.asynchronous.conditions import Conditions
@@ -17,7 +18,6 @@ from oneway.asynchronous.outcome import Outcome
 from oneway.errors import ConfigError
 from oneway.methods import Batches, Centralised, Isolated, OnlinePushSum, Pull, Relay, Tracking
 from oneway.models import Hinge, LogisticRegression, RidgeRegression
-from tests.asynchronous.literal_network import Literal
 
 WORLDS: dict[str, dict[str, Any]] = {
     "plain": {},
@@ -54,7 +54,9 @@ METHODS = {
 def problem(num_nodes: int = 8, rounds: int = 30, seed: int = 0) -> tuple[ow.Stream, ow.TrustGraph]:
     rng = np.random.default_rng(seed)
     features = rng.standard_normal((rounds, num_nodes, 3))
-    labels = np.where(features @ [1.0, -2.0, 0.5] + rng.standard_normal(features.shape[:2]) > 0, 1, -1)
+    labels = np.where(
+        features @ [1.0, -2.0, 0.5] + rng.standard_normal(features.shape[:2]) > 0, 1, -1
+    )
     graph = ow.TrustGraph.random(num_nodes, min(4, num_nodes - 1), seed=seed)
     return ow.Stream.from_arrays(features, labels.astype(float)), graph
 

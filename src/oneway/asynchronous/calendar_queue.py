@@ -10,17 +10,31 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from oneway.asynchronous.event_world import (
+    HEARD,
+    HELLO,
+    OLDEST,
+    PUSH,
+    RECEIVER,
+    SENDER,
     World,
     counts_of,
+    edge_facts_of,
+    edge_times_of,
     far_numbers_of,
     far_of,
     heads_of,
+    held_of,
     near_numbers_of,
     near_of,
+    node_facts_of,
+    node_times_of,
+    part_of_loop,
+    pool_facts_of,
+    pool_of,
 )
+from oneway.simulator.intrinsics import prefetch_row
 
 TIME, ORDER, WHAT, PAYLOAD = range(4)
 """Columns of an event: seconds, how many were scheduled before it, kind and target, and a number.
@@ -71,14 +85,22 @@ def _free(numbers: Any, counts: Any, first: int) -> None:
     counts[NUM_FREE] += len(numbers) - first
 
 
-@njit(error_model="numpy")
+@part_of_loop
+def has_room(world: World, margin: int) -> bool:
+    """Whether so many events more fit, in whichever of its parts."""
+    counts = counts_of(world)
+    capacity = counts[NUM_FREE] + counts[NUM_FAR]
+    return bool(counts[NUM_FREE] >= margin and counts[NUM_NEAR] + margin <= capacity)
+
+
+@part_of_loop
 def schedule(world: World, time: float, kind: int, target: int, payload: int) -> None:
     """Let something happen at a time, which is not past."""
     counts = counts_of(world)
     order = counts[ORDERED]
     counts[ORDERED] = order + 1
-    bucket = np.int64(time * world.pace)
-    what = (np.int64(target) << KIND_BITS) | kind
+    bucket = int(time * world.pace)
+    what = (int(target) << KIND_BITS) | kind
     if bucket <= counts[BUCKET]:
         _rise(world, time, order, what, payload)
         return
@@ -95,11 +117,11 @@ def schedule(world: World, time: float, kind: int, target: int, payload: int) ->
     heads_of(world)[place] = slot + 1
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def is_next_until(world: World, until: float) -> bool:
     """Whether there is an event not after a time; it is then at the top of the heap."""
     counts = counts_of(world)
-    last = np.int64(until * world.pace)
+    last = int(until * world.pace)
     while counts[NUM_NEAR] == 0:
         if counts[NUM_FAR] == 0 or counts[BUCKET] >= last:
             return False
@@ -108,7 +130,7 @@ def is_next_until(world: World, until: float) -> bool:
     return bool(near_of(world)[0, TIME] <= until)
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def _open(world: World, bucket: int) -> None:
     """Move the events of a bucket into the heap; those of later turns of the wheel stay."""
     counts, far, numbers = counts_of(world), far_of(world), far_numbers_of(world)
@@ -119,6 +141,7 @@ def _open(world: World, bucket: int) -> None:
         what = numbers[slot, WHAT] & _WHAT
         after = numbers[slot, WHAT] >> WHAT_BITS
         if np.int64(far[slot, TIME] * world.pace) == bucket:
+            _bring_near(world, what, numbers[slot, PAYLOAD])
             _rise(world, far[slot, TIME], numbers[slot, ORDER], what, numbers[slot, PAYLOAD])
             numbers[slot, WHAT] = counts[_FREE] << WHAT_BITS
             counts[_FREE] = slot + 1
@@ -130,7 +153,38 @@ def _open(world: World, bucket: int) -> None:
     heads_of(world)[place] = kept
 
 
-@njit(error_model="numpy")
+@part_of_loop
+def _bring_near(world: World, what: int, payload: int) -> None:
+    """Ask for what an event will look at, some events before it: all of it lies anywhere."""
+    kind, target = what & ((1 << KIND_BITS) - 1), what >> KIND_BITS
+    if kind >= PUSH:
+        prefetch_row(edge_facts_of(world), target, 112)
+        prefetch_row(edge_times_of(world), target, 104)
+        if kind == PUSH:
+            prefetch_row(pool_of(world), world.parts * payload, 320)
+            prefetch_row(pool_facts_of(world), payload, 16)
+    else:
+        prefetch_row(node_facts_of(world), target, 88)
+        prefetch_row(node_times_of(world), target, 112)
+        prefetch_row(held_of(world), world.parts * target, 320)
+
+
+@part_of_loop
+def _bring_nearer(world: World, what: int) -> None:
+    """Ask for the node of a message, which stands in its edge."""
+    kind, edge = what & ((1 << KIND_BITS) - 1), what >> KIND_BITS
+    if kind >= PUSH:
+        edges = edge_facts_of(world)
+        node = edges[edge, RECEIVER if kind <= HELLO else SENDER]
+        prefetch_row(node_facts_of(world), node, 88)
+        if kind == PUSH:
+            prefetch_row(held_of(world), world.parts * node, 320)
+            prefetch_row(pool_of(world), world.parts * edges[edge, HEARD], 320)
+        else:
+            prefetch_row(pool_facts_of(world), edges[edge, OLDEST], 16)
+
+
+@part_of_loop
 def _rise(world: World, time: float, order: int, what: int, payload: int) -> None:
     """Put an event into the heap."""
     near, numbers = near_of(world), near_numbers_of(world)
@@ -151,7 +205,7 @@ def _rise(world: World, time: float, order: int, what: int, payload: int) -> Non
     numbers[place, PAYLOAD] = payload
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def drop_first(world: World) -> None:
     """Take the first event from the heap."""
     near, numbers = near_of(world), near_numbers_of(world)
@@ -184,3 +238,5 @@ def drop_first(world: World) -> None:
     numbers[place, ORDER] = order
     numbers[place, WHAT] = what
     numbers[place, PAYLOAD] = payload
+    if count > 1:
+        _bring_nearer(world, numbers[1, WHAT])

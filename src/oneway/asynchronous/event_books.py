@@ -6,8 +6,6 @@ malformed messages need: tags, ledgers, epochs.
 
 from __future__ import annotations
 
-from numba import njit
-
 from oneway.asynchronous.event_pool import (
     let_go,
     let_go_until,
@@ -34,13 +32,14 @@ from oneway.asynchronous.event_world import (
     model_of,
     node_facts_of,
     owed_of,
+    part_of_loop,
     pool_facts_of,
     pool_of,
     sums_of,
 )
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def add(world: World, numbers: Numbers, node: int, gained: int, lost: int, factor: float) -> None:
     """Add the difference of two totals, times a factor, to what a node holds."""
     held, pool, parts = held_of(world), pool_of(world), numbers.parts
@@ -51,7 +50,7 @@ def add(world: World, numbers: Numbers, node: int, gained: int, lost: int, facto
                 held[at, c] += factor * (pool[plus, c] - pool[minus, c])
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def book(world: World, numbers: Numbers, node: int, gained: int, lost: int) -> None:
     """As `bookkeeping.booked`: what would bring the mass below half of it is owed."""
     dim, parts, pool = numbers.dim, numbers.parts, pool_of(world)
@@ -71,7 +70,7 @@ def book(world: World, numbers: Numbers, node: int, gained: int, lost: int) -> N
         pay(world, numbers, node, max(held, 0.0) / 2.0)
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def pay(world: World, numbers: Numbers, node: int, most: float) -> None:
     """Pay back what is owed, with no more mass than `most`."""
     first = numbers.parts * node
@@ -86,7 +85,7 @@ def pay(world: World, numbers: Numbers, node: int, most: float) -> None:
             owed_of(world)[at, c] -= part
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def mint(world: World, numbers: Numbers, node: int) -> None:
     """Bring one unit of mass, at `model_of(world)`."""
     held = held_of(world)[numbers.parts * node]
@@ -97,7 +96,7 @@ def mint(world: World, numbers: Numbers, node: int) -> None:
     sums_of(world)[MINTED_SUM] += 1.0
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def acknowledge(world: World, numbers: Numbers, node: int, edge: int, number: int) -> bool:
     """A receiver is known to hold a total; whether that is about totals that are known."""
     facts = edge_facts_of(world)
@@ -113,7 +112,7 @@ def acknowledge(world: World, numbers: Numbers, node: int, edge: int, number: in
     return True
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def give_up(world: World, numbers: Numbers, node: int, edge: int) -> None:
     """Take back what a long silent receiver never acknowledged; should it live, it will tell."""
     facts = edge_facts_of(world)
@@ -122,7 +121,7 @@ def give_up(world: World, numbers: Numbers, node: int, edge: int) -> None:
     facts[edge, SESSION] += 1
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def reopen(world: World, numbers: Numbers, node: int, edge: int, number: int) -> None:
     """A receiver has told what it heard: hand over from there on, with a new total."""
     facts, parts = edge_facts_of(world), numbers.parts
@@ -144,7 +143,7 @@ def reopen(world: World, numbers: Numbers, node: int, edge: int, number: int) ->
         _forget_between(world, edge, total)
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def _forget_between(world: World, edge: int, total: int) -> None:
     """Forget the totals after the acknowledged one and before the last."""
     oldest = edge_facts_of(world)[edge, OLDEST]
@@ -156,7 +155,7 @@ def _forget_between(world: World, edge: int, total: int) -> None:
     pool_facts_of(world)[oldest, FOLLOWING] = total
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def end(world: World, numbers: Numbers, node: int, edge: int, number: int) -> None:
     """A receiver that leaves has told what it heard: the rest comes back, and the edge is over."""
     facts = edge_facts_of(world)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from numba import njit
-
 from oneway.asynchronous.event_books import (
     pay,
 )
@@ -49,6 +47,7 @@ from oneway.asynchronous.event_world import (
     node_facts_of,
     node_times_of,
     out_start_of,
+    part_of_loop,
     pool_facts_of,
     pool_of,
     pushed_of,
@@ -76,26 +75,26 @@ IDLE = IDLE_SECONDS - 1e-9
 """A tick that follows a push by as much counts as that much later, whatever it was rounded to."""
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def first_wait(world: World, numbers: Numbers, edge: int) -> float:
     """How long to wait for an answer before a word is said again, the first time."""
     trip = edge_times_of(world)[edge, TRIP]
     if trip < 0.0:
         return numbers.first_retry
-    return min(numbers.first_retry, max(SHORTEST_RETRY, ROUND_TRIPS * trip))
+    return float(min(numbers.first_retry, max(SHORTEST_RETRY, ROUND_TRIPS * trip)))
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def is_held_back(world: World, numbers: Numbers, edge: int, now: float) -> bool:
     """Whether a link is down, or its receiver should have acknowledged something long ago."""
     if not edge_facts_of(world)[edge, SEEN]:
         return True
     since = edge_times_of(world)[edge, LAG_SINCE]
     patience = max(OVERDUE_RETRIES * first_wait(world, numbers, edge), OVERDUE_SECONDS)
-    return since >= 0.0 and now - since > patience
+    return bool(since >= 0.0 and now - since > patience)
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def push_if_due(world: World, numbers: Numbers, node: int, now: float) -> None:
     """As `Node.push_if_due`."""
     facts, times = node_facts_of(world), node_times_of(world)
@@ -105,9 +104,9 @@ def push_if_due(world: World, numbers: Numbers, node: int, now: float) -> None:
     if since < SHORTEST_PUSH:
         return
     leaving = facts[node, LEAVING] == 1
-    if not (facts[node, DUE] > 0 or leaving):
-        if since < IDLE or not moved(world, numbers, node):
-            return
+    is_due = facts[node, DUE] > 0 or leaving
+    if not is_due and (since < IDLE or not moved(world, numbers, node)):
+        return
     prepared = False
     if not (facts[node, STEPPED] or leaving):
         if numbers.relayed and has_parcel(world, numbers, node):
@@ -134,7 +133,7 @@ def push_if_due(world: World, numbers: Numbers, node: int, now: float) -> None:
             pushed_of(world)[node, c] = model_of(world)[c]
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def _is_able(world: World, numbers: Numbers, edge: int, now: float) -> bool:
     facts = edge_facts_of(world)
     return (
@@ -144,7 +143,7 @@ def _is_able(world: World, numbers: Numbers, edge: int, now: float) -> bool:
     )
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def _may_push(world: World, numbers: Numbers, node: int, now: float) -> bool:
     """Whether a receiver can take something, where models are copied."""
     if held_of(world)[numbers.parts * node, numbers.dim] <= MASS_FLOOR:
@@ -155,7 +154,7 @@ def _may_push(world: World, numbers: Numbers, node: int, now: float) -> bool:
     return False
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def in_flight(world: World, numbers: Numbers, edge: int) -> float:
     """The mass that is handed over and not acknowledged."""
     newest, oldest = edge_facts_of(world)[edge, NEWEST], edge_facts_of(world)[edge, OLDEST]
@@ -163,7 +162,7 @@ def in_flight(world: World, numbers: Numbers, edge: int) -> float:
     return float(pool[parts * newest, dim] - pool[parts * oldest, dim])
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def _push_shares(world: World, numbers: Numbers, node: int, now: float) -> float:
     """Hand a share to every receiver that can take it; return the mass handed over, or -1."""
     mass = held_of(world)[numbers.parts * node, numbers.dim]
@@ -191,7 +190,7 @@ def _push_shares(world: World, numbers: Numbers, node: int, now: float) -> float
             fraction = 0.0
         fraction = min(fraction, room / mass)
         forwarded = fraction / of_all
-        forwarded = _hand_over(world, numbers, node, edge, fraction, forwarded, now)
+        forwarded = _hand_over(world, numbers, node, edge, fraction, forwarded)
         kept -= fraction
         kept_parcel -= forwarded
         handed += fraction * mass
@@ -202,7 +201,7 @@ def _push_shares(world: World, numbers: Numbers, node: int, now: float) -> float
     return handed
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def _push_all(world: World, numbers: Numbers, node: int, now: float) -> float:
     """Hand everything over, as a peer that leaves does; return the mass handed over, or -1."""
     pay(world, numbers, node, held_of(world)[numbers.parts * node, numbers.dim])
@@ -224,15 +223,15 @@ def _push_all(world: World, numbers: Numbers, node: int, now: float) -> float:
         fraction = min(edge_times_of(world)[edge, SHARE] / of_all, room / mass)
         if edge == last_able and kept * mass <= room:
             fraction = kept
-        _hand_over(world, numbers, node, edge, fraction, fraction, now)
+        _hand_over(world, numbers, node, edge, fraction, fraction)
         kept = 0.0 if fraction == kept else kept - fraction
     if last_able < 0:
         return -1.0
     _keep(world, numbers, node, kept, kept)
-    return mass * (1.0 - kept)
+    return float(mass * (1.0 - kept))
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def _hand_over(
     world: World,
     numbers: Numbers,
@@ -240,7 +239,6 @@ def _hand_over(
     edge: int,
     fraction: float,
     forwarded: float,
-    now: float,
 ) -> float:
     """Make the next total of an edge; return which part of the parcel went with it."""
     facts, parts, dim, pool = edge_facts_of(world), numbers.parts, numbers.dim, pool_of(world)
@@ -265,7 +263,7 @@ def _hand_over(
     return forwarded
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def _keep(world: World, numbers: Numbers, node: int, kept: float, kept_parcel: float) -> None:
     """What is left after all was handed over."""
     first = 0 if not numbers.copied else numbers.dim

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
-
 from oneway.asynchronous.event_books import (
     mint,
     pay,
@@ -46,6 +44,7 @@ from oneway.asynchronous.event_world import (
     node_facts_of,
     node_times_of,
     owed_of,
+    part_of_loop,
     pool_facts_of,
     pool_of,
     tally_of,
@@ -62,7 +61,7 @@ UNITS_PER_SECOND, POOR, POOR_UNITS_PER_SECOND = 1 / 300, 4.0, 1 / 10
 """As in `peer.inflow`, in units of mass."""
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def absorb(world: World, numbers: Numbers, edge: int, total: int, now: float) -> bool:
     """Add what is new in a total to what its receiver holds; False if it has to wait."""
     parts, dim, pool = numbers.parts, numbers.dim, pool_of(world)
@@ -119,7 +118,7 @@ def absorb(world: World, numbers: Numbers, edge: int, total: int, now: float) ->
     return True
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def _take_model(
     world: World, numbers: Numbers, node: int, total: int, before: int, mass: float, size: float
 ) -> bool:
@@ -146,7 +145,7 @@ def _take_model(
     return part < 1.0
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def account(world: World, numbers: Numbers, edge: int, now: float) -> None:
     """Bring a sender's account up to this moment."""
     times, node = edge_times_of(world), edge_facts_of(world)[edge, RECEIVER]
@@ -162,13 +161,13 @@ def account(world: World, numbers: Numbers, edge: int, now: float) -> None:
     times[edge, ACCOUNT_AT] = now
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def _most_of(world: World, numbers: Numbers, edge: int, node: int) -> float:
     left = edge_times_of(world)[edge, LEFT] + node_times_of(world)[node, RETURNING]
     return max(left, numbers.mass_cap) if left > 0.0 else 0.0
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def allowance(world: World, numbers: Numbers, edge: int, now: float) -> float:
     """The most mass that may come from a sender now; 0 while it is behind, or another's turn."""
     times, node = edge_times_of(world), edge_facts_of(world)[edge, RECEIVER]
@@ -184,7 +183,7 @@ def allowance(world: World, numbers: Numbers, edge: int, now: float) -> float:
     return _most_of(world, numbers, edge, node)
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def take_account(world: World, edge: int, node: int, mass: float) -> None:
     """Some mass has come from a sender."""
     if mass > 0.0:

@@ -18,11 +18,11 @@ from numba import njit
 
 from oneway.asynchronous.calendar_queue import (
     KIND_BITS,
-    NUM_FREE,
     PAYLOAD,
     TIME,
     WHAT,
     drop_first,
+    has_room,
     is_next_until,
     schedule,
 )
@@ -123,13 +123,13 @@ from oneway.asynchronous.event_world import (
     Numbers,
     Samples,
     World,
-    counts_of,
     edge_facts_of,
     near_numbers_of,
     near_of,
     node_facts_of,
     node_times_of,
     num_samples_of,
+    part_of_loop,
     pool_facts_of,
     sums_of,
     tally_of,
@@ -154,7 +154,7 @@ def _run_events(
     for _ in range(most):
         if not is_next_until(world, until):
             return DONE
-        if counts_of(world)[NUM_FREE] < margin or tally[NUM_FREE_TOTALS] < margin:
+        if not has_room(world, margin) or tally[NUM_FREE_TOTALS] < margin:
             return NO_ROOM
         now = near_of(world)[0, TIME]
         what, payload = near_numbers_of(world)[0, WHAT], near_numbers_of(world)[0, PAYLOAD]
@@ -173,7 +173,7 @@ def _run_events(
     return MORE
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def _timer(
     world: World, numbers: Numbers, samples: Samples, kind: int, node: int, now: float
 ) -> None:
@@ -198,12 +198,17 @@ def _timer(
         give_up_the_silent(world, numbers, node, local)
         if not facts[node, STARTED]:
             ready(world, numbers, node, now)
+    while (
+        facts[node, LEARNED] < facts[node, ARRIVED] and samples.rows[facts[node, LEARNED], node] < 0
+    ):
+        facts[node, LEARNED] += 1
     if (
         facts[node, LEARNED] < facts[node, ARRIVED]
         and facts[node, STARTED]
         and not (facts[node, WAITS] or facts[node, LEAVING])
     ):
-        facts[node, WAITS] = facts[node, DIRTY] = pushes = 1
+        facts[node, WAITS] = facts[node, DIRTY] = 1
+        pushes = True
         if facts[node, LIAR]:
             facts[node, LEARNED] += 1
             facts[node, STEPPED], facts[node, DUE] = 1, numbers.mixes
@@ -214,19 +219,19 @@ def _timer(
     begin(world, numbers, node, now)
     if kind == TICK:
         say_again(world, numbers, node, now)
-        if not (facts[node, LEAVING] and linger(world, numbers, node, local)):
-            if numbers.exchanges or not facts[node, STARTED]:
-                schedule(world, now + TICK_SECONDS, TICK, node, facts[node, LIFE])
+        is_gone = facts[node, LEAVING] and linger(world, numbers, node, local)
+        if not is_gone and (numbers.exchanges or not facts[node, STARTED]):
+            schedule(world, now + TICK_SECONDS, TICK, node, facts[node, LIFE])
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def _arrive(world: World, numbers: Numbers, kind: int, edge: int, payload: int, now: float) -> None:
     """A message arrives at the receiver of an edge, or an answer at its sender."""
     edges = edge_facts_of(world)
     if kind == LINK:
         _link(world, edge, now)
         return
-    to_receiver = kind == PUSH or kind == HELLO
+    to_receiver = kind in (PUSH, HELLO)
     node = edges[edge, RECEIVER] if to_receiver else edges[edge, SENDER]
     if node_facts_of(world)[node, STATUS] != UP:
         tally_of(world)[LOST] += 1
@@ -246,7 +251,7 @@ def _arrive(world: World, numbers: Numbers, kind: int, edge: int, payload: int, 
     begin(world, numbers, node, now)
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def _hear(
     world: World, numbers: Numbers, kind: int, edge: int, node: int, payload: int, local: float
 ) -> None:
@@ -265,14 +270,14 @@ def _hear(
         pool_facts_of(world)[payload, NUMBER],
     )
     if session == edges[edge, HEARD_SESSION]:
-        if not edges[edge, SHUT] and number > pool_facts_of(world)[edges[edge, HEARD], NUMBER]:
-            if absorb(world, numbers, edge, payload, local):
-                node_facts_of(world)[node, DIRTY] = 1
+        is_new = number > pool_facts_of(world)[edges[edge, HEARD], NUMBER]
+        if is_new and not edges[edge, SHUT] and absorb(world, numbers, edge, payload, local):
+            node_facts_of(world)[node, DIRTY] = 1
         ask(world, edge, A_PUSH)
     let_go(world, payload)
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def _answered(
     world: World, numbers: Numbers, kind: int, edge: int, node: int, payload: int
 ) -> None:
@@ -285,7 +290,7 @@ def _answered(
             if phase == DEAD:
                 set_right(world, numbers, node)
     elif kind == STATE:
-        if (phase == RESYNC or phase == DEAD) and payload >> 32 == edges[edge, SESSION]:
+        if phase in (RESYNC, DEAD) and payload >> 32 == edges[edge, SESSION]:
             reopen(world, numbers, node, edge, payload & 0xFFFFFFFF)
             set_right(world, numbers, node)
     elif phase < ENDED:
@@ -293,7 +298,7 @@ def _answered(
         set_right(world, numbers, node)
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def _link(world: World, edge: int, now: float) -> None:
     """A sender notices whether its receiver is there."""
     edges, facts = edge_facts_of(world), node_facts_of(world)
@@ -304,7 +309,7 @@ def _link(world: World, edge: int, now: float) -> None:
         edges[edge, LINKED] = status == UP or (status == ASLEEP and asleep < PATIENCE_OF_LINKS)
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def _befall(world: World, numbers: Numbers, kind: int, node: int, now: float) -> None:
     """Something befalls a node."""
     if kind == SLEEP:
@@ -318,7 +323,7 @@ def _befall(world: World, numbers: Numbers, kind: int, node: int, now: float) ->
     elif kind == JOIN:
         join(world, numbers, node, now)
     else:
-        leave(world, numbers, node, now)
+        leave(world, node, now)
         begin(world, numbers, node, now)
 
 
@@ -326,6 +331,10 @@ def _schedule_all(world: World, times: Any, kinds: Any, targets: Any) -> None:
     """Let all this happen."""
     for place in range(len(times)):
         schedule(world, times[place], kinds[place], targets[place], 0)
+
+
+_NOT_COMPILED = ("event_setup", "event_queue")
+"""Files beside this one that the loop is not made of."""
 
 
 @cache
@@ -336,7 +345,8 @@ def compiled() -> tuple[Callable[..., int], Callable[..., None]]:
     one alone.
     """
     here = Path(__file__)
-    files = [*sorted(here.parent.glob("event_*.py")), here.with_name("calendar_queue.py")]
+    files = [it for it in sorted(here.parent.glob("event_*.py")) if it.stem not in _NOT_COMPILED]
+    files.append(here.with_name("calendar_queue.py"))
     peers = (inflow, push_pace, send_schedule, runtime, incoming, transitions, kernels)
     files += [Path(inspect.getfile(module)) for module in peers]
     name = hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:12]

@@ -8,8 +8,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from numba import njit
-
 from oneway.asynchronous.event_pool import (
     uniform,
 )
@@ -38,6 +36,7 @@ from oneway.asynchronous.event_world import (
     lies_of,
     model_of,
     node_facts_of,
+    part_of_loop,
     past_of,
     pool_facts_of,
     pool_of,
@@ -58,7 +57,7 @@ MOVED = 1e-6
 """As in `peer.push_pace`."""
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def loss_of(kind: int, score: float, label: float) -> tuple[float, float]:
     """The loss of a score and its derivative."""
     if kind == RIDGE:
@@ -71,7 +70,7 @@ def loss_of(kind: int, score: float, label: float) -> tuple[float, float]:
     return max(1.0 - margin, 0.0), (-label if margin < 1.0 else 0.0)
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def norm(row: Any, length: int) -> float:
     """The Euclidean norm of the first numbers of a row."""
     total = 0.0
@@ -80,7 +79,7 @@ def norm(row: Any, length: int) -> float:
     return math.sqrt(total)
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def read_model(world: World, numbers: Numbers, node: int) -> float:
     """Put the estimate of a node into `model_of(world)`; return its norm."""
     held, model = held_of(world)[numbers.parts * node], model_of(world)
@@ -93,7 +92,7 @@ def read_model(world: World, numbers: Numbers, node: int) -> float:
     return norm(model, numbers.dim)
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def _average(world: World, numbers: Numbers, node: int) -> None:
     """The average of a node's own model and the last ones of its senders, none of them far away."""
     dim, own, model = numbers.dim, held_of(world)[node], model_of(world)
@@ -117,7 +116,7 @@ def _average(world: World, numbers: Numbers, node: int) -> None:
         model[c] /= count
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def take_average(world: World, numbers: Numbers, node: int) -> bool:
     """Hold the average of the models that came; whether that is another model."""
     read_model(world, numbers, node)
@@ -128,7 +127,7 @@ def take_average(world: World, numbers: Numbers, node: int) -> bool:
     return changes
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def learn(world: World, numbers: Numbers, samples: Samples, node: int) -> bool:
     """Suffer the loss of the node's next sample, learn from it; whether a step came of it."""
     dim, facts = numbers.dim, node_facts_of(world)
@@ -177,7 +176,7 @@ def learn(world: World, numbers: Numbers, samples: Samples, node: int) -> bool:
     return _add_to_batch(world, numbers, node, rate, limit, share)
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def _add_to_batch(
     world: World, numbers: Numbers, node: int, rate: float, limit: float, share: float
 ) -> bool:
@@ -214,7 +213,7 @@ def _add_to_batch(
     return True
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def _add_noise(world: World, numbers: Numbers, node: int) -> None:
     """Noise of this batch, and of those before it as much as is taken back."""
     weights, past = weights_of(world), past_of(world)
@@ -233,7 +232,7 @@ def _add_noise(world: World, numbers: Numbers, node: int) -> None:
             )
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def _descend(world: World, numbers: Numbers, node: int, direction: Any, step: float) -> None:
     """Take a step, or put it into the parcel and deposit what the mass can bear."""
     held = held_of(world)
@@ -250,7 +249,7 @@ def _descend(world: World, numbers: Numbers, node: int, direction: Any, step: fl
     deposit(world, numbers, node)
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def deposit(world: World, numbers: Numbers, node: int) -> bool:
     """As `Relay.before_push`, no further than others may move a model; whether anything was."""
     dim = numbers.dim
@@ -273,7 +272,7 @@ def deposit(world: World, numbers: Numbers, node: int) -> bool:
     return True
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def moved(world: World, numbers: Numbers, node: int) -> bool:
     """Whether the estimate moved since the last push, or there is a parcel to pass on."""
     size = read_model(world, numbers, node)
@@ -288,7 +287,7 @@ def moved(world: World, numbers: Numbers, node: int) -> bool:
     return math.sqrt(total) > least
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def has_parcel(world: World, numbers: Numbers, node: int) -> bool:
     """Whether there is a parcel to deposit or to pass on."""
     least = MOVED * (1.0 + read_model(world, numbers, node))
@@ -298,7 +297,7 @@ def has_parcel(world: World, numbers: Numbers, node: int) -> bool:
     return False
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def lie(world: World, numbers: Numbers, node: int) -> None:
     """Hold the lie instead of a model; the mass stays."""
     held, lies = (

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
-
 from oneway.asynchronous.calendar_queue import (
     schedule,
 )
@@ -122,6 +120,7 @@ from oneway.asynchronous.event_world import (
     node_times_of,
     out_start_of,
     owed_of,
+    part_of_loop,
     pool_facts_of,
     pushed_of,
     random_of,
@@ -146,24 +145,26 @@ RECONNECT = 1.0
 """The longest pause between two attempts to connect."""
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def gap(world: World, numbers: Numbers, node: int) -> float:
     """Seconds until a node's next sample."""
     period = 1.0 / node_times_of(world)[node, SPEED]
     return exponential(random_of(world), period) if numbers.poisson else period
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def start(world: World, numbers: Numbers, node: int, now: float) -> None:
     """Begin a life: nothing was said or heard in it, no connection is up."""
     facts, edges, times = node_facts_of(world), edge_facts_of(world), edge_times_of(world)
     own = node_times_of(world)[node]
     facts[node, STATUS] = UP
-    facts[node, LIFE] += 1
     local = now - own[SLEPT_FOR]
     own[LAST_PUSH], own[FAREWELL], own[HEARTBEAT_AT] = -math.inf, -math.inf, local
     own[RETURNING], own[CROWDED_UNTIL], own[DRAINED_AT] = 0.0, -1.0, -1.0
-    own[FIRST_UNITS] = max(1.0 - held_of(world)[numbers.parts * node, numbers.dim], 0.0)
+    # In its first life a node mints after it has begun, founders too.
+    held = held_of(world)[numbers.parts * node, numbers.dim] if facts[node, LIFE] else 0.0
+    own[FIRST_UNITS] = max(1.0 - held, 0.0)
+    facts[node, LIFE] += 1
     facts[node, DUE] = facts[node, STEPPED] = facts[node, WAITS] = facts[node, COMMITTING] = 0
     for c in range(numbers.dim):
         pushed_of(world)[node, c] = start_of(world)[c]
@@ -189,7 +190,7 @@ def start(world: World, numbers: Numbers, node: int, now: float) -> None:
     begin(world, numbers, node, now)
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def resume_samples(world: World, node: int, now: float) -> None:
     """Let a node's samples come from now on; `NEXT_SAMPLE` is then how long the next one takes."""
     if node_times_of(world)[node, NEXT_SAMPLE] < math.inf:
@@ -198,7 +199,7 @@ def resume_samples(world: World, node: int, now: float) -> None:
         schedule(world, moment, SAMPLE, node, node_facts_of(world)[node, LIFE])
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def pause_samples(world: World, node: int, now: float) -> None:
     """Let a node's samples wait; the next one then takes as long as it would have."""
     node_times_of(world)[node, NEXT_SAMPLE] = max(
@@ -206,7 +207,7 @@ def pause_samples(world: World, node: int, now: float) -> None:
     )
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def ready(world: World, numbers: Numbers, node: int, now: float) -> None:
     """Mint, at the first model unless another came, and learn from now on."""
     facts = node_facts_of(world)
@@ -220,7 +221,7 @@ def ready(world: World, numbers: Numbers, node: int, now: float) -> None:
     facts[node, STARTED] = 1
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def sleep(world: World, numbers: Numbers, node: int, now: float) -> None:
     """Do nothing, hear nothing for a while."""
     if node_facts_of(world)[node, STATUS] == UP and not node_facts_of(world)[node, LEAVING]:
@@ -233,7 +234,7 @@ def sleep(world: World, numbers: Numbers, node: int, now: float) -> None:
     schedule(world, now + exponential(random_of(world), numbers.asleep), WAKE, node, 0)
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def wake(world: World, numbers: Numbers, node: int, now: float) -> None:
     """Go on; what should have happened meanwhile happens now."""
     facts = node_facts_of(world)
@@ -248,7 +249,7 @@ def wake(world: World, numbers: Numbers, node: int, now: float) -> None:
     schedule(world, now + exponential(random_of(world), numbers.awake), SLEEP, node, 0)
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def crash(world: World, numbers: Numbers, node: int, now: float) -> None:
     """Forget what is not durable; a commit that is under way still ends."""
     facts, edges = node_facts_of(world), edge_facts_of(world)
@@ -289,7 +290,7 @@ def crash(world: World, numbers: Numbers, node: int, now: float) -> None:
     schedule(world, now + numbers.down, RESTART, node, 0)
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def _forget_after(world: World, edge: int, number: int) -> None:
     """Forget the totals of an edge after one; nobody was told of them."""
     kept = total_numbered(world, edge, number)
@@ -303,14 +304,14 @@ def _forget_after(world: World, edge: int, number: int) -> None:
     edge_facts_of(world)[edge, SEQ] = number
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def restart(world: World, numbers: Numbers, node: int, now: float) -> None:
     """Begin another life."""
     start(world, numbers, node, now)
     resume_samples(world, node, now)
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def join(world: World, numbers: Numbers, node: int, now: float) -> None:
     """Come: those who are there trust the newcomer and are trusted from now on."""
     tally_of(world)[JOINED] += 1
@@ -333,7 +334,7 @@ def join(world: World, numbers: Numbers, node: int, now: float) -> None:
     resume_samples(world, node, now)
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def _use(world: World, edge: int) -> None:
     """Trust a receiver from now on."""
     if edge_facts_of(world)[edge, PHASE] == UNUSED:
@@ -344,7 +345,7 @@ def _use(world: World, edge: int) -> None:
             edge_facts_of(world)[edge, OWN_SESSION] = 1
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def share_out(world: World, node: int) -> None:
     """What each receiver gets of what a node holds: those who are there share it."""
     first, last = out_start_of(world)[node], out_start_of(world)[node + 1]
@@ -359,8 +360,8 @@ def share_out(world: World, node: int) -> None:
         edge_times_of(world)[edge, SHARE] = share
 
 
-@njit(error_model="numpy")
-def leave(world: World, numbers: Numbers, node: int, now: float) -> None:
+@part_of_loop
+def leave(world: World, node: int, now: float) -> None:
     """Take in nothing more, and hand over everything; once awake."""
     facts = node_facts_of(world)
     if facts[node, STATUS] != UP or not facts[node, MINTED]:
@@ -375,7 +376,7 @@ def leave(world: World, numbers: Numbers, node: int, now: float) -> None:
         edge_facts_of(world)[in_edges_of(world)[place], SHUT] = 1
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def linger(world: World, numbers: Numbers, node: int, local: float) -> bool:
     """Whether a node that leaves has handed over all, and has been answering for a while since."""
     facts, own = edge_facts_of(world), node_times_of(world)[node]

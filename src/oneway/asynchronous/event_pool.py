@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from oneway.asynchronous.event_world import (
     ACKED,
@@ -19,6 +19,7 @@ from oneway.asynchronous.event_world import (
     USES,
     World,
     edge_facts_of,
+    part_of_loop,
     pool_facts_of,
     quantiles_of,
     random_of,
@@ -32,7 +33,7 @@ _STEP, _MIX, _MIX_AGAIN = (
 _30, _27, _31, _11 = (np.uint64(it) for it in (30, 27, 31, 11))
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def uniform(random: Any) -> float:
     """The next number from 0 to below 1."""
     random[0] += _STEP
@@ -43,25 +44,25 @@ def uniform(random: Any) -> float:
     return float(np.int64(mixed >> _11)) * 2.0**-53
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def exponential(random: Any, mean: float) -> float:
     """A time without memory."""
-    return -mean * np.log(1.0 - uniform(random))
+    return -mean * math.log(1.0 - uniform(random))
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def delay(world: World) -> float:
     """As `Delay.draw`."""
     table = quantiles_of(world)
     place = uniform(random_of(world)) * (world.num_quantiles - 1)
     low = min(int(place), world.num_quantiles - 2)
-    return table[low] + (place - low) * (table[low + 1] - table[low])
+    return float(table[low] + (place - low) * (table[low + 1] - table[low]))
 
 
 # The pool of totals.
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def new_total(world: World, number: int, session: int) -> int:
     """Take a total from the pool, referred to once; its row is whatever was there."""
     facts = pool_facts_of(world)
@@ -75,7 +76,7 @@ def new_total(world: World, number: int, session: int) -> int:
     return int(total)
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def let_go(world: World, total: int) -> None:
     """One less refers to a total; the last one gives it back to the pool."""
     facts = pool_facts_of(world)
@@ -86,7 +87,7 @@ def let_go(world: World, total: int) -> None:
         tally_of(world)[NUM_FREE_TOTALS] += 1
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def let_go_until(world: World, edge: int, number: int) -> None:
     """Forget the totals of an edge before one that its receiver is known to hold."""
     facts, edges = pool_facts_of(world), edge_facts_of(world)
@@ -99,7 +100,7 @@ def let_go_until(world: World, edge: int, number: int) -> None:
     edges[edge, ACKED] = number
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def total_numbered(world: World, edge: int, number: int) -> int:
     """The total of an edge with a number; it is one of those not forgotten."""
     total = edge_facts_of(world)[edge, OLDEST]

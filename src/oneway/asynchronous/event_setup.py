@@ -8,7 +8,12 @@ from typing import Any
 import numpy as np
 
 from oneway.asynchronous import event_world as columns
-from oneway.asynchronous.calendar_queue import NUM_FREE, empty_queue, with_more_events
+from oneway.asynchronous.calendar_queue import (
+    NUM_FREE,
+    NUM_NEAR,
+    empty_queue,
+    with_more_events,
+)
 from oneway.asynchronous.conditions import Conditions
 from oneway.asynchronous.event_pool import free_totals
 from oneway.asynchronous.event_world import Numbers, Samples, World
@@ -20,11 +25,11 @@ from oneway.peer.home.limits import Limits
 from oneway.peer.send_schedule import FIRST_RETRY, SLOWEST_LINK
 from oneway.privacy.banded_noise import coefficients
 from oneway.protocol.layout import Layout
-from oneway.protocol.messages import Ack, Closed, Data, Hello, Life, Message, Progress, State
+from oneway.protocol.messages import Ack, Closed, Data, Hello, Life, Progress, State
 from oneway.simulator.kernels import HINGE, LOGISTIC, RIDGE
 from oneway.streams import Stream
 from oneway.task.task import MOST_AT_ONCE, MOST_MASS
-from oneway.transport.wire import encode
+from oneway.transport.wire import Body, encode
 
 KINDS: dict[type[Model], int] = {
     LogisticRegression: LOGISTIC,
@@ -32,8 +37,15 @@ KINDS: dict[type[Model], int] = {
     Hinge: HINGE,
 }
 """The models that there is a loop for."""
+FOUNDING_SECONDS, FOUNDING_TRIPS = 3.0, 10.0
+"""How long founders have for that, and so many of the longest delays besides: as in `exact`."""
 _STAMP = 1_700_000_000 << 30
 """As long as the stamps and counts of real messages."""
+
+
+def founding(conditions: Conditions) -> float:
+    """Seconds before virtual time begins, in which founders get to know each other."""
+    return FOUNDING_SECONDS + FOUNDING_TRIPS * float(conditions.delay.quantiles[-1])
 
 
 def numbers_of(method: Method, model: LinearModel, dim: int, conditions: Conditions) -> Numbers:
@@ -104,7 +116,7 @@ def message_sizes(method: Method, dim: int) -> Any:
     total = np.zeros(Layout.of(method.payload, dim).width + 1, np.int64)
     tag, few = bytes(16), 1000
     life, progress = Life(_STAMP, 0, False, tag), Progress(few, bytes(48))
-    messages: dict[int, Message] = {
+    messages: dict[int, Body] = {
         columns.PUSH: Data(_STAMP, life, 1, _STAMP, _STAMP, few, total, tag, progress),
         columns.HELLO: Hello(_STAMP, life, 1, _STAMP),
         columns.ACK: Ack(_STAMP, life, few, tag, tag),
@@ -135,8 +147,9 @@ def first_world(
     roles = Roles.draw(conditions, num_nodes, seconds, seed)
     start = model.init(stream.dim, np.random.default_rng(seed)).astype(np.float64)
     founds = roles.joins <= 0.0
-    rows, num_samples = _own_rows(stream)
-    node_times, node_facts = _nodes(roles, conditions, num_samples, rng)
+    rows = _read_only(np.ascontiguousarray(stream.rows))
+    num_samples = np.full(num_nodes, stream.num_rounds)
+    node_times, node_facts = _nodes(roles, conditions, rng)
     width = -(-(dim + 1) // 4) * 4
     held = np.zeros((num_nodes * parts, width))
     held[::parts, :dim][founds] = start
@@ -200,14 +213,13 @@ def first_world(
         num_quantiles=len(conditions.delay.quantiles),
         band=batches.band,
         width=width,
+        parts=parts,
     )
     samples = Samples(_read_only(np.ascontiguousarray(stream.features)), rows)
     return world, samples, _first_events(roles, conditions, rng)
 
 
-def _nodes(
-    roles: Roles, conditions: Conditions, num_samples: Any, rng: np.random.Generator
-) -> tuple[Any, Any]:
+def _nodes(roles: Roles, conditions: Conditions, rng: np.random.Generator) -> tuple[Any, Any]:
     num_nodes, founds = len(roles.speeds), roles.joins <= 0.0
     times = np.zeros((num_nodes, columns.HANDED + 1))
     facts = np.zeros((num_nodes, columns.SAVED_MINTED + 1), np.int32)
@@ -215,7 +227,7 @@ def _nodes(
     draws = rng.random(num_nodes)
     gaps = -np.log1p(-draws) if conditions.poisson else draws
     times[:, columns.NEXT_SAMPLE] = gaps / times[:, columns.SPEED]
-    times[num_samples == 0, columns.NEXT_SAMPLE] = np.inf
+    times[founds, columns.NEXT_SAMPLE] += founding(conditions)
     facts[:, columns.STATUS] = np.where(founds, columns.DOWN, columns.ABSENT)
     facts[:, [columns.QUESTIONS, columns.ANSWERS]] = columns.NONE
     for column in (columns.MINTED, columns.STARTED, columns.SAVED_MINTED):
@@ -266,22 +278,14 @@ def _edges(mixing: Any, num_nodes: int, node_times: Any, founds: Any) -> tuple[A
     return times, facts, out_start, in_start, in_edges
 
 
-def _own_rows(stream: Stream) -> tuple[Any, Any]:
-    """The samples of every node in a row, `rows[k, node]`, and how many."""
-    rows = stream.rows
-    has = rows >= 0
-    if not has.all():
-        rows = np.take_along_axis(rows, np.argsort(~has, axis=0, kind="stable"), axis=0)
-    return _read_only(np.ascontiguousarray(rows)), has.sum(axis=0, dtype=np.int64)
-
-
 def _first_events(
     roles: Roles, conditions: Conditions, rng: np.random.Generator
 ) -> tuple[Any, Any, Any]:
     nodes = np.arange(len(roles.speeds))
     founds, leaves = roles.joins <= 0.0, roles.leaves < np.inf
+    begin = founding(conditions)
     times, kinds, targets = (
-        [roles.joins],
+        [np.where(founds, 0.0, begin + roles.joins)],
         [np.where(founds, columns.RESTART, columns.JOIN)],
         [nodes],
     )
@@ -294,7 +298,7 @@ def _first_events(
         (everybody, crash_at, columns.CRASH),
         (leaves, roles.leaves, columns.LEAVE),
     ):
-        times.append(when[who])
+        times.append(begin + when[who])
         kinds.append(np.full(int(who.sum()), kind))
         targets.append(nodes[who])
     return np.concatenate(times), np.concatenate(kinds), np.concatenate(targets)
@@ -314,7 +318,7 @@ def margin_of(world: World) -> int:
 def with_room(world: World) -> World:
     """The same world with twice the room where room is short."""
     margin = margin_of(world)
-    if world.counts[NUM_FREE] < margin:
+    if world.counts[NUM_FREE] < margin or world.counts[NUM_NEAR] + margin > len(world.far):
         world = with_more_events(world)
     if world.tally[columns.NUM_FREE_TOTALS] < margin:
         old = len(world.pool_facts)

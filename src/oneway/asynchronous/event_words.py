@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
 from oneway.asynchronous.calendar_queue import (
     schedule,
@@ -111,6 +110,7 @@ from oneway.asynchronous.event_world import (
     node_times_of,
     out_start_of,
     owed_of,
+    part_of_loop,
     pool_facts_of,
     random_of,
     saved_batch_of,
@@ -132,7 +132,7 @@ HANDSHAKE = 4
 """Messages that go back and forth before a connection is up."""
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def send(world: World, numbers: Numbers, edge: int, kind: int, payload: int, now: float) -> bool:
     """Put a message on its way, over an edge or back; False if it never arrives."""
     back = kind != PUSH and kind != HELLO
@@ -156,7 +156,7 @@ def send(world: World, numbers: Numbers, edge: int, kind: int, payload: int, now
     return True
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def check_link_later(world: World, edge: int, moment: float) -> None:
     """Let a sender notice whether its receiver is there, a handshake after a moment."""
     for _ in range(HANDSHAKE):
@@ -164,7 +164,7 @@ def check_link_later(world: World, edge: int, moment: float) -> None:
     schedule(world, moment, LINK, edge, 0)
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def check_links_to(world: World, node: int, moment: float) -> None:
     """The same for all who send to a node."""
     for place in range(in_start_of(world)[node], in_start_of(world)[node + 1]):
@@ -174,7 +174,7 @@ def check_links_to(world: World, node: int, moment: float) -> None:
 # Commits.
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def ask(world: World, edge: int, what: int) -> None:
     """A receiver owes an answer, once what came is durable; to the last question of an edge."""
     facts, node = edge_facts_of(world), edge_facts_of(world)[edge, RECEIVER]
@@ -184,7 +184,7 @@ def ask(world: World, edge: int, what: int) -> None:
     facts[edge, ASKED] = what
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def begin(world: World, numbers: Numbers, node: int, now: float) -> None:
     """Begin to make durable what is not, unless that is under way; answer what needs no commit."""
     facts = node_facts_of(world)
@@ -199,7 +199,7 @@ def begin(world: World, numbers: Numbers, node: int, now: float) -> None:
         speak(world, numbers, node, now)
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def save(world: World, numbers: Numbers, node: int) -> None:
     """Take down what a commit is to make durable, and what may be said after it."""
     facts, edges = node_facts_of(world), edge_facts_of(world)
@@ -240,7 +240,7 @@ def save(world: World, numbers: Numbers, node: int) -> None:
     facts[node, DIRTY] = 0
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def speak(world: World, numbers: Numbers, node: int, now: float) -> None:
     """Say what a commit gives to say: edges that changed, and answers."""
     facts, edges, times = node_facts_of(world), edge_facts_of(world), edge_times_of(world)
@@ -285,7 +285,7 @@ def speak(world: World, numbers: Numbers, node: int, now: float) -> None:
         edge = edges[edge, NEXT_ANSWER]
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def say(world: World, numbers: Numbers, edge: int, now: float, local: float, wait: float) -> None:
     """What the sender of an edge has to say: its last durable total, or what was heard."""
     edges, times = edge_facts_of(world), edge_times_of(world)
@@ -302,12 +302,14 @@ def say(world: World, numbers: Numbers, edge: int, now: float, local: float, wai
     if phase != OPEN:
         send(world, numbers, edge, HELLO, edges[edge, OWN_SESSION], now)
         return
+    if edges[edge, PHASE] >= ENDED:
+        return  # its receiver has told meanwhile that it takes in nothing more
     total = total_numbered(world, edge, edges[edge, OWN_SEQ])
     if send(world, numbers, edge, PUSH, total, now):
         pool_facts_of(world)[total, USES] += 1
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def _note_trip(world: World, edge: int, local: float) -> None:
     """Take the time since something began to lag for a round trip."""
     times = edge_times_of(world)
@@ -316,7 +318,7 @@ def _note_trip(world: World, edge: int, local: float) -> None:
         times[edge, TRIP] = trip if known < 0.0 else known + (trip - known) / 8.0
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def reached(world: World, numbers: Numbers, edge: int, local: float) -> None:
     """The receiver of an edge is there: what it has not heard is worth saying soon again."""
     times = edge_times_of(world)
@@ -329,7 +331,7 @@ def reached(world: World, numbers: Numbers, edge: int, local: float) -> None:
 # What time brings.
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def look_at_links(world: World, numbers: Numbers, node: int, local: float) -> None:
     """Notice which connections are up, as a tick does."""
     edges = edge_facts_of(world)
@@ -340,7 +342,7 @@ def look_at_links(world: World, numbers: Numbers, node: int, local: float) -> No
                 reached(world, numbers, edge, local)
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def give_up_the_silent(world: World, numbers: Numbers, node: int, local: float) -> None:
     """Presume receivers dead that have acknowledged nothing for too long."""
     edges, times = edge_facts_of(world), edge_times_of(world)
@@ -363,7 +365,7 @@ def give_up_the_silent(world: World, numbers: Numbers, node: int, local: float) 
             set_right(world, numbers, node)
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def set_right(world: World, numbers: Numbers, node: int) -> None:
     """Books changed by what a receiver did or did not say: durable at once, as a rare event."""
     node_facts_of(world)[node, DIRTY] = node_facts_of(world)[node, CHANGED] = 1
@@ -372,7 +374,7 @@ def set_right(world: World, numbers: Numbers, node: int) -> None:
         node_facts_of(world)[node, DIRTY] = 1
 
 
-@njit(error_model="numpy")
+@part_of_loop
 def say_again(world: World, numbers: Numbers, node: int, now: float) -> None:
     """Unanswered words, each time later, and the heartbeat."""
     edges, times, facts = edge_facts_of(world), edge_times_of(world), node_facts_of(world)

@@ -11,13 +11,13 @@ of every function, Numba would take minutes to compile them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from numba import carray, config, njit
+from numba import njit
 from numba.core import cgutils, types
 from numba.extending import intrinsic
+from numba.np.numpy_support import carray
 
 UP, ASLEEP, DOWN, ABSENT, GONE = range(5)
 """`STATUS` of a node: there, asleep, crashed, not there yet, no more there."""
@@ -48,23 +48,24 @@ back to its sender; a connection that came up or broke, at the sender."""
  HEARTBEAT_AT, ASLEEP_SINCE, SLEPT_FOR, DRAINED_AT, HANDED) = range(14)  # fmt: skip
 """Columns of `node_times`: numbers of a node, most of them moments by its own clock, which stands
 still while it sleeps. `HANDED` is what it hands to all its receivers together."""
-(STATUS, LIFE, LEARNED, UNFINISHED, DUE, STEPPED, DIRTY, COMMITTING, QUESTIONS, ANSWERS, CHANGED, NEWS,
- MINTED, STARTED, LEAVING, LIAR, DRAWN, ARRIVED, WAITS, SAVED_LEARNED, SAVED_UNFINISHED,
+(STATUS, LIFE, LEARNED, UNFINISHED, DUE, STEPPED, DIRTY, COMMITTING, QUESTIONS, ANSWERS, CHANGED,
+ NEWS, MINTED, STARTED, LEAVING, LIAR, DRAWN, ARRIVED, WAITS, SAVED_LEARNED, SAVED_UNFINISHED,
  SAVED_MINTED) = range(22)  # fmt: skip
 """Columns of `node_facts`. `ARRIVED` samples are due, one of which is learned per commit."""
-(WEIGHT, SHARE, SAID_AT, SAID_WAIT, LAG_SINCE, TRIP, LINK_AT, BACK_AT, LEFT, BROUGHT, ACCOUNT_AT, OFFER,
- TURN_UNTIL) = range(13)  # fmt: skip
+(WEIGHT, SHARE, SAID_AT, SAID_WAIT, LAG_SINCE, TRIP, LINK_AT, BACK_AT, LEFT, BROUGHT, ACCOUNT_AT,
+ OFFER, TURN_UNTIL) = range(13)  # fmt: skip
 """Columns of `edge_times`: of the sender up to `LINK_AT`, of the receiver from `BACK_AT` on."""
-(SENDER, RECEIVER, REVERSE, PHASE, SESSION, SEQ, ACKED, NEWEST, OLDEST, SAID_PHASE, SAID_SESSION, SAID_SEQ,
- OWN_PHASE, OWN_SESSION, OWN_SEQ, OWN_ACKED, LAG_ACKED, HEARD, HEARD_SESSION, SAVED_HEARD, ASKED, ANSWER,
- ANSWER_SEQ, NEXT_QUESTION, NEXT_ANSWER, SHUT, LINKED, SEEN) = range(28)  # fmt: skip
+(SENDER, RECEIVER, REVERSE, PHASE, SESSION, SEQ, ACKED, NEWEST, OLDEST, SAID_PHASE, SAID_SESSION,
+ SAID_SEQ, OWN_PHASE, OWN_SESSION, OWN_SEQ, OWN_ACKED, LAG_ACKED, HEARD, HEARD_SESSION,
+ SAVED_HEARD, ASKED, ANSWER, ANSWER_SEQ, NEXT_QUESTION, NEXT_ANSWER, SHUT, LINKED,
+ SEEN) = range(28)  # fmt: skip
 """Columns of `edge_facts`; `OWN_*` are those of the last state that was made durable."""
 NUMBER, FOLLOWING, USES, OF_SESSION = range(4)
 """Columns of `pool_facts`: a total's number, the next one of its edge or of the free list, by how
 many it is referred to, and in which session it was made."""
 (EVENTS, SAMPLES, PUSHES, ACKNOWLEDGEMENTS, MESSAGES, LOST, BYTES, REPEATS, COMMITS, PRESUMED_DEAD,
- CLIPPED, WAITED, CRASHES, SLEEPS, JOINED, LEFT_FOR_GOOD, CORRECT, LOSSES, TRIPS, BAD_NODE, FREE_TOTAL,
- NUM_FREE_TOTALS) = range(22)  # fmt: skip
+ CLIPPED, WAITED, CRASHES, SLEEPS, JOINED, LEFT_FOR_GOOD, CORRECT, LOSSES, TRIPS, BAD_NODE,
+ FREE_TOTAL, NUM_FREE_TOTALS) = range(22)  # fmt: skip
 """Columns of `tally`."""
 LOSS_SUM, TRIP_SUM, MINTED_SUM = range(3)
 """Columns of `sums`."""
@@ -120,6 +121,7 @@ class World(NamedTuple):
         num_quantiles: How many there are.
         band: How many draws make noise.
         width: Columns of rows.
+        parts: Rows of a node or a total.
     """
 
     far: Any
@@ -165,6 +167,7 @@ class World(NamedTuple):
     num_quantiles: int
     band: int
     width: int
+    parts: int
 
 
 class Samples(NamedTuple):
@@ -175,7 +178,7 @@ class Samples(NamedTuple):
 
 
 class Numbers(NamedTuple):
-    """What stays the same during a run: the problem's shape, the method's and the peers' numbers."""
+    """What stays the same during a run: of the problem, the method and the peers."""
 
     dim: int
     parts: int
@@ -221,14 +224,23 @@ class Numbers(NamedTuple):
 
 def seen(values: World | Numbers) -> Any:
     """What compiled functions get: a record of numbers, of an array its address."""
-    if config.DISABLE_JIT:
-        return values
     kinds = [
         (name, np.float64 if isinstance(value, float) else np.int64)
         for name, value in values._asdict().items()
     ]
     numbers = (it.ctypes.data if isinstance(it, np.ndarray) else it for it in values)
     return np.rec.array([tuple(numbers)], dtype=kinds)[0]
+
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def part_of_loop(function: Function) -> Function:
+    """Compile a function that only compiled functions call: without what Python would need."""
+    options: Any = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    compiled: Any = njit(error_model="numpy", **options)(function)
+    made: Function = compiled
+    return made
 
 
 @intrinsic
@@ -247,8 +259,6 @@ _MANY = 1 << 40
 
 def _array(name: str, kind: Any, columns: int | str = 0) -> Callable[[Any], Any]:
     """A function of a world's record that is one of its arrays."""
-    if config.DISABLE_JIT:
-        return attrgetter(name)
     if columns == 0:
 
         def view(world: Any) -> Any:
@@ -264,8 +274,7 @@ def _array(name: str, kind: Any, columns: int | str = 0) -> Callable[[Any], Any]
         def view(world: Any) -> Any:
             return carray(_pointer(world[name]), (_MANY, columns), kind)
 
-    found: Callable[[Any], Any] = njit(view)
-    return found
+    return part_of_loop(view)
 
 
 far_of = _array("far", np.float64, 4)

@@ -1,4 +1,4 @@
-"""Fast level: the running sums of the peers in a compiled event loop, for 100,000 nodes and more."""
+"""Fast level: the running sums of the peers in a compiled event loop, for 100,000 nodes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,14 @@ import numpy as np
 from oneway.asynchronous import event_world as columns
 from oneway.asynchronous.conditions import Conditions
 from oneway.asynchronous.event_kernel import DIVERGED, DONE, NO_ROOM, compiled
-from oneway.asynchronous.event_setup import KINDS, first_world, margin_of, numbers_of, with_room
+from oneway.asynchronous.event_setup import (
+    KINDS,
+    first_world,
+    founding,
+    margin_of,
+    numbers_of,
+    with_room,
+)
 from oneway.asynchronous.event_world import Numbers, Samples, World, seen
 from oneway.asynchronous.outcome import Outcome, Traffic
 from oneway.display.progress import progress_bar
@@ -105,10 +112,10 @@ def run_fast(
     world, samples, first = first_world(method, model, stream, mixing, conditions, numbers, seed)
     compiled()[1](seen(world), *first)
     seconds = conditions.duration(stream.num_rounds)
-    watch = _Watch(bins)
+    watch, begin = _Watch(bins), founding(conditions)
     with _politely() as stop, progress_bar(f"{method.name}, bins", bins, progress) as bar:
         while watch.done < bins and not stop.requested:
-            until = seconds * (watch.done + 1) / bins
+            until = begin + seconds * (watch.done + 1) / bins
             reason, world = _stretch(world, numbers, samples, until, watch)
             if reason == DIVERGED:
                 raise _diverged(world, numbers, watch.done)
@@ -194,6 +201,7 @@ def _outcome(
         mass_in_flight=float(in_flight(world, numbers) - owed.sum()),
         complete=complete,
         traffic=_traffic(world),
+        learned=world.node_facts[:, columns.LEARNED].astype(np.int64),
     )
 
 

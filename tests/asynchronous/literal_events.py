@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from literal_nodes import NOBODY, Alone, Edge, Total
 
 from oneway.asynchronous import event_world as w
-from tests.asynchronous.literal import NOBODY, Alone, Edge, Total
 
 IDLE, TICK, HEARTBEAT, LONGEST = 0.05 - 1e-9, 0.05, 30.0, 10.0
 
@@ -28,6 +28,9 @@ class Literal(Alone):
     def able(self, e: Edge, local: float) -> bool:
         room = e.seq - e.acked < self.n.window
         return e.phase == w.OPEN and room and not self.held_back(e, local)
+
+    def any_able(self, i: int, local: float) -> bool:
+        return any(self.able(e, local) for e in self.out[i])
 
     def under_way(self, e: Edge) -> float:
         if self.wrong == "mass in flight is not counted":
@@ -59,26 +62,24 @@ class Literal(Alone):
         if not (node.stepped or node.leaving):
             if self.n.relayed and self.has_parcel(i):
                 prepared = self.deposit(i)
-            elif self.n.copied and node.held[d] > 0.01:
-                if any(self.able(e, local) for e in self.out[i]):
-                    node.held = np.append(self.estimate(i), node.held[d:])
-        before = node.held[d]
+            elif self.n.copied and node.held[d] > 0.01 and self.any_able(i, local):
+                node.held = np.append(self.estimate(i), node.held[d:])
         pushed = self.push_all(i) if node.leaving else self.push_shares(i)
         if not self.out[i]:
             node.stepped = False
-        if not (pushed or prepared):
+        if pushed is None and not prepared:
             return
         node.dirty, node.last_push = True, local
-        if pushed:
+        if pushed is not None:
             node.changed, node.stepped, node.due = True, False, max(0, node.due - 1)
-            node.returning = min(self.n.mass_limit, node.returning + before - node.held[d])
+            node.returning = min(self.n.mass_limit, node.returning + pushed)
             node.pushed = self.estimate(i).copy()
 
-    def push_shares(self, i: int) -> bool:
+    def push_shares(self, i: int) -> float | None:
         node, d, local, n = self.nodes[i], self.dim, self.local(i), self.n
         held, mass = node.held, node.held[d]
         if mass <= 0.01:
-            return False
+            return None
         of_all = sum(e.share for e in self.out[i] if not self.held_back(e, local))
         parts = []
         for e in self.out[i]:
@@ -95,7 +96,7 @@ class Literal(Alone):
             parts.append((e, self.portion(held, fraction, fraction / of_all)))
         for e, part in parts:
             self.hand_over(i, e, part)
-        return bool(parts)
+        return sum(part[d] for _, part in parts) if parts else None
 
     def portion(self, held: np.ndarray, fraction: float, forwarded: float) -> np.ndarray:
         part, d = fraction * held, self.dim
@@ -114,14 +115,14 @@ class Literal(Alone):
         e.totals.append(Total(e.seq + 1, total, e.session))
         node.held = kept
 
-    def push_all(self, i: int) -> bool:
+    def push_all(self, i: int) -> float | None:
         node, d, local = self.nodes[i], self.dim, self.local(i)
         self.pay(i, node.held[d])
         held, cap = node.held, self.n.mass_cap
         rooms = [(e, cap - self.under_way(e)) for e in self.out[i] if self.able(e, local)]
         rooms = [(e, room) for e, room in rooms if room >= cap / 16]
         if not (held[d] > 0 and rooms):
-            return False
+            return None
         of_all, left = sum(e.share for e, _ in rooms), 1.0
         for e, room in rooms:
             fraction = min(e.share / of_all, room / held[d])
@@ -131,7 +132,7 @@ class Literal(Alone):
             left = 0.0 if fraction == left else left - fraction
         if left == 0.0:
             node.held = np.where(np.arange(len(held)) < d, held, 0.0) if self.n.copied else 0 * held
-        return True
+        return held[d] * (1.0 - left)
 
     # Taking in.
 
@@ -169,7 +170,8 @@ class Literal(Alone):
             own = self.estimate(i)
         reach, clipped = n.nearness * (1 + np.linalg.norm(own)), False
         if n.relayed:
-            longest = min(total.number - e.heard.number, 64) * 16.0 * reach
+            pushes = max(1, min(total.number - e.heard.number, 64))
+            longest = pushes * 16.0 * reach
             length = np.linalg.norm(delta[d + 1 : -1])
             if length > longest:
                 delta[d + 1 : -1] *= longest / length
@@ -297,10 +299,10 @@ class Literal(Alone):
         e.said, e.said_at, e.said_wait = (phase, session, seq), local, wait
         if seq > acked and phase != w.DEAD and e.lag is None:
             e.lag = (acked, local)
-        if phase == w.OPEN:
-            self.send(e, w.PUSH, e.numbered(seq))
-        else:
+        if phase != w.OPEN:
             self.send(e, w.HELLO, session)
+        elif e.phase < w.ENDED:  # else its receiver has told meanwhile that it leaves
+            self.send(e, w.PUSH, e.numbered(seq))
 
     def note_trip(self, e: Edge, local: float) -> None:
         if e.lag is not None:
@@ -400,6 +402,8 @@ class Literal(Alone):
                 self.at(node.next_sample, w.SAMPLE, i, node.life)
         else:
             self.look_around(i, local)
+        while node.learned < node.arrived and self.samples.rows[node.learned, i] < 0:
+            node.learned += 1
         if node.learned < node.arrived and node.started and not (node.waits or node.leaving):
             node.waits = node.dirty = pushes = True
             if node.lie is not None:
@@ -411,9 +415,9 @@ class Literal(Alone):
         self.begin(i)
         if kind == w.TICK:
             self.say_again(i, local)
-            if not (node.leaving and self.linger(i, local)):
-                if self.n.exchanges or not node.started:
-                    self.at(self.now + TICK, w.TICK, i, node.life)
+            is_gone = node.leaving and self.linger(i, local)
+            if not is_gone and (self.n.exchanges or not node.started):
+                self.at(self.now + TICK, w.TICK, i, node.life)
 
     def look_around(self, i: int, local: float) -> None:
         node = self.nodes[i]
@@ -500,9 +504,10 @@ class Literal(Alone):
 
     def begin_life(self, i: int) -> None:
         node, local = self.nodes[i], self.local(i)
+        held = node.held[self.dim] if node.life else 0.0
         node.status, node.life = w.UP, node.life + 1
         node.last_push, node.farewell, node.heartbeat = -math.inf, -math.inf, local
-        node.returning, node.first_units = 0.0, max(1.0 - node.held[self.dim], 0.0)
+        node.returning, node.first_units = 0.0, max(1.0 - held, 0.0)
         node.due, node.drained_at = 0, None
         node.stepped = node.waits = node.committing = False
         node.pushed = self.start.copy()

@@ -1,7 +1,7 @@
 """Slow literal transcription of the asynchronous semantics: objects, dictionaries, one heap.
 
-Written from the rules of the peers, not from the compiled loop; it shares with that the first moment
-of a run (who is there, who has which sample, the first draws) and the order in which chance is
+Written from the rules of the peers, not from the compiled loop; both share the first moment of a
+run (who is there, who has which sample, the first draws) and the order in which chance is
 asked. `wrong` names one rule that is broken on purpose: tests must tell.
 """
 
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from oneway.asynchronous import event_world as w
-from oneway.asynchronous.event_setup import first_world, numbers_of
+from oneway.asynchronous.event_setup import first_world, founding, numbers_of
 from oneway.asynchronous.outcome import Traffic
 from oneway.models import typical_sample
 
@@ -95,7 +95,7 @@ class Node:
 
 
 class Alone:
-    """The first moment, chance, time, and what nodes do alone; see `literal_network`."""
+    """The first moment, chance, time, and what nodes do alone; see `literal_events`."""
 
     def __init__(self, method, model, stream, graph, conditions, seed, wrong=""):
         method = method.suited(*typical_sample(model, stream.dim))
@@ -107,7 +107,7 @@ class Alone:
         self.model, self.stream, self.conditions = model, stream, conditions
         self.start, self.state = world.start, int(world.random[0])
         self.tally = dict.fromkeys(Traffic.__dataclass_fields__, 0)
-        self.seconds = conditions.duration(stream.num_rounds)
+        self.seconds = founding(conditions) + conditions.duration(stream.num_rounds)
         self.losses, self.minted = [], int(world.sums[w.MINTED_SUM])
         self.heap: list[tuple[Any, ...]] = []
         self.order, self.now = 0, 0.0
@@ -120,7 +120,11 @@ class Alone:
             self.at(float(moment), int(kind), int(target), 0)
 
     def _node(self, index: int) -> Node:
-        facts, times, parts = self.world.node_facts[index], self.world.node_times[index], self.n.parts
+        facts, times, parts = (
+            self.world.node_facts[index],
+            self.world.node_times[index],
+            self.n.parts,
+        )
         rows = self.world.held[parts * index : parts * (index + 1), : self.dim + 1]
         node = Node(np.concatenate(list(rows)), self.dim)
         node.status, node.speed = int(facts[w.STATUS]), times[w.SPEED]
@@ -233,7 +237,9 @@ class Alone:
             pairs = [(1.0 - self.uniform(), self.uniform()) for _ in range(d)]
             node.past.insert(
                 0,
-                np.array([math.sqrt(-2 * math.log(a)) * math.cos(2 * math.pi * b) for a, b in pairs]),
+                np.array(
+                    [math.sqrt(-2 * math.log(a)) * math.cos(2 * math.pi * b) for a, b in pairs]
+                ),
             )
             noise = sum(c * z for c, z in zip(self.world.weights, node.past, strict=False))
             node.batch = node.batch + n.noise * n.batch_clip * noise
