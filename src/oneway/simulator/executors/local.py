@@ -44,9 +44,10 @@ class Local:
                     for number, result in workers(joblib.delayed(_run)(*it) for it in work):
                         work.done(number)
                         yield result
-                    return
                 except BrokenExecutor as error:
-                    work.begin_again(error)
+                    work.count_losses(error)
+            if not work.begin_again():
+                return
 
 
 class _Ledger:
@@ -72,18 +73,23 @@ class _Ledger:
         with self._lock:
             del self._begun[number]
 
-    def begin_again(self, error: BrokenExecutor) -> None:
+    def count_losses(self, error: BrokenExecutor) -> None:
         with self._lock:
             self._losses.update(self._begun.keys())
-            if not self._begun or max(self._losses[number] for number in self._begun) >= ATTEMPTS:
+            if not self._begun or max(self._losses.values()) >= ATTEMPTS:
                 raise ClusterError(
                     f"worker processes of this machine ended {ATTEMPTS} times within the same run, "
-                    "for want of memory perhaps; run fewer at a time",
-                    remedy="with jobs=1",
-                    flag_remedy="with --jobs 1",
+                    "for want of memory perhaps",
+                    remedy="run fewer at a time with jobs=1",
+                    flag_remedy="run fewer at a time (tune has --jobs), or on a larger machine",
                 ) from error
-            self._again = [*self._again, *reversed(self._begun.items())]
+
+    def begin_again(self) -> bool:
+        """Put back what was begun; whether there is any, also if a pool took it while it broke."""
+        with self._lock:
+            self._again += reversed(self._begun.items())
             self._begun = {}
+            return bool(self._again)
 
 
 def _run(number: int, job: Job) -> tuple[int, Any]:
