@@ -180,7 +180,7 @@ def test_without_delays_and_with_equal_clocks_it_learns_as_in_rounds() -> None:
         rounds = ow.simulate(method, LogisticRegression(), stream, graph, progress=False)
         found = run_fast(method, LogisticRegression(), stream, graph, conditions, 0, bins=4)
         loss = found.loss_sums.sum() / found.sample_counts.sum()
-        assert abs(loss / float(rounds.record.average_loss) - 1) < 0.03
+        assert abs(loss / float(rounds.average_loss) - 1) < 0.03
 
 
 @pytest.mark.parametrize(

@@ -137,7 +137,8 @@ def _stretch(
     if reason == NO_ROOM:
         return reason, with_room(world)
     took = time.perf_counter() - began
-    watch.stretch = round(watch.stretch * min(2.0, max(0.5, _PACE / max(took, 1e-6))))
+    factor = min(2.0, max(0.5, _PACE / max(took, 1e-6)))
+    watch.stretch = max(1, round(watch.stretch * factor))
     return reason, world
 
 

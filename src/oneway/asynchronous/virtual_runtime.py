@@ -195,7 +195,8 @@ class VirtualRuntime:
             self.drained = self.over = True
             self.endpoint.crash()
             return
-        self._later(TICK_SECONDS, self._nap)
+        # A hair longer, as real naps are: what is due after as long is due then, however rounded.
+        self._later(TICK_SECONDS + 1e-9, self._nap)
 
     def _nap(self) -> None:
         """Where nothing is under way, wait until something happens."""
