@@ -75,5 +75,5 @@ def test_who_has_no_samples_passes_on_a_large_model_less_often(dim, seconds):
     moved = np.ones(3)
     assert not pace.is_due(moved, state, 100.0 + 0.99 * seconds, 0.001)
     assert pace.is_due(moved, state, 100.0 + 1.01 * seconds, 0.001)
-    pace.stepped(1)
+    pace.stepped(1, 0.0)
     assert pace.is_due(moved, state, 100.002, 0.001)

@@ -19,12 +19,14 @@ from oneway.asynchronous.event_pool import (
 )
 from oneway.asynchronous.event_world import (
     ACKED,
+    BETWEEN,
     CHANGED,
     DIRTY,
     DUE,
     FOLLOWING,
     LAG_SINCE,
     LAST_PUSH,
+    LAST_STEP,
     LEAVING,
     LIAR,
     NEWEST,
@@ -54,6 +56,8 @@ from oneway.asynchronous.event_world import (
 )
 from oneway.peer.push_pace import (
     IDLE_SECONDS,
+    LONGEST_IDLE,
+    PASSES,
 )
 from oneway.peer.send_schedule import (
     OVERDUE_RETRIES,
@@ -71,7 +75,7 @@ from oneway.protocol.transitions import (
 MASS_FLOOR = 0.01
 SHORTEST_PUSH = 0.001
 """Defaults of `protocol.rules.Rules` and of `peer.home.limits.Limits`."""
-IDLE = IDLE_SECONDS - 1e-9
+_IDLE, _LONGEST_IDLE = IDLE_SECONDS - 1e-9, LONGEST_IDLE - 1e-9
 """A tick that follows a push by as much counts as that much later, whatever it was rounded to."""
 
 
@@ -95,6 +99,16 @@ def is_held_back(world: World, numbers: Numbers, edge: int, now: float) -> bool:
 
 
 @part_of_loop
+def stepped(world: World, numbers: Numbers, node: int, now: float) -> None:
+    """As `PushPace.stepped`."""
+    facts, times = node_facts_of(world), node_times_of(world)
+    facts[node, STEPPED], facts[node, DUE] = 1, numbers.mixes
+    if times[node, LAST_STEP] >= 0.0:
+        times[node, BETWEEN] = now - times[node, LAST_STEP]
+    times[node, LAST_STEP] = now
+
+
+@part_of_loop
 def push_if_due(world: World, numbers: Numbers, node: int, now: float) -> None:
     """As `Node.push_if_due`."""
     facts, times = node_facts_of(world), node_times_of(world)
@@ -105,7 +119,8 @@ def push_if_due(world: World, numbers: Numbers, node: int, now: float) -> None:
         return
     leaving = facts[node, LEAVING] == 1
     is_due = facts[node, DUE] > 0 or leaving
-    if not is_due and (since < IDLE or not moved(world, numbers, node)):
+    idle = max(_IDLE, min(times[node, BETWEEN] / PASSES, _LONGEST_IDLE))
+    if not is_due and (since < idle or not moved(world, numbers, node)):
         return
     prepared = False
     if not (facts[node, STEPPED] or leaving):

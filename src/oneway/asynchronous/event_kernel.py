@@ -33,6 +33,7 @@ from oneway.asynchronous.event_books import (
 )
 from oneway.asynchronous.event_handing import (
     push_if_due,
+    stepped,
 )
 from oneway.asynchronous.event_intake import (
     absorb,
@@ -115,7 +116,6 @@ from oneway.asynchronous.event_world import (
     STARTED,
     STATE,
     STATUS,
-    STEPPED,
     TICK,
     UP,
     WAITS,
@@ -211,9 +211,8 @@ def _timer(
         pushes = True
         if facts[node, LIAR]:
             facts[node, LEARNED] += 1
-            facts[node, STEPPED], facts[node, DUE] = 1, numbers.mixes
-        elif learn(world, numbers, samples, node):
-            facts[node, STEPPED], facts[node, DUE] = 1, numbers.mixes
+        if facts[node, LIAR] or learn(world, numbers, samples, node):
+            stepped(world, numbers, node, local)
     if pushes and numbers.exchanges:
         push_if_due(world, numbers, node, local)
     begin(world, numbers, node, now)

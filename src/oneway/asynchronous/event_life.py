@@ -31,6 +31,7 @@ from oneway.asynchronous.event_world import (
     ASKED,
     ASLEEP,
     ASLEEP_SINCE,
+    BETWEEN,
     CHANGED,
     COMMIT,
     COMMITTING,
@@ -53,6 +54,7 @@ from oneway.asynchronous.event_world import (
     JOINED,
     LAG_SINCE,
     LAST_PUSH,
+    LAST_STEP,
     LEARNED,
     LEAVE,
     LEAVING,
@@ -161,6 +163,7 @@ def start(world: World, numbers: Numbers, node: int, now: float) -> None:
     local = now - own[SLEPT_FOR]
     own[LAST_PUSH], own[FAREWELL], own[HEARTBEAT_AT] = -math.inf, -math.inf, local
     own[RETURNING], own[CROWDED_UNTIL], own[DRAINED_AT] = 0.0, -1.0, -1.0
+    own[LAST_STEP], own[BETWEEN] = -1.0, 0.0
     # In its first life a node mints after it has begun, founders too.
     held = held_of(world)[numbers.parts * node, numbers.dim] if facts[node, LIFE] else 0.0
     own[FIRST_UNITS] = max(1.0 - held, 0.0)

@@ -45,9 +45,11 @@ asks, is over; one of both has not come yet."""
 back to its sender; a connection that came up or broke, at the sender."""
 
 (SPEED, NEXT_SAMPLE, LAST_PUSH, FREE_AT, RETURNING, FIRST_UNITS, CROWDED_UNTIL, DEADLINE, FAREWELL,
- HEARTBEAT_AT, ASLEEP_SINCE, SLEPT_FOR, DRAINED_AT, HANDED) = range(14)  # fmt: skip
+ HEARTBEAT_AT, ASLEEP_SINCE, SLEPT_FOR, DRAINED_AT, HANDED, LAST_STEP,
+ BETWEEN) = range(16)  # fmt: skip
 """Columns of `node_times`: numbers of a node, most of them moments by its own clock, which stands
-still while it sleeps. `HANDED` is what it hands to all its receivers together."""
+still while it sleeps. `HANDED` is what it hands to all its receivers together, `BETWEEN` the time
+between its last two steps."""
 (STATUS, LIFE, LEARNED, UNFINISHED, DUE, STEPPED, DIRTY, COMMITTING, QUESTIONS, ANSWERS, CHANGED,
  NEWS, MINTED, STARTED, LEAVING, LIAR, DRAWN, ARRIVED, WAITS, SAVED_LEARNED, SAVED_UNFINISHED,
  SAVED_MINTED) = range(22)  # fmt: skip

@@ -112,7 +112,7 @@ class LyingNode(CountedNode):
     def lie(self) -> None:
         """Do as if a sample had been learned from."""
         self.ensure_minted()
-        self._pace.stepped(self.learner.mixes)
+        self._pace.stepped(self.learner.mixes, self.clock())
         self.push_if_due()
 
     def push_if_due(self) -> None:

@@ -230,7 +230,7 @@ class Node:
         self.recent_losses.append(lesson.loss)
         self.last_sample = self.clock()
         if lesson.released:  # an unfinished batch is nobody else's business
-            self._pace.stepped(self.learner.mixes)
+            self._pace.stepped(self.learner.mixes, self.clock())
         self.push_if_due()
         return lesson.loss
 

@@ -12,7 +12,14 @@ from oneway.protocol.state import PeerState
 from oneway.records import Vector
 
 IDLE_SECONDS = 0.05
-"""A peer without samples passes on what it received this often, as long as that moves it."""
+"""A peer passes on what it received this often at most, as long as that moves it."""
+
+PASSES = 32
+"""Between two steps of its own it does so this often at most: more teaches nobody anything
+(`oneway reproduce async`), and in a large network something always moves."""
+
+LONGEST_IDLE = 30.0
+"""Seconds after which what moved a peer is passed on, however rare its own steps are."""
 
 IDLE_BYTES = 32e6
 """Bytes per second that it passes on at most: what moves a large model takes long."""
@@ -30,16 +37,28 @@ class PushPace:
         pushes_due: So many pushes are to follow the last step.
         has_stepped: Whether a step came since the last push.
         last: When something was last pushed, or made ready for it.
+        last_step: When the last step of its own came in this life.
+        between: Seconds between its last two steps.
     """
 
     estimate: Vector
     pushes_due: int = 0
     has_stepped: bool = False
     last: float = -math.inf
+    last_step: float | None = None
+    between: float = 0.0
 
-    def stepped(self, pushes: int) -> None:
+    def stepped(self, pushes: int, now: float) -> None:
         """A step was taken, which so many pushes are to follow."""
         self.has_stepped, self.pushes_due = True, pushes
+        if self.last_step is not None:
+            self.between = now - self.last_step
+        self.last_step = now
+
+    def idle_seconds(self, dim: int) -> float:
+        """How long after a push what others sent may be passed on; longer for large models."""
+        by_steps = min(self.between / PASSES, LONGEST_IDLE)
+        return max(IDLE_SECONDS, by_steps, 8 * dim / IDLE_BYTES)
 
     def pushed(self, estimate: Vector) -> None:
         """Something was handed over."""
@@ -51,7 +70,7 @@ class PushPace:
         since = now - self.last
         if since < shortest:
             return False
-        idle = since >= max(IDLE_SECONDS, 8 * state.dim / IDLE_BYTES)
+        idle = since >= self.idle_seconds(state.dim)
         return bool(self.pushes_due or state.leaving or (idle and self.moved(estimate, state)))
 
     def has_news(self, estimate: Vector, state: PeerState) -> bool:
