@@ -1,9 +1,10 @@
 """A lab of real processes against both levels of the asynchronous simulation, seed by seed.
 
 Every seed deals other samples over another graph. Real peers learn from them at the same rate;
-while they do, the round trips and commits that they measure are read from their statuses. Then both
-levels run the same samples over the same graph with a delay of those round trips: a round trip is
-two messages and a commit at either end. Prints every loss, and the mean of each with its 95 %
+while they do, the round trips and commits that they measure are read from their statuses, and
+afterwards the moments of their samples. Then both levels run the same samples over the same graph
+at the rate that the peers really had, with a delay of those round trips: a round trip is two
+messages and a commit at either end. Prints every loss, and the mean of each with its 95 %
 interval (Student's t over seeds), beside that of rounds and of every node alone.
 
     python benchmarks/async_against_lab.py [--nodes 32] [--samples 60] [--rate 2] [--seeds 3]
@@ -39,7 +40,7 @@ def main() -> None:
     parser.add_argument("--measured", type=Path, help="losses and delays of a lab, kept or reused")
     chosen = parser.parse_args()
     found: dict[str, list[float]] = {}
-    print("seed  round trip ms (5, 50, 95 %)  commit ms", flush=True)
+    print("seed  round trip ms (5, 50, 95 %)  commit ms  samples/s  begun within s", flush=True)
     for seed in range(chosen.seeds):
         problem = problem_of(_settings(chosen, seed), watched=False)
         kept = chosen.measured and Path(f"{chosen.measured}-{seed}.json")
@@ -51,8 +52,12 @@ def main() -> None:
                 kept.write_text(json.dumps(told))
         trips, commit = np.array(told["trips"]), told["commit"]
         low, middle, high = 1e3 * np.quantile(trips, (0.05, 0.5, 0.95))
-        print(f"{seed:4}  {low:.0f}, {middle:.0f}, {high:.0f}  {1e3 * commit:.1f}", flush=True)
-        losses = {"lab": told["loss"], **simulated(problem, trips, commit, chosen.rate, seed)}
+        print(
+            f"{seed:4}  {low:.0f}, {middle:.0f}, {high:.0f}  {1e3 * commit:.1f}  "
+            f"{told['rate']:.2f}  {told['spread']:.1f}",
+            flush=True,
+        )
+        losses = {"lab": told["loss"], **simulated(problem, trips, commit, told["rate"], seed)}
         for name, loss in losses.items():
             found.setdefault(name, []).append(loss)
         print(
@@ -106,13 +111,23 @@ def run_peers(problem: Problem, rate: float) -> dict[str, object]:
                 lab.drain()
                 lab.stop()
                 audit = lab.audit()
-                journals = [snapshot.journal for snapshot in lab.snapshots().values()]
+                snapshots = list(lab.snapshots().values())
         finally:
             lab.close()
     assert audit.is_exact, audit
-    samples = sum(journal.samples for journal in journals)
-    loss = sum(journal.loss_sum for journal in journals) / samples
-    return {"loss": loss, "samples": samples, "trips": trips, "commit": float(np.mean(commits))}
+    samples = sum(it.journal.samples for it in snapshots)
+    loss = sum(it.journal.loss_sum for it in snapshots) / samples
+    # Up to a thousand samples, peers keep the moment of each.
+    times = [it.history.curve().times for it in snapshots]
+    rates = [(len(moments) - 1) / (moments[-1] - moments[0]) for moments in times]
+    firsts = [moments[0] for moments in times]
+    return {
+        "loss": loss,
+        "trips": trips,
+        "commit": float(np.mean(commits)),
+        "rate": float(np.median(rates)),
+        "spread": max(firsts) - min(firsts),
+    }
 
 
 def simulated(

@@ -138,17 +138,19 @@ class VirtualPeer:
         """Begin a life with what the disk has."""
         here = self._here
         self.config = config
-        options = {"key": self.key, "learner": self._learner, "counts": here.counts}
-        clocks = {
-            "clock": self.clock,
-            "wall_clock": lambda: EPOCH + here.queue.now,
-            "new_epoch": self._stamps.__next__,
-        }
-        told = (here.task, self.key[::-1], config, self.snapshot)
-        if self._lie is None:
-            node = CountedNode(*told, **options, **clocks)
-        else:
-            node = LyingNode(*told, **options, **clocks, lie=self._lie)
+        make = CountedNode if self._lie is None else partial(LyingNode, lie=self._lie)
+        node = make(
+            here.task,
+            self.key[::-1],
+            config,
+            self.snapshot,
+            key=self.key,
+            learner=self._learner,
+            counts=here.counts,
+            clock=self.clock,
+            wall_clock=lambda: EPOCH + here.queue.now,
+            new_epoch=self._stamps.__next__,
+        )
         endpoint = here.network.endpoint(self.key, address)
         self.runtime = VirtualRuntime(
             node,

@@ -179,8 +179,7 @@ class VirtualRuntime:
     def _tick(self) -> None:
         node, now = self.node, self._queue.now
         self._stirred = False
-        if node.connected != self.connected:
-            self._greet()
+        self._greet()
         node.tick()
         if node.has_work:
             self.work()
@@ -214,7 +213,9 @@ class VirtualRuntime:
 
     def _greet(self) -> None:
         """Tell the node of receivers whose connection has just come up."""
-        connected = frozenset(self.connected)
-        for key in sorted(connected - (self.node.connected or frozenset())):
+        known: frozenset[Key] = self.node.connected or frozenset()
+        if self.node.connected is not None and known == self.connected:
+            return
+        for key in sorted(self.connected - known):
             self.node.reached(key)
-        self.node.connected = connected
+        self.node.connected = frozenset(self.connected)
