@@ -13,7 +13,9 @@ SEEDS = range(3)
 
 
 @pytest.mark.parametrize("faults", [{}, {"loss": 0.1}], ids=["plain", "loss"])
-def test_loss_and_traffic_of_the_fast_level_are_those_of_the_peers(faults: dict[str, float]) -> None:
+def test_loss_and_traffic_of_the_fast_level_are_those_of_the_peers(
+    faults: dict[str, float],
+) -> None:
     rng = np.random.default_rng(0)
     features = rng.standard_normal((40, 10, 3))
     labels = np.where(features @ [1.0, -2.0, 0.5] + rng.standard_normal((40, 10)) > 0, 1.0, -1.0)
