@@ -112,7 +112,7 @@ class Literal(Alone):
         kept = node.held - part
         if self.n.copied:
             total[:d] = kept[:d] = node.held[:d]
-        e.totals.append(Total(e.seq + 1, total, e.session))
+        e.totals.append(Total(e.seq + 1, total, e.session, self.local(i)))
         node.held = kept
 
     def push_all(self, i: int) -> float | None:
@@ -353,6 +353,8 @@ class Literal(Alone):
                 if e.phase == w.DEAD:
                     self.book(e.sender, e.totals[0].amount - e.numbered(payload).amount)
                     self.set_right(e.sender)
+                news = [it for it in e.totals[1:] if it.number <= payload and it.born is not None]
+                self.trips += [self.local(e.sender) - it.born for it in news]
                 e.totals = [it for it in e.totals if it.number >= payload]
                 node.dirty = node.changed = True
         elif kind == w.STATE:

@@ -30,6 +30,7 @@ class Total:
     number: int
     amount: np.ndarray
     session: int
+    born: float | None = None
 
 
 @dataclass
@@ -110,7 +111,7 @@ class Alone:
         self.seconds = founding(conditions) + conditions.duration(stream.num_rounds)
         self.losses, self.minted = [], int(world.sums[w.MINTED_SUM])
         self.heap: list[tuple[Any, ...]] = []
-        self.order, self.now = 0, 0.0
+        self.order, self.now, self.trips = 0, 0.0, list[float]()
         self.nodes = [self._node(i) for i in range(stream.num_nodes)]
         zero = np.zeros_like(self.nodes[0].held)
         self.edges = [self._edge(e, zero) for e in range(len(world.edge_facts))]

@@ -85,6 +85,7 @@ def gap(method: Any, world: dict[str, Any], model: Any = None, wrong: str = "") 
         np.abs(found.numerators - numerators).max(),
         abs(found.loss_sums.sum() - sum(loss for _, loss in told.losses)),
         abs(found.mass_in_flight - told.in_flight),
+        abs(found.traffic.mean_round_trip - np.mean(told.trips)) if told.trips else 0.0,
     )
 
 

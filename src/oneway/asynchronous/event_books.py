@@ -20,13 +20,17 @@ from oneway.asynchronous.event_world import (
     MINTED,
     MINTED_SUM,
     NEWEST,
+    NUMBER,
     OLDEST,
     OPEN,
     PHASE,
     SEQ,
     SESSION,
+    TRIP_SUM,
+    TRIPS,
     Numbers,
     World,
+    born_of,
     edge_facts_of,
     held_of,
     model_of,
@@ -36,6 +40,7 @@ from oneway.asynchronous.event_world import (
     pool_facts_of,
     pool_of,
     sums_of,
+    tally_of,
 )
 
 
@@ -97,7 +102,9 @@ def mint(world: World, numbers: Numbers, node: int) -> None:
 
 
 @part_of_loop
-def acknowledge(world: World, numbers: Numbers, node: int, edge: int, number: int) -> bool:
+def acknowledge(
+    world: World, numbers: Numbers, node: int, edge: int, number: int, local: float
+) -> bool:
     """A receiver is known to hold a total; whether that is about totals that are known."""
     facts = edge_facts_of(world)
     if (
@@ -108,6 +115,12 @@ def acknowledge(world: World, numbers: Numbers, node: int, edge: int, number: in
     if facts[edge, PHASE] == DEAD:  # more had arrived than was taken back
         total = total_numbered(world, edge, number)
         book(world, numbers, node, facts[edge, OLDEST], total)
+    total = facts[edge, OLDEST]
+    while pool_facts_of(world)[total, NUMBER] < number:
+        total = pool_facts_of(world)[total, FOLLOWING]
+        if born_of(world)[total] >= 0.0:
+            tally_of(world)[TRIPS] += 1
+            sums_of(world)[TRIP_SUM] += local - born_of(world)[total]
     let_go_until(world, edge, number)
     return True
 
@@ -135,6 +148,7 @@ def reopen(world: World, numbers: Numbers, node: int, edge: int, number: int) ->
         for c in range(numbers.dim + 1):
             pool_of(world)[parts * total + part, c] = pool_of(world)[parts * settle_at + part, c]
     pool_facts_of(world)[facts[edge, NEWEST], FOLLOWING] = total
+    born_of(world)[total] = -1.0
     facts[edge, NEWEST] = total
     facts[edge, SEQ] += 1
     facts[edge, PHASE] = OPEN

@@ -42,6 +42,7 @@ from oneway.asynchronous.event_world import (
     TRIP,
     Numbers,
     World,
+    born_of,
     edge_facts_of,
     edge_times_of,
     held_of,
@@ -205,7 +206,7 @@ def _push_shares(world: World, numbers: Numbers, node: int, now: float) -> float
             fraction = 0.0
         fraction = min(fraction, room / mass)
         forwarded = fraction / of_all
-        forwarded = _hand_over(world, numbers, node, edge, fraction, forwarded)
+        forwarded = _hand_over(world, numbers, node, edge, fraction, forwarded, now)
         kept -= fraction
         kept_parcel -= forwarded
         handed += fraction * mass
@@ -238,7 +239,7 @@ def _push_all(world: World, numbers: Numbers, node: int, now: float) -> float:
         fraction = min(edge_times_of(world)[edge, SHARE] / of_all, room / mass)
         if edge == last_able and kept * mass <= room:
             fraction = kept
-        _hand_over(world, numbers, node, edge, fraction, fraction)
+        _hand_over(world, numbers, node, edge, fraction, fraction, now)
         kept = 0.0 if fraction == kept else kept - fraction
     if last_able < 0:
         return -1.0
@@ -254,6 +255,7 @@ def _hand_over(
     edge: int,
     fraction: float,
     forwarded: float,
+    now: float,
 ) -> float:
     """Make the next total of an edge; return which part of the parcel went with it."""
     facts, parts, dim, pool = edge_facts_of(world), numbers.parts, numbers.dim, pool_of(world)
@@ -274,6 +276,7 @@ def _hand_over(
         for c in range(dim):
             pool[total, c] = held[node, c]
     pool_facts_of(world)[before, FOLLOWING] = total
+    born_of(world)[total] = now
     facts[edge, NEWEST] = total
     return forwarded
 

@@ -244,7 +244,7 @@ def _arrive(world: World, numbers: Numbers, kind: int, edge: int, payload: int, 
     if to_receiver:
         _hear(world, numbers, kind, edge, node, payload, local)
     else:
-        _answered(world, numbers, kind, edge, node, payload)
+        _answered(world, numbers, kind, edge, node, payload, local)
         if node_facts_of(world)[node, DUE] > 0:
             push_if_due(world, numbers, node, local)
     begin(world, numbers, node, now)
@@ -278,13 +278,13 @@ def _hear(
 
 @part_of_loop
 def _answered(
-    world: World, numbers: Numbers, kind: int, edge: int, node: int, payload: int
+    world: World, numbers: Numbers, kind: int, edge: int, node: int, payload: int, local: float
 ) -> None:
     """What a receiver says about an edge."""
     edges, facts = edge_facts_of(world), node_facts_of(world)
     phase = edges[edge, PHASE]
     if kind == ACK:
-        if acknowledge(world, numbers, node, edge, payload):
+        if acknowledge(world, numbers, node, edge, payload, local):
             facts[node, DIRTY] = facts[node, CHANGED] = 1
             if phase == DEAD:
                 set_right(world, numbers, node)

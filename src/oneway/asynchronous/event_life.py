@@ -10,6 +10,10 @@ from oneway.asynchronous.calendar_queue import (
 from oneway.asynchronous.event_books import (
     mint,
 )
+from oneway.asynchronous.event_links import (
+    check_link_later,
+    check_links_to,
+)
 from oneway.asynchronous.event_pool import (
     exponential,
     let_go,
@@ -19,8 +23,6 @@ from oneway.asynchronous.event_pool import (
 from oneway.asynchronous.event_words import (
     NO_QUESTION,
     begin,
-    check_link_later,
-    check_links_to,
 )
 from oneway.asynchronous.event_world import (
     ABSENT,

@@ -197,6 +197,7 @@ def first_world(
         past=np.zeros((num_nodes * batches.band if numbers.noise else 0, width)),
         pool=np.zeros((room * parts, width)),
         pool_facts=pool_facts,
+        born=np.full(room, -1.0),
         lies=padded_lies,
         labels=np.ascontiguousarray(model.targets(stream.labels), np.float64),
         num_samples=num_samples,
@@ -326,7 +327,8 @@ def with_room(world: World) -> World:
         facts = np.zeros((2 * old, 4), np.int32)
         pool[: len(world.pool)], facts[:old] = world.pool, world.pool_facts
         free_totals(facts, world.tally, old)
-        world = world._replace(pool=pool, pool_facts=facts)
+        born = np.concatenate([world.born, np.zeros(old)])
+        world = world._replace(pool=pool, pool_facts=facts, born=born)
     return world
 
 

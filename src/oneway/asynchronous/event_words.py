@@ -6,8 +6,6 @@ death go by a peer's own clock.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from oneway.asynchronous.calendar_queue import (
@@ -20,11 +18,12 @@ from oneway.asynchronous.event_books import (
 from oneway.asynchronous.event_handing import (
     first_wait,
 )
+from oneway.asynchronous.event_links import (
+    send,
+)
 from oneway.asynchronous.event_pool import (
-    delay,
     let_go,
     total_numbered,
-    uniform,
 )
 from oneway.asynchronous.event_world import (
     ACK,
@@ -34,8 +33,6 @@ from oneway.asynchronous.event_world import (
     ANSWER_SEQ,
     ANSWERS,
     ASKED,
-    BACK_AT,
-    BYTES,
     CHANGED,
     CLOSED,
     COMMIT,
@@ -44,7 +41,6 @@ from oneway.asynchronous.event_world import (
     DIRTY,
     ENDED,
     FAREWELL,
-    FREE_AT,
     GONE,
     HEARD,
     HEARD_SESSION,
@@ -55,11 +51,7 @@ from oneway.asynchronous.event_world import (
     LEARNED,
     LEAVING,
     LIFE,
-    LINK,
-    LINK_AT,
     LINKED,
-    LOST,
-    MESSAGES,
     MINTED,
     NEWS,
     NEXT_ANSWER,
@@ -88,7 +80,6 @@ from oneway.asynchronous.event_world import (
     SAVED_MINTED,
     SAVED_UNFINISHED,
     SEEN,
-    SENDER,
     SEQ,
     SESSION,
     SHUT,
@@ -112,12 +103,10 @@ from oneway.asynchronous.event_world import (
     owed_of,
     part_of_loop,
     pool_facts_of,
-    random_of,
     saved_batch_of,
     saved_of,
     saved_owed_of,
     saved_squares_of,
-    sizes_of,
     squares_of,
     tally_of,
 )
@@ -128,47 +117,6 @@ from oneway.peer.send_schedule import (
 
 NO_QUESTION, A_PUSH, A_HELLO = range(3)
 """`ASKED`: what a receiver has to answer."""
-HANDSHAKE = 4
-"""Messages that go back and forth before a connection is up."""
-
-
-@part_of_loop
-def send(world: World, numbers: Numbers, edge: int, kind: int, payload: int, now: float) -> bool:
-    """Put a message on its way, over an edge or back; False if it never arrives."""
-    back = kind != PUSH and kind != HELLO
-    node = edge_facts_of(world)[edge, RECEIVER if back else SENDER]
-    size = sizes_of(world)[kind]
-    tally_of(world)[MESSAGES] += 1
-    tally_of(world)[BYTES] += size
-    leaves = now
-    if numbers.bandwidth < math.inf:
-        leaves = max(now, node_times_of(world)[node, FREE_AT]) + size / numbers.bandwidth
-        node_times_of(world)[node, FREE_AT] = leaves
-    if numbers.loss > 0.0 and uniform(random_of(world)) < numbers.loss:
-        tally_of(world)[LOST] += 1
-        return False
-    arrives = leaves + delay(world)
-    if numbers.ordered:
-        column = BACK_AT if back else LINK_AT
-        arrives = max(arrives, edge_times_of(world)[edge, column])
-        edge_times_of(world)[edge, column] = arrives
-    schedule(world, arrives, kind, edge, payload)
-    return True
-
-
-@part_of_loop
-def check_link_later(world: World, edge: int, moment: float) -> None:
-    """Let a sender notice whether its receiver is there, a handshake after a moment."""
-    for _ in range(HANDSHAKE):
-        moment += delay(world)
-    schedule(world, moment, LINK, edge, 0)
-
-
-@part_of_loop
-def check_links_to(world: World, node: int, moment: float) -> None:
-    """The same for all who send to a node."""
-    for place in range(in_start_of(world)[node], in_start_of(world)[node + 1]):
-        check_link_later(world, in_edges_of(world)[place], moment)
 
 
 # Commits.

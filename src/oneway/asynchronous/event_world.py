@@ -105,6 +105,7 @@ class World(NamedTuple):
         past: The last draws of noise, `[node * band + which, dim]`, padded.
         pool: Totals.
         pool_facts: `[total, column]`.
+        born: When a total was handed over, by its sender's clock; below 0 if nothing new was.
         lies: What liars push, by the number in `LIAR` less 1.
         labels: Of the stream, as the model's targets.
         num_samples: How many a node has.
@@ -151,6 +152,7 @@ class World(NamedTuple):
     past: Any
     pool: Any
     pool_facts: Any
+    born: Any
     lies: Any
     labels: Any
     num_samples: Any
@@ -304,6 +306,7 @@ saved_squares_of = _array("saved_squares", np.float64)
 past_of = _array("past", np.float64, "width")
 pool_of = _array("pool", np.float64, "width")
 pool_facts_of = _array("pool_facts", np.int32, 4)
+born_of = _array("born", np.float64)
 lies_of = _array("lies", np.float64, "width")
 labels_of = _array("labels", np.float64)
 num_samples_of = _array("num_samples", np.int64)

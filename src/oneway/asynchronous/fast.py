@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from types import NoneType
 
@@ -215,8 +216,8 @@ def in_flight(world: World, numbers: Numbers) -> float:
 
 
 def _traffic(world: World) -> Traffic:
-    tally, trips = world.tally, world.edge_times[:, columns.TRIP]
-    known = trips[trips >= 0]
+    tally = world.tally
+    trips = float(tally[columns.TRIPS])
     return Traffic(
         events=int(tally[columns.EVENTS]),
         samples=int(tally[columns.SAMPLES]),
@@ -234,7 +235,7 @@ def _traffic(world: World) -> Traffic:
         sleeps=int(tally[columns.SLEEPS]),
         joined=int(tally[columns.JOINED]),
         left=int(tally[columns.LEFT_FOR_GOOD]),
-        mean_round_trip=float(known.mean()) if len(known) else float("nan"),
+        mean_round_trip=world.sums[columns.TRIP_SUM] / trips if trips else math.nan,
     )
 
 
