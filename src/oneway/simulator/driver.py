@@ -153,8 +153,8 @@ def simulate(
             if _classifies(model, stream)
             else None,
             disagreement=measurements.disagreement[:done],
-            numerators=np.require(state.numerators, _held_type(precision, model), "COW"),
-            masses=np.require(state.masses, np.float64, "COW"),
+            numerators=np.require(state.numerators, _held_type(precision, model), ["C", "O", "W"]),
+            masses=np.require(state.masses, np.float64, ["C", "O", "W"]),
             complete=done == stream.num_rounds,
             seconds=seconds,
             config=config,

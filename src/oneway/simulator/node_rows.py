@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from oneway.records import Floats
+from oneway.records import Matrix
 
 _ROW_UNIT = 32
 """Bytes; rows of whole units that begin at a cache line lie in as few lines as they can."""
@@ -30,13 +30,13 @@ def row_width(dim: int, single: bool = False) -> int:
     return -(-length // unit) * unit
 
 
-def empty_rows(num_nodes: int, dim: int, single: bool = False) -> Floats:
+def empty_rows(num_nodes: int, dim: int, single: bool = False) -> Matrix:
     """Rows of zeros that begin at a cache line, as none of NumPy's own of this size does."""
     dtype = np.dtype(np.float32 if single else np.float64)
     width = row_width(dim, single)
     spare = np.zeros(num_nodes * width + _CACHE_LINE // dtype.itemsize, dtype)
     begin = -spare.ctypes.data % _CACHE_LINE // dtype.itemsize
-    rows: Floats = spare[begin : begin + num_nodes * width].reshape(num_nodes, width)
+    rows: Matrix = spare[begin : begin + num_nodes * width].reshape(num_nodes, width)
     return rows
 
 

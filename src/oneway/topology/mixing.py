@@ -54,7 +54,8 @@ def metropolis(indptr: Ints, receivers: Ints) -> Mixing:
     num_partners = np.diff(indptr)
     senders = np.repeat(np.arange(num_nodes), num_partners)
     shares = 1 / (1 + np.maximum(num_partners[senders], num_partners[receivers]))
-    kept = 1.0 - np.bincount(senders, weights=shares, minlength=num_nodes)
+    given = np.bincount(senders, weights=shares, minlength=num_nodes)
+    kept = np.asarray(1.0 - given, dtype=np.float64)
     return _with_kept(indptr, receivers, shares, kept)
 
 

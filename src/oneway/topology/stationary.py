@@ -53,7 +53,8 @@ def stationary_masses(
         progress(0.8 * step / WARM_UP_STEPS)
         # Where information spreads fast, as in most large graphs, nothing is left to be solved.
         if num_nodes >= LARGE and step % 20 == 19 and _imbalance(incoming, rough) <= tolerance:
-            return rough * (num_nodes / rough.sum())
+            settled: Vector = rough * (num_nodes / rough.sum())
+            return settled
 
     anchor = int(np.argmax(rough))
     masses = _solve_iteratively(incoming, rough, anchor)
