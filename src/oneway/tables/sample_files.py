@@ -73,7 +73,7 @@ def _numbers(path: Path, feature: Feature) -> NDArray[Any]:
             f"{path} cannot be read as one array of numbers ({error}); write it with numpy.save"
         ) from None
     if array.shape == (1, *feature.shape):  # a batch of one
-        return array[0]
+        return np.asarray(array[0])
     if array.ndim > len(feature.shape):
         raise DataError(
             f"{path} holds {spelled(array.shape)} numbers, and one sample has "
