@@ -90,6 +90,7 @@ def test_options_of_a_site_stay_options_of_a_run(images, oneway):
     run.check_refused(ConfigError, "cuda:99")
     task = oneway("peer", "task", images, *CONVOLUTION, *FOUR, "--options", "torch.threads=2")
     assert "threads" not in task.out
+    assert "threads = 2" in task.err
 
 
 def test_a_network_learns_digits_if_no_data_is_named():
