@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from oneway.datasets import load
 from oneway.errors import ConfigError
+from oneway.tables import npy_arrays
 from oneway.task.learning import spelled_out
-from oneway.task.settings import Settings
+from oneway.task.settings import Settings, read_settings
+from oneway.task.task import Task
 
 pytest.importorskip("torch", reason="the extra torch is not installed")
 
@@ -53,3 +57,53 @@ def test_simulate_and_peer_task_take_it(rows, oneway):
 def test_a_module_that_is_missing_is_one_sentence(rows, oneway):
     found = oneway("simulate", "--data", str(rows), "--label", "y", "--model", "torch:gone:small")
     found.check_refused(ConfigError, "gone:small")
+
+
+CONVOLUTION = ("--model", "torch:oneway.models.examples:image_network")
+FOUR = ("--options", "torch.arguments={classes = 4}")
+
+
+@pytest.fixture
+def images(here):
+    rng = np.random.default_rng(0)
+    npy_arrays.save(here / "images.npy", rng.integers(0, 9, (40, 8, 8)), np.arange(40) % 4)
+    return "images.npy"
+
+
+def test_the_shape_of_images_follows_from_the_data(images, oneway):
+    flags = ("--nodes", "4", "--rounds", "2", "--privacy", "none", "--json")
+    run = oneway("simulate", "--data", images, *CONVOLUTION, *FOUR, *flags)
+    assert run.code == 0, run.err
+    assert run.json["config"]["model"]["shape"] == [1, 8, 8]
+    task = oneway("peer", "task", images, *CONVOLUTION, *FOUR)
+    assert "\nshape = [1, 8, 8]\n" in task.out
+    owned = ("--owner", "label", "--out", "dealt")
+    dealt = oneway("data", "deal", images, *owned, *CONVOLUTION, *FOUR)
+    assert dealt.code == 0, dealt.err
+    assert Task.read("dealt/task.toml").options["torch"]["shape"] == [1, 8, 8]
+
+
+def test_options_of_a_site_stay_options_of_a_run(images, oneway):
+    flags = ("--nodes", "4", "--rounds", "2", "--privacy", "none", "--json")
+    own = ("--options", "torch.threads=2", "--options", "torch.device=cuda:99")
+    run = oneway("simulate", "--data", images, *CONVOLUTION, *FOUR, *own, *flags)
+    run.check_refused(ConfigError, "cuda:99")
+    task = oneway("peer", "task", images, *CONVOLUTION, *FOUR, "--options", "torch.threads=2")
+    assert "threads" not in task.out
+    assert "threads = 2" in task.err
+
+
+def test_a_network_learns_digits_if_no_data_is_named():
+    assert read_settings(None, {"model": "torch"}).data == "digits"
+    assert read_settings(None, {"model": "torch", "data": "flights"}).data == "flights"
+    assert read_settings(None, {}).data == "flights"
+
+
+def test_a_small_network_for_flights_ships():
+    table = load("flights")
+    task = Task.of(
+        table,
+        model="torch",
+        options={"torch": {"module": "oneway.models.examples:flights_network"}},
+    )
+    assert task.dim == 561

@@ -15,6 +15,7 @@ from oneway.errors import ConfigError, DataError, GraphError
 from oneway.lab.peer_folders import CachedFile, make_peers, write_owner_files
 from oneway.lab.ports import Ports
 from oneway.lab.problem import Problem, problem_of
+from oneway.peer.home.torch_site import TorchSite
 from oneway.tables.array_source import open_arrays
 from oneway.task.settings import Settings, read_settings
 from oneway.task.task import Feature, Task
@@ -57,6 +58,24 @@ def test_peers_get_their_samples_in_order_and_see_what_the_simulator_sees(peers,
         np.testing.assert_array_equal(seen.astype(np.float32), problem.stream.features[dealt])
         labels = [task.encoder.label_value(row[task.label]) for row in rows]
         assert labels == problem.stream.labels[dealt].tolist()
+
+
+def test_what_a_lab_says_for_its_own_machine_stands_in_the_file_of_every_peer(tmp_path):
+    pytest.importorskip("torch", reason="the extra torch is not installed")
+    options = {"module": "oneway.models.examples:digits_network", "threads": 2, "backend": "loop"}
+    problem = Problem.deal(
+        ow.streams.load("digits"),
+        ow.TrustGraph.ring(2),
+        samples=2,
+        model="torch",
+        options={"torch": options},
+    )
+    with Ports() as ports:
+        peers = make_peers(tmp_path / "lab", problem, ports.reserve)
+    for peer in peers:
+        assert peer.home.config().torch == TorchSite(threads=2, backend="loop")
+        assert peer.home.task().build_model().threads == 2
+        assert "threads" not in peer.home.task_path.read_text()
 
 
 def test_peers_of_images_get_them_as_arrays_and_see_what_the_simulator_sees(tmp_path):

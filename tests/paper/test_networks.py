@@ -160,7 +160,8 @@ def test_the_table_has_intervals_and_the_share_of_the_gap():
     found = made(col=[0.9] * 3, relay=[0.8] * 3, local=[0.4] * 3)
     text = markdown([networks_section(Learned([found], []))])
     row = (
-        "| Relay | 0.2 | 0.5000 ± 0.0000 | 60.0% ± 0.0% | 80.0% ± 0.0% | 80.0% ± 0.0% | 80% ± 0% |"
+        "| Relay | 0.2 | 0.5000 ± 0.0000 | 60.0% ± 0.0% | 80.0% ± 0.0% | 80.0% ± 0.0% | 80% ± 0% "
+        "| 10.0% ± 0.0% |"
     )
     assert row in text
     assert "8 nodes with 1 to 4 receivers, 120 images each, 200 held-out images, 3 seeds" in text

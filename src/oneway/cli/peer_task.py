@@ -135,6 +135,11 @@ def _merge(
 def _hand_out(task: Task, about: str, out: Path | None, *, force: bool) -> None:
     """Print the task or write it, with a comment on where its numbers are from."""
     text = task.to_toml(about)
+    for name, value in task.site.items():
+        note(
+            f"{name} = {value} is every site's own matter and stands in no task; say it in "
+            f"peer.toml, under [{task.model}]."
+        )
     if out is None:
         typer.echo(text, nl=False)
     else:

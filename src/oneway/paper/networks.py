@@ -216,6 +216,11 @@ class Measured:
         place = self.best(method)
         return np.array([getattr(it, name)[place] for it in self.trials[method]])
 
+    def behind(self, method: str) -> Vector:
+        """How much lower accuracy is than the server's with the same seed."""
+        behind: Vector = self.values(SERVER, "accuracies") - self.values(method, "accuracies")
+        return behind
+
     def closed(self, method: str) -> Vector:
         """Of the gap in accuracy between alone and the server, the share closed, per seed."""
         alone, server, own = (self.values(it, "accuracies") for it in (ALONE, SERVER, method))
@@ -343,7 +348,7 @@ def judged(learned: Learned) -> list[Claim]:
         near = tuple(
             below(
                 it.setting.title,
-                it.values(SERVER, "accuracies") - it.values(method, "accuracies"),
+                it.behind(method),
                 NEAR,
                 f"accuracy of the server minus accuracy of {own}",
             )

@@ -52,6 +52,7 @@ def _table(it: Measured) -> Table:
                 *(percent(it.values(method, name), 1) for name in ("online", "accuracies")),
                 percent(it.values(method, "worst"), 1),
                 "" if method in (SERVER, ALONE) else percent(it.closed(method)),
+                "" if method == SERVER else percent(it.behind(method), 1),
             ]
         )
     setting, seeds = it.setting, len(it.trials[SERVER])
@@ -64,12 +65,14 @@ def _table(it: Measured) -> Table:
             "held-out accuracy",
             "worst node",
             "gap closed",
+            "behind the server",
         ),
         rows,
         f"{setting.num_nodes} nodes with 1 to {MAX_RECEIVERS} receivers, {setting.rounds} images "
         f"each, {setting.held // 2} held-out images, {seeds} seeds: mean ± half the 95 % interval. "
-        "The gap is that between alone and the server in held-out accuracy. † the edge of the "
-        "grid: a better rate may lie beyond.",
+        "The gap is that between alone and the server in held-out accuracy; how far a method is "
+        "behind the server is paired by seed. † the edge of the grid: a better rate may lie "
+        "beyond.",
     )
 
 

@@ -67,13 +67,15 @@ def read_sample(path: Path, feature: Feature, white: float | None = None) -> NDA
 
 def _numbers(path: Path, feature: Feature) -> NDArray[Any]:
     try:
-        array: NDArray[Any] = np.load(path, allow_pickle=False)
+        array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, OSError, EOFError) as error:
         raise DataError(
             f"{path} cannot be read as one array of numbers ({error}); write it with numpy.save"
         ) from None
+    if not isinstance(array, np.ndarray):  # a .npz by another name
+        raise DataError(f"{path} holds several arrays; write one of them with numpy.save")
     if array.shape == (1, *feature.shape):  # a batch of one
-        return array[0]
+        return np.asarray(array[0])
     if array.ndim > len(feature.shape):
         raise DataError(
             f"{path} holds {spelled(array.shape)} numbers, and one sample has "

@@ -164,9 +164,8 @@ class PeerConfig:
             _refuse_twice(what, "name", [peer.name for peer in known if peer.name])
 
     def site_of(self, model: str) -> dict[str, Any]:
-        """Return what this site says for a model, by its name: the table of that name, if any."""
-        found = getattr(self, model, None)
-        return asdict(found) if isinstance(found, TorchSite) else {}
+        """Return what this site says for a model, by its name; empty if there is nothing to say."""
+        return asdict(self.torch) if model == "torch" else {}
 
     def with_site(self, model: str, said: Mapping[str, Any]) -> PeerConfig:
         """Return a configuration that says this for a model.
@@ -174,7 +173,7 @@ class PeerConfig:
         Raises:
             ConfigError: A value breaks its rule.
         """
-        return replace(self, **{model: TorchSite(**said)}) if said else self
+        return replace(self, torch=TorchSite(**said)) if said and model == "torch" else self
 
     def unfollowed(self, before: PeerConfig, own: OwnPrivacy) -> list[str]:
         """Return a sentence for every table that a running peer, with `own` privacy, keeps."""
