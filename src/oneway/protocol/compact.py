@@ -96,7 +96,8 @@ def packed_total(
     exponents, codes = [], []
     for place in vectors:
         wanted, base_part = part[place], base_total[place]
-        rest, start, most = wanted, base_part, radius * ONE
+        rest, most = wanted, radius * ONE
+        start: Fixed | None = base_part
         if place in layout.copied:
             rest, start = wanted - base_part, None
         elif place == _model(layout, len(part)):

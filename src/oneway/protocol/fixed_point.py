@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,7 +85,7 @@ _MANY = 4096
 
 
 def nearest(
-    numbers: NDArray[np.float64], out: Fixed | None = None, most: float | None = None
+    numbers: NDArray[np.floating[Any]], out: Fixed | None = None, most: float | None = None
 ) -> Fixed:
     """The nearest whole numbers, ties to even; the places of the numbers may be used for them.
 
@@ -101,7 +101,7 @@ def nearest(
     return _shifted(numbers, out)
 
 
-def _fit(numbers: NDArray[np.float64], out: Fixed) -> None:
+def _fit(numbers: NDArray[np.floating[Any]], out: Fixed) -> None:
     """As `nearest`, of numbers that may be too large."""
     highest, lowest = numbers.max(), numbers.min()
     if not (highest < LARGEST and lowest > -LARGEST):  # neither if one is no number
@@ -114,14 +114,14 @@ def _does_not_fit() -> OverflowError:
     return OverflowError("a number does not fit into 63 bits at a resolution of 2^-40")
 
 
-def _shifted(numbers: NDArray[np.float64], out: Fixed | None) -> Fixed:
+def _shifted(numbers: NDArray[np.floating[Any]], out: Fixed | None) -> Fixed:
     # A conversion takes several times as long as two additions.
     numbers += _SHIFT
     units: Fixed = numbers.view(np.int64)
     return np.subtract(units, _SHIFT_BITS, out=units if out is None else out)
 
 
-def _converted(numbers: NDArray[np.float64], out: Fixed | None) -> Fixed:
+def _converted(numbers: NDArray[np.floating[Any]], out: Fixed | None) -> Fixed:
     units: Fixed = np.rint(numbers, out=numbers).astype(np.int64)
     if out is None:
         return units

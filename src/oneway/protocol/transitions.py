@@ -349,7 +349,7 @@ def _coded(
     """
     wanted, base = state.layout.with_copies(part, state.holding), edge.confirmed
     packed, total = packed_total(state.layout, wanted, edge.acked, base, code, rules.radius)
-    return packed, total, state.layout.booked(np.subtract(total, base, out=wanted))
+    return packed, total, state.layout.booked(total - base)
 
 
 def _everything(

@@ -21,7 +21,7 @@ from oneway.peer.store.average import ModelAverage
 from oneway.peer.store.history import UNKNOWN, Group, History, history_of, num_shared
 from oneway.peer.store.large import checksum, is_large, stored_amounts, with_holding
 from oneway.peer.store.snapshot import Contact, Journal, Snapshot
-from oneway.peer.store.table import Change, Rows, Table
+from oneway.peer.store.table import Change, Overwrite, Rows, Table
 from oneway.peer.store.totals import HEARD, LINKS, TOTALS, StoredTotals, move_heard
 from oneway.protocol.fixed_point import Fixed, zeros
 from oneway.protocol.layout import Layout
@@ -209,7 +209,7 @@ TABLES = (
 _BY_NAME = {table.name: table for table in TABLES}
 
 
-def changes(before: Snapshot, after: Snapshot) -> list[Change]:
+def changes(before: Snapshot, after: Snapshot) -> list[Change | Overwrite]:
     """What turns the rows of one snapshot into those of another; nothing if they are the same."""
     return [change for table in TABLES for change in table.changes(before, after)]
 

@@ -135,7 +135,7 @@ class PeerStore:
         with self._connection as connection:
             connection.execute("BEGIN IMMEDIATE")
             for change in changes:
-                change(connection)
+                change.make(connection)
         # Only now: what a failed commit would have changed is a change from the last good one.
         self._committed = snapshot
 
@@ -246,7 +246,7 @@ def _fill(path: Path, owner: Owner, snapshot: Snapshot) -> None:
                 connection.execute(table.create)
             connection.execute("INSERT INTO owner VALUES (?, ?, ?)", owner)
             for change in schema.changes(NOTHING, snapshot):
-                change(connection)
+                change.make(connection)
 
 
 @contextmanager

@@ -5,15 +5,52 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, partial
-from typing import Any, TypeAlias
+from functools import cached_property
+from typing import Any, NamedTuple, TypeAlias
 
 from oneway.peer.store.codecs import codec
 from oneway.peer.store.snapshot import Snapshot
 from oneway.protocol.state import PeerState
 
-Change: TypeAlias = Callable[[sqlite3.Connection], None]
-"""Changes rows, in a transaction that is under way."""
+
+class Change(NamedTuple):
+    """A statement, and the parameters of each of its executions."""
+
+    statement: str
+    parameters: list[tuple[Any, ...]]
+
+    def make(self, connection: sqlite3.Connection) -> None:
+        """Execute it, in a transaction that is under way."""
+        connection.executemany(self.statement, self.parameters)
+
+
+class Overwrite(NamedTuple):
+    """A large array in a row that is there: written in place, if what is there is as long.
+
+    Attributes:
+        table, column: Where it is.
+        find: The statement that finds the row.
+        key: By which it does.
+        array: As it is stored.
+        otherwise: What puts it as a whole.
+    """
+
+    table: str
+    column: str
+    find: str
+    key: tuple[Any, ...]
+    array: memoryview
+    otherwise: Change
+
+    def make(self, connection: sqlite3.Connection) -> None:
+        """Write it, in a transaction that is under way."""
+        for (number,) in connection.execute(self.find, self.key).fetchall():
+            with connection.blobopen(self.table, self.column, number) as blob:
+                if len(blob) == self.array.nbytes:
+                    blob.write(self.array.cast("B"))
+                    return
+        self.otherwise.make(connection)
+
 
 Rows: TypeAlias = Callable[[Snapshot, Snapshot], tuple[Mapping[Any, Any], Mapping[Any, Any]]]
 """From two snapshots to the rows of both."""
@@ -69,7 +106,7 @@ class Table:
             columns.append(f"UNIQUE ({', '.join(self._keys)})")
         return f"CREATE TABLE {self.name} ({', '.join(columns)})"
 
-    def changes(self, before: Snapshot, after: Snapshot) -> list[Change]:
+    def changes(self, before: Snapshot, after: Snapshot) -> list[Change | Overwrite]:
         """What turns the rows of one snapshot into those of another."""
         old, new = self.rows(before, after)
         if old is new:
@@ -77,26 +114,22 @@ class Table:
         if before is NOTHING:
             old = {}
         gone = [_as_tuple(key) for key in old if key not in new]
-        fresh, over = [], []
+        fresh: list[tuple[Any, ...]] = []
+        over: list[Overwrite] = []
         for key, value in new.items():
             if _differs(old.get(key), value):
                 row = self._stored(_as_tuple(key), value)
-                is_there = self.in_place and key in old and row[-1].nbytes >= IN_PLACE_BYTES
-                (over if is_there else fresh).append(row)
+                if self.in_place and key in old and row[-1].nbytes >= IN_PLACE_BYTES:
+                    over.append(self._overwrite(row))
+                else:
+                    fresh.append(row)
         # First drop, then put: new arrays then take the pages of the old ones.
-        both = ((self._drop, gone), (self._put, fresh))
-        changes = [partial(_executed, *change) for change in both if change[1]]
-        return [*changes, *(partial(self._overwrite, row) for row in over)]
+        both = (Change(self._drop, gone), Change(self._put, fresh))
+        return [*(change for change in both if change.parameters), *over]
 
-    def _overwrite(self, row: tuple[Any, ...], connection: sqlite3.Connection) -> None:
-        """Write the array of a row over the one that is there, if there is one as long."""
-        key, array = row[: self.num_keys], memoryview(row[-1]).cast("B")
-        for (number,) in connection.execute(self._find, key).fetchall():
-            with connection.blobopen(self.name, list(self.columns)[-1], number) as blob:
-                if len(blob) == len(array):
-                    blob.write(array)
-                    return
-        connection.execute(self._put, row)
+    def _overwrite(self, row: tuple[Any, ...]) -> Overwrite:
+        column, put = list(self.columns)[-1], Change(self._put, [row])
+        return Overwrite(self.name, column, self._find, row[: self.num_keys], row[-1], put)
 
     def _stored(self, key: tuple[Any, ...], value: Any) -> tuple[Any, ...]:
         row = [*key, *self.values(value)]
@@ -159,12 +192,6 @@ class Table:
 
     def _columns_in(self, connection: sqlite3.Connection) -> set[str]:
         return {row[1] for row in connection.execute(f"PRAGMA table_info({self.name})")}
-
-
-def _executed(
-    statement: str, parameters: list[tuple[Any, ...]], connection: sqlite3.Connection
-) -> None:
-    connection.executemany(statement, parameters)
 
 
 def _as_tuple(key: Any) -> tuple[Any, ...]:
