@@ -113,6 +113,10 @@ class StoreError(OnewayError):
         self.reason = reason or message
 
 
+class ClusterError(OnewayError):
+    """A cluster does not answer, or its machines do not fit this one or the work."""
+
+
 class LabOverError(OnewayError):
     """A command came to a lab that takes none any more."""
 
