@@ -8,6 +8,7 @@ import logging
 import os
 import platform
 import re
+import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -149,14 +150,38 @@ def _begin(ray: Any, address: str | None) -> None:
     """Start a session, in bounded time."""
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
     if address is None:
-        options |= {"address": "local", "include_dashboard": False}
+        _start_here(ray, options | {"address": "local", "include_dashboard": False})
     elif address == "auto":
-        options |= {"address": "auto"}
+        _join(ray, options | {"address": "auto"}, address)
     else:
         host, port = host_and_port(address)
         _greet(host, port)
-        options |= {"address": f"[{host}]:{port}" if ":" in host else f"{host}:{port}"}
-    where = "Ray on this machine" if address is None else f"the Ray cluster at {address}"
+        at = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        _join(ray, options | {"address": at}, address)
+
+
+def _start_here(ray: Any, options: Mapping[str, Any]) -> None:
+    """Start Ray on this machine; in this thread, since its processes end with the one they have."""
+    in_main = threading.current_thread() is threading.main_thread()
+    usual = signal.getsignal(signal.SIGTERM)
+    try:
+        ray.init(**options)
+    except Exception as error:  # whatever it is, Ray has no class for it
+        raise ClusterError(
+            f"Ray cannot be started on this machine: {cut(' '.join(str(error).split()))}"
+        ) from error
+    finally:
+        if in_main and usual is not None:
+            signal.signal(signal.SIGTERM, usual)  # Ray takes it
+
+
+def _join(ray: Any, options: Mapping[str, Any], address: str) -> None:
+    """Join a cluster that answers.
+
+    In a thread, because Ray goes on trying for a quarter of an hour where something else than a
+    head is; it also leaves the signal handlers of this process alone there.
+    """
+    where = f"the Ray cluster at {address}"
     failure: list[BaseException] = []
 
     def start() -> None:
@@ -165,8 +190,6 @@ def _begin(ray: Any, address: str | None) -> None:
         except BaseException as error:  # told in the thread that waits
             failure.append(error)
 
-    # Where something else than a head answers, Ray tries again for a quarter of an hour. In a
-    # thread it also leaves the signal handlers of this process alone.
     thread = threading.Thread(target=start, name="join Ray", daemon=True)
     thread.start()
     thread.join(_JOIN_SECONDS)
@@ -195,7 +218,7 @@ def _greet(host: str, port: int) -> None:
         raise ClusterError(f"{said} as Ray does: something else listens there; {remedy}")
 
 
-def _why(error: BaseException, where: str, address: str | None) -> str:
+def _why(error: BaseException, where: str, address: str) -> str:
     """One sentence of what Ray says in many."""
     text = " ".join(str(error).split())
     versions = re.search(
@@ -204,8 +227,6 @@ def _why(error: BaseException, where: str, address: str | None) -> str:
     if versions:
         both = "Ray {} and Python {}, and this machine Ray {} and Python {}"
         return f"{where} runs {both.format(*versions.groups())}; install the same on both"
-    if address is None:
-        return f"{where} cannot be started: {cut(text)}"
     return (
         f"{where} cannot be joined ({cut(text)}); run ray start --address={address} on this "
         "machine first"
