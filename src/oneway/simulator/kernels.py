@@ -66,14 +66,14 @@ def _deposited_fraction(mass: float, count: float, amount: float, by_count: bool
 
 
 @njit(inline="always")
-def _block_start(block: int, num_nodes: int) -> int:
+def block_start(block: int, num_nodes: int) -> int:
     """The first node of a block; blocks are made of whole vectors of nodes."""
     num_groups = (num_nodes + LANES - 1) // LANES
     return min(LANES * (block * num_groups // NUM_BLOCKS), num_nodes)
 
 
 @cache
-def _ingredients() -> str:
+def ingredients() -> str:
     """A name for the source code that kernels are compiled from besides this file."""
     sources = (Path(inspect.getfile(module)).read_bytes() for module in (intrinsics, softplus))
     return hashlib.sha256(b"".join(sources)).hexdigest()[:12]
@@ -116,7 +116,7 @@ def round_kernel(
         A function of (held, spare, features, labels, rows, known_rows, indptr, senders, shares,
         rates, l2, exchange, moves_mass, mixes, cap, stable, bend, clip, sums, releases, noise,
         parcels, spare_parcels, parcel_indptr, parcel_senders, parcel_shares, amount, by_count,
-        squares, reach, ceiling, loss_sums, correct_counts, disagreement, said) that runs
+        squares, reach, ceiling, loss_sums, correct_counts, disagreement, said, suffered) that runs
         `len(rows)` rounds of `mixes` exchanges on `held[node, row_width]`, using `spare` of the
         same shape, and returns the first (round, node) whose loss or estimate is not finite, or
         (-1, -1). After an odd number of exchanges the state is in `spare`. Unless `late`,
@@ -124,7 +124,8 @@ def round_kernel(
         Only if `batched`, `sums[node, dim]` are the unfinished batches, and `releases[round, node]`
         and `noise` those of a `release_plan.Piece`. Only if `relayed`, `parcels` are rows as
         `held`, with the count in place of the mass, and travel along edges of their own. Unless
-        `said` is empty, `said[round, node]` becomes the score that was predicted with.
+        `said` is empty, `said[round, node]` becomes the score that was predicted with, and unless
+        `suffered` is, `suffered[round, node]` the loss.
     """
     dim = num_features + intercept
     width = row_width(dim)
@@ -166,6 +167,7 @@ def round_kernel(
         correct_counts: Any,
         disagreement: Any,
         said: Any,
+        suffered: Any,
     ) -> tuple[int, int]:
         num_rounds, num_nodes = rows.shape
         upcoming = known_rows.reshape(-1)
@@ -180,7 +182,7 @@ def round_kernel(
         for t in range(num_rounds):
             # Suffer the loss and descend: z -= step * gradient(z / omega).
             for block in prange(NUM_BLOCKS):
-                first, last = _block_start(block, num_nodes), _block_start(block + 1, num_nodes)
+                first, last = block_start(block, num_nodes), block_start(block + 1, num_nodes)
                 if late:
                     # What is predicted now, and learned from when its label comes.
                     for node in range(first, last):
@@ -203,11 +205,11 @@ def round_kernel(
                             right[node] = 0
                             continue
                         label = np.float64(labels[row])
-                        suffered = losses[node]
+                        told = losses[node]
                         if kind != LOGISTIC:
-                            suffered, _ = _plain_loss(kind, scores[node], label)
+                            told, _ = _plain_loss(kind, scores[node], label)
                         size: float = dot_rows(held, node, held, node, dim)
-                        losses[node] = suffered + 0.5 * l2 * size / held[node, dim] ** 2
+                        losses[node] = told + 0.5 * l2 * size / held[node, dim] ** 2
                         right[node] = (scores[node] >= 0.0) == (label > 0.0)
                 for node in range(first, last):
                     later = t * num_nodes + node + _AHEAD
@@ -306,7 +308,7 @@ def round_kernel(
                     # Every node deposits, also one that had no sample: `Relay.before_push`.
                     for block in prange(NUM_BLOCKS):
                         for node in range(
-                            _block_start(block, num_nodes), _block_start(block + 1, num_nodes)
+                            block_start(block, num_nodes), block_start(block + 1, num_nodes)
                         ):
                             fraction = _deposited_fraction(
                                 held[node, dim], parcels[node, dim], amount, by_count
@@ -319,7 +321,7 @@ def round_kernel(
                     for c in range(width):
                         totals[block, c] = 0.0
                     for node in range(
-                        _block_start(block, num_nodes), _block_start(block + 1, num_nodes)
+                        block_start(block, num_nodes), block_start(block + 1, num_nodes)
                     ):
                         if exchange == ALONG_GRAPH:
                             mix_row(
@@ -348,9 +350,7 @@ def round_kernel(
 
             # How far the estimates are from the mean; a server hands the mean itself to everybody.
             for block in prange(NUM_BLOCKS):
-                for node in range(
-                    _block_start(block, num_nodes), _block_start(block + 1, num_nodes)
-                ):
+                for node in range(block_start(block, num_nodes), block_start(block + 1, num_nodes)):
                     if exchange == AVERAGE:
                         for c in range(dim):
                             held[node, c] = mean[c]
@@ -363,6 +363,8 @@ def round_kernel(
                 num_right += right[node]
                 if not late and len(said) > 0:
                     said[t, node] = scores[node]
+                if len(suffered) > 0:
+                    suffered[t, node] = losses[node]
             loss_sums[t] = loss_sum
             correct_counts[t] = num_right
             disagreement[t] = distance_sum / num_nodes
@@ -383,7 +385,7 @@ def round_kernel(
     # two processes that compile kernels of one name at once, one may be stored as the other.
     shape = (num_features, intercept, kind, itemsize, limited, batched, relayed, auto, late)
     told_apart = "_".join(str(int(it)) for it in (*shape, parallel))
-    rounds.__qualname__ += f"_{told_apart}_{_ingredients()}"
+    rounds.__qualname__ += f"_{told_apart}_{ingredients()}"
     compiled: Callable[..., tuple[int, int]] = njit(
         rounds, cache=True, error_model="numpy", parallel=parallel, nogil=True
     )
