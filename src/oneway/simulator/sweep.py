@@ -13,7 +13,8 @@ import joblib
 from oneway.errors import ConfigError, DivergenceError
 from oneway.methods import METHODS, Method
 from oneway.models import Model
-from oneway.simulator.driver import EngineName, simulate
+from oneway.simulator.driver import simulate
+from oneway.simulator.engine_choice import EngineName
 from oneway.simulator.fast_engine import supports
 from oneway.simulator.network import Graphs
 from oneway.simulator.parallel import in_parallel

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 from msgspec import Meta
 
@@ -46,6 +46,21 @@ def known_graphs() -> tuple[str, ...]:
     from oneway.topology import GRAPHS
 
     return (*GRAPHS, *names_of("graph"))
+
+
+ENGINES = ("auto", "reference", "fast", "ray")
+"""What may run the rounds of a simulation."""
+
+
+def known_engines() -> tuple[str, ...]:
+    """The engines, by name."""
+    return ENGINES
+
+
+def _known_engine(name: str) -> str:
+    if name not in ENGINES and not name.startswith("ray://"):
+        raise ConfigError(nearest_of(name, ENGINES))
+    return name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,7 +149,14 @@ class Settings(Learning):
         int, key("of the graph, the dealing and all else at random", "N", "Run", ge=0)
     ] = 0
     engine: Annotated[
-        Literal["auto", "reference", "fast"], key("which engine runs the rounds", "NAME", "Run")
+        str,
+        key(
+            "which engine runs the rounds (a cluster as ray://HOST:PORT)",
+            "NAME",
+            "Run",
+            known_engines,
+            check=_known_engine,
+        ),
     ] = "auto"
 
     @property
