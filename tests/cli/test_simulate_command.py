@@ -23,6 +23,18 @@ SMALL = ("simulate", "--data", "synthetic", "--rounds", 60)
 ROWS = [f"{x},{x % 7},{'no' if x % 3 else 'yes'},{'abc'[x % 3]}" for x in range(1, 61)]
 
 
+def test_precision_is_a_flag(oneway):
+    plain = ("--method", "ops", "--privacy", "none", "--learning-rate", 0.1, "--json")
+    rounded = oneway(*SMALL, *plain, "--precision", "float32").json
+    exact = oneway(*SMALL, *plain).json
+    assert rounded["config"]["precision"] == "float32"
+    assert rounded["average_loss"] == pytest.approx(exact["average_loss"], rel=1e-6)
+    assert rounded["average_loss"] != exact["average_loss"]
+    refused = oneway(*SMALL, "--precision", "half")
+    assert refused.code != 0
+    assert "float32" in refused.err
+
+
 def test_json_holds_the_numbers_and_everything_that_determines_them(oneway):
     result = oneway(*SMALL, "--seed", 4, "--json")
     assert result.code == 0

@@ -245,6 +245,7 @@ BAD = {
     "no numbers": ({"parts": np.full(17, 0.5)}, GraphError, "float64"),
     "no file": ({"parts": "nowhere.npy"}, GraphError, "nowhere.npy"),
     "never measured": ({"disagreement_every": 0}, ConfigError, "disagreement_every is 0"),
+    "single precision": ({"precision": "float32"}, ConfigError, "float32.*engine='fast'"),
     "delays": ({"delays": (1, 2)}, ConfigError, "delays"),
     "an address of another form": ({"engine": "ray://a b"}, ConfigError, "'a b'"),
 }

@@ -24,7 +24,7 @@ from oneway.cli.settings_flags import read_given, with_flags
 if TYPE_CHECKING:
     from oneway.audit.privacy import Audit
 
-LEFT_OUT = ("engine",)
+LEFT_OUT = ("engine", "precision")
 _DEFAULTS = {"rounds": "2000; against a lab 500"}
 
 

@@ -30,7 +30,15 @@ if TYPE_CHECKING:
     from oneway.lab.command_queue import CommandQueue
     from oneway.lab.result import Result
 
-LEFT_OUT = ("rounds", "resample", "adversarial", "engine", "largest_component", "density")
+LEFT_OUT = (
+    "rounds",
+    "resample",
+    "adversarial",
+    "engine",
+    "precision",
+    "largest_component",
+    "density",
+)
 
 
 def lab(

@@ -75,6 +75,7 @@ def simulate(
         parts.stream,
         parts.graph,
         engine=settings.engine,
+        precision=settings.precision,
         seed=settings.seed,
         measure=True,
         parts=int(divided) if divided and divided.lstrip("-").isdigit() else divided,

@@ -44,7 +44,7 @@ class DelayedEngine(ReferenceEngine):
         super().__init__(method, model, stream, measurements, seed)
         self.shortest, self.longest = delays
         self._in_flight: tuple[Mixing, InFlight] | None = None
-        self._stored: Snapshot | None = None
+        self._to_restore: Snapshot | None = None
 
     def snapshot(self) -> Snapshot:
         """All that has to be known to go on from here, pushes under way included."""
@@ -54,15 +54,15 @@ class DelayedEngine(ReferenceEngine):
     def restore(self, snapshot: Snapshot) -> None:
         """Go on from a snapshot; pushes under way wait for the graph that they are on."""
         super().restore(snapshot)
-        self._stored = without_prefix("in_flight.", snapshot)
+        self._to_restore = without_prefix("in_flight.", snapshot)
 
     def advance(self, first: int, last: int, mixing: Mixing | None) -> None:
         """Run rounds `first` to `last` (excluded), all with the same shares."""
         if mixing is not None and (self._in_flight is None or self._in_flight[0] is not mixing):
             assert self._in_flight is None, "pushes under way belong to the graph they were sent on"
             self._in_flight = (mixing, InFlight(self.method, mixing, self.longest, self.held))
-            if self._stored:
-                self._in_flight[1].restore(self._stored)
+            if self._to_restore:
+                self._in_flight[1].restore(self._to_restore)
         super().advance(first, last, mixing)
 
     def exchanged(self, exchange: Exchange, state: State, round_index: int) -> State:

@@ -16,7 +16,13 @@ from oneway.methods import Isolated, Method
 from oneway.models import Model
 from oneway.records import Batch, Matrix, RunRecord, checksum
 from oneway.simulator.checkpoint import CHECKPOINT_SECONDS, Checkpoint
-from oneway.simulator.engine_choice import EngineChoice, EngineName, Parts, check_memory
+from oneway.simulator.engine_choice import (
+    EngineChoice,
+    EngineName,
+    Parts,
+    Precision,
+    check_memory,
+)
 from oneway.simulator.measurements import Measurements, Seed
 from oneway.simulator.network import Graphs, Network
 from oneway.simulator.raw_rows import num_classes
@@ -33,6 +39,7 @@ def simulate(
     graph: Graphs | None = None,
     *,
     engine: EngineName = "auto",
+    precision: Precision = "float64",
     delays: tuple[int, int] | None = None,
     progress: bool | None = None,
     seed: Seed = 0,
@@ -58,6 +65,9 @@ def simulate(
             or "auto": fast where it can. "ray" spreads one network over the machines of a Ray
             cluster, "ray://HOST:PORT" over those of the one there: the same bits, and slower than
             one process wherever that has the memory (docs/clusters.md).
+        precision: How nodes hold what they hold and send: "float32" takes half the memory and less
+            time in large networks; masses and all arithmetic stay float64, see `docs/speed.md` for
+            the error. Models that are float32 themselves, such as Torch, are held so in any case.
         delays: An asynchronous network: only nodes that have a sample act in a round (see
             `Stream.at_random_rounds`), and their pushes arrive after at least and at most so many
             rounds. In the reference engine, over one graph; None if every push arrives at once.
@@ -83,11 +93,11 @@ def simulate(
         DivergenceError: If the numbers leave the finite range.
     """
     _check_kinds(method, model, stream)
-    choice = EngineChoice(engine, delays, parts, disagreement_every)
+    choice = EngineChoice(engine, delays, parts, disagreement_every, precision)
     model = model.told(stream.dim, stream.labels)
-    check_memory(model, stream, choice.on_ray)
+    check_memory(model, stream, choice)
     model.check_labels(stream.labels)
-    network = Network(method, graph, stream)
+    network = Network(method, graph, stream, progress)
     tallying = Tallying(model, stream, num_classes(model, stream)) if measure else None
     measurements = Measurements.blank(stream.num_rounds, tallying)
     with ExitStack() as stack:
@@ -124,8 +134,8 @@ def simulate(
             if _classifies(model, stream)
             else None,
             disagreement=measurements.disagreement[:done],
-            numerators=np.array(state.numerators),
-            masses=np.array(state.masses),
+            numerators=np.require(state.numerators, choice.held_type(model), ["C", "O", "W"]),
+            masses=np.require(state.masses, np.float64, ["C", "O", "W"]),
             complete=done == stream.num_rounds,
             seconds=loop.seconds,
             config=config,
@@ -141,6 +151,7 @@ def simulate(
             model,
             graph=graph,
             engine=engine,
+            precision=precision,
             delays=delays,
             progress=progress,
             seed=seed,
@@ -194,8 +205,7 @@ def _identity(
 
 
 def _classifies(model: Model, stream: Stream) -> bool:
-    _, batch = stream.batch(0)
-    one = Batch(batch.features[:1], batch.labels[:1])
+    one = Batch(stream.features[:1], stream.labels[:1])
     stack: Matrix = np.zeros((len(one), model.dim(stream.dim)), model.dtype)
     return model.correct(stack, one) is not None
 

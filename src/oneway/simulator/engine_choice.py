@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from oneway.errors import ConfigError, GraphError
 from oneway.files.memory import require_memory, spoken_bytes
-from oneway.files.typed_values import whole_number
+from oneway.files.typed_values import checked, whole_number
 from oneway.methods import Method
 from oneway.models import Model
 from oneway.records import Ints, NetworkState
@@ -30,6 +30,8 @@ from oneway.topology.partition import checked_partition
 
 EngineName: TypeAlias = str
 """auto, reference, fast, ray or ray://HOST:PORT."""
+Precision: TypeAlias = Literal["float64", "float32"]
+"""How nodes hold what they hold."""
 Parts: TypeAlias = int | ArrayLike | Path
 """How many parts, the part of each node, or a file with those (.npy, or text with one a line)."""
 _COPIES = 6
@@ -79,8 +81,10 @@ class EngineChoice:
     delays: tuple[int, int] | None = None
     parts: Parts | None = None
     disagreement_every: int | None = None
+    precision: Precision = "float64"
 
     def __post_init__(self) -> None:
+        checked("precision", self.precision, Precision)
         if not isinstance(self.engine, str) or self._kind not in ENGINES:
             raise ConfigError(
                 f"engine={self.engine!r} is unknown; it is 'auto', 'reference', 'fast' or 'ray', "
@@ -94,6 +98,11 @@ class EngineChoice:
                         "process; leave it out, or choose engine='ray'"
                     )
             return
+        if self.precision != "float64":
+            raise ConfigError(
+                f"precision is {self.precision!r} and engine={self.engine!r}; parts hold float64 "
+                "only: leave one of the two out, or choose engine='fast'"
+            )
         if self.delays is not None:
             raise ConfigError(
                 f"delays are {self.delays!r} and engine={self.engine!r}; pushes take time in the "
@@ -122,7 +131,17 @@ class EngineChoice:
     def elsewhere(self) -> dict[str, Any]:
         """What other runs of the same network have to be told, if it may not fit in here."""
         told = ("engine", "parts", "disagreement_every") if self.on_ray else ()
-        return {name: getattr(self, name) for name in told}
+        return {name: getattr(self, name) for name in (*told, "precision")}
+
+    def held_type(self, model: Model) -> np.dtype[Any]:
+        """What the parameters of all nodes are held in."""
+        return np.dtype(np.float32 if self.precision == "float32" else model.dtype)
+
+    def needed_memory(self, model: Model, stream: Stream) -> float:
+        """About how many bytes this process needs for what all nodes hold."""
+        copies = 2 if self.on_ray else _COPIES
+        size = float(self.held_type(model).itemsize) * model.dim(stream.dim)
+        return copies * size * stream.num_nodes
 
     def begin(
         self,
@@ -139,7 +158,8 @@ class EngineChoice:
         Raises:
             OnewayError: The engine cannot run this.
         """
-        about: dict[str, Any] = {}
+        single = self.precision == "float32"
+        about: dict[str, Any] = {"precision": self.precision} if single else {}
         given = (method, model, stream, measurements, seed)
         supported = fast_engine.supports(method, model)
         if self.on_ray:
@@ -158,9 +178,9 @@ class EngineChoice:
         if supported and self.engine != "reference":
             kind = fast_engine.FastEngine
         if self.engine == "auto":
-            needed = spoken_bytes(needed_memory(model, stream))
+            needed = spoken_bytes(self.needed_memory(model, stream))
             about["engine_reason"] = f"one process: what its nodes hold, {needed}, fits in memory"
-        return kind(*given), about
+        return kind(*given, single=single), about
 
     def _begin_on_ray(
         self, given: Any, network: Network, supported: bool, stack: ExitStack
@@ -198,6 +218,11 @@ class EngineChoice:
                 f"{'one graph' if network.constant else 'graphs that change'}; pushes take time in "
                 "the reference engine only, over one graph: leave engine out, or give one graph"
             )
+        if self.precision != "float64":
+            raise ConfigError(
+                f"delays are {self.delays!r} and precision is {self.precision!r}; pushes that take "
+                "time are simulated in float64 only, leave one of the two out"
+            )
 
 
 def read_partition(path: Path) -> Ints:
@@ -219,23 +244,17 @@ def read_partition(path: Path) -> Ints:
     return found
 
 
-def needed_memory(model: Model, stream: Stream, copies: int = _COPIES) -> float:
-    """About how many bytes so many copies of all nodes' models take."""
-    size = float(np.dtype(model.dtype).itemsize) * model.dim(stream.dim)
-    return copies * size * stream.num_nodes
-
-
-def check_memory(model: Model, stream: Stream, on_ray: bool) -> None:
+def check_memory(model: Model, stream: Stream, choice: EngineChoice) -> None:
     """Refuse a network that does not fit into the memory of this machine.
 
     Raises:
         ConfigError: It does not; where parts hold it, its models at the end do not.
     """
     remedy = "use fewer nodes, or fewer features"
-    if not on_ray:
+    if not choice.on_ray:
         remedy += ", or spread them over several machines with engine='ray'"
     require_memory(
-        needed_memory(model, stream, 2 if on_ray else _COPIES),
+        choice.needed_memory(model, stream),
         f"{stream.num_nodes:,} nodes with {model.dim(stream.dim):,} parameters each: a simulation "
         "of them",
         ConfigError,

@@ -32,10 +32,11 @@ from oneway.models import (
     RidgeRegression,
     typical_sample,
 )
-from oneway.records import NetworkState
+from oneway.records import NetworkState, Vector
 from oneway.simulator import kernels
 from oneway.simulator.exchange import Exchange, Mixing
 from oneway.simulator.measurements import Measurements, Seed, divergence
+from oneway.simulator.node_rows import empty_rows, mass_column
 from oneway.simulator.release_plan import ReleasePlan
 from oneway.simulator.snapshots import InOneProcess, Snapshot, copy_into
 from oneway.streams import Stream
@@ -104,21 +105,30 @@ class FastEngine(InOneProcess):
     name = "fast"
 
     def __init__(
-        self, method: Method, model: Model, stream: Stream, measurements: Measurements, seed: Seed
+        self,
+        method: Method,
+        model: Model,
+        stream: Stream,
+        measurements: Measurements,
+        seed: Seed,
+        *,
+        single: bool = False,
     ) -> None:
         assert isinstance(model, LinearModel)
         method = method.suited(*typical_sample(model, stream.dim))
         self.method, self.model, self.measurements = method, model, measurements
         self.exchange = _EXCHANGES[method.exchange]
         self.dim = model.dim(stream.dim)
-        self.held = np.zeros((stream.num_nodes, kernels.row_width(self.dim)))
+        self.single = single
+        self.held, self.spare = (empty_rows(stream.num_nodes, self.dim, single) for _ in range(2))
         rng = np.random.default_rng(seed)
         self.held[:, : self.dim] = model.init(stream.dim, rng)
-        self.held[:, self.dim] = 1.0
-        self.spare = self.held.copy()
+        self.held[:, mass_column(self.dim, single)] = 1.0
         # Parcel and count of every node, if the method has them.
-        self._parcels = np.zeros_like(self.held if isinstance(method, Relay) else self.held[:0])
-        self._spare_parcels = self._parcels.copy()
+        num_parcels = stream.num_nodes if isinstance(method, Relay) else 0
+        self._parcels, self._spare_parcels = (
+            empty_rows(num_parcels, self.dim, single) for _ in range(2)
+        )
         # Read-only plain arrays, so that one compiled kernel serves memory maps and arrays alike.
         self.features = read_only(np.ascontiguousarray(stream.features))
         self.labels = read_only(np.ascontiguousarray(model.targets(stream.labels), np.float64))
@@ -137,9 +147,13 @@ class FastEngine(InOneProcess):
     @property
     def state(self) -> NetworkState:
         """What all nodes hold."""
-        return NetworkState(
-            self.held[:, : self.dim].copy(), np.ascontiguousarray(self.held[:, self.dim])
-        )
+        return NetworkState(self.held[:, : self.dim].copy(), self._masses)
+
+    @property
+    def _masses(self) -> Vector:
+        column = mass_column(self.dim, self.single)
+        masses: Vector = self.held[:, column].astype(np.float64)
+        return masses + self.held[:, column + 1] if self.single else masses
 
     def snapshot(self) -> Snapshot:
         """All that has to be known to go on from here."""
@@ -189,8 +203,7 @@ class FastEngine(InOneProcess):
             self.held, self.spare = self.spare, self.held
             self._parcels, self._spare_parcels = self._spare_parcels, self._parcels
         if bad_round >= 0:
-            masses = self.held[:, self.dim]
-            raise divergence(method, first + bad_round, bad_node, masses)
+            raise divergence(method, first + bad_round, bad_node, self._masses)
 
     def run_kernel(
         self,
@@ -220,6 +233,7 @@ class FastEngine(InOneProcess):
             isinstance(self.method, Relay),
             self.method.auto is not None,
             self.late,
+            self.single,
         )
         with _ONE_AT_A_TIME if parallel else nullcontext():
             return self._run(rounds, first, last, routes, releases, said, suffered)
@@ -312,8 +326,8 @@ def _edges_by_receiver(matrix: Mixing | None) -> Edges:
         return NO_EDGES
     return (
         matrix.indptr.astype(np.int64),
-        matrix.indices.astype(np.int32),
-        matrix.data.astype(np.float64),
+        matrix.indices.astype(np.int32, copy=False),
+        matrix.data.astype(np.float64, copy=False),
     )
 
 

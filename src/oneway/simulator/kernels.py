@@ -2,6 +2,8 @@
 
 All a node holds is one row: numerator, then mass, then padding to whole vectors, so that one pass
 over the edges mixes both; where parcels travel, parcel and count are a second row, made alike.
+In single precision a row is float32 and all arithmetic float64; mass (or count) is two numbers that
+add up to it: see `node_rows`.
 `round_kernel` compiles a function for one shape of problem; Numba keeps the machine code on disk,
 so a shape is compiled once per machine.
 """
@@ -19,19 +21,22 @@ from typing import Any
 import numpy as np
 from numba import njit, prange
 
-from oneway.simulator import intrinsics, softplus
+from oneway.simulator import intrinsics, node_rows, scalar_rules, softplus
 from oneway.simulator.intrinsics import (
     LANES,
     add_row,
     dot_rows,
     mix_row,
+    mix_single_row,
     prefetch_row,
     squared_distance,
 )
+from oneway.simulator.node_rows import mass_column, mass_in
+from oneway.simulator.scalar_rules import deposited_fraction, plain_loss
 from oneway.simulator.softplus import soften
 
-LOGISTIC, RIDGE, HINGE = range(3)
-"""Which loss of the score a kernel is compiled for."""
+row_width = node_rows.row_width
+LOGISTIC, RIDGE, HINGE = scalar_rules.LOGISTIC, scalar_rules.RIDGE, scalar_rules.HINGE
 ALONG_GRAPH, AVERAGE, ALONE = range(3)
 """How a round ends: models travel along the edges, to everybody, to nobody."""
 NUM_BLOCKS = 16
@@ -39,30 +44,8 @@ NUM_BLOCKS = 16
 the same order and results do not depend on the number of cores."""
 _AHEAD = 24
 """Samples lie anywhere in the table; each is asked for this many samples before it is needed."""
-
-
-def row_width(dim: int) -> int:
-    """Length of a node's row: `dim` parameters and the mass, padded to whole vectors."""
-    return -(-(dim + 1) // LANES) * LANES
-
-
-@njit(inline="always")
-def _plain_loss(kind: int, score: float, label: float) -> tuple[float, float]:
-    """The loss of a score and its derivative, for the losses that need no exponential."""
-    if kind == RIDGE:
-        return 0.5 * (score - label) ** 2, score - label
-    margin = label * score
-    return max(1.0 - margin, 0.0), (-label if margin < 1.0 else 0.0)
-
-
-@njit(inline="always")
-def _deposited_fraction(mass: float, count: float, amount: float, by_count: bool) -> float:
-    """As `oneway.methods.Relay.fractions`: how much of a parcel enters the numerator."""
-    bearable = amount * max(mass, 0.0)
-    if not by_count:
-        return min(1.0, bearable)
-    root = math.sqrt(max(count, 0.0))
-    return bearable / root if root > bearable else 1.0
+_NODES_AHEAD = 2
+"""So do senders in a large network; their rows are asked for this many receivers before."""
 
 
 @njit(inline="always")
@@ -72,10 +55,13 @@ def block_start(block: int, num_nodes: int) -> int:
     return min(LANES * (block * num_groups // NUM_BLOCKS), num_nodes)
 
 
+_MODULES = (intrinsics, node_rows, scalar_rules, softplus)
+
+
 @cache
 def ingredients() -> str:
     """A name for the source code that kernels are compiled from besides this file."""
-    sources = (Path(inspect.getfile(module)).read_bytes() for module in (intrinsics, softplus))
+    sources = (Path(inspect.getfile(module)).read_bytes() for module in _MODULES)
     return hashlib.sha256(b"".join(sources)).hexdigest()[:12]
 
 
@@ -91,6 +77,7 @@ def round_kernel(
     relayed: bool = False,
     auto: bool = False,
     late: bool = False,
+    single: bool = False,
 ) -> Callable[..., tuple[int, int]]:
     """Compile the rounds for one shape of problem.
 
@@ -105,6 +92,7 @@ def round_kernel(
         relayed: Whether steps go into a parcel that is deposited bit by bit, as in `Relay`.
         auto: Whether nodes choose their rates, as in `oneway.methods.AutoRate`; only if `batched`.
         late: Whether nodes learn from other samples than they predict: those whose label has come.
+        single: Whether rows are float32.
 
     The step is `rate * min(cap, mass)`, or the rate itself if `cap` is 0; and if `limited`, at most
     `stable * mass` over the largest curvature, `bend` times the squared sample plus l2. If
@@ -128,7 +116,8 @@ def round_kernel(
         `suffered` is, `suffered[round, node]` the loss.
     """
     dim = num_features + intercept
-    width = row_width(dim)
+    width, at = row_width(dim, single), mass_column(dim, single)
+    row_bytes = width * (4 if single else 8)
     sample_bytes = num_features * itemsize
 
     def rounds(
@@ -191,7 +180,7 @@ def round_kernel(
                             guess: float = dot_rows(held, node, features, row, num_features)
                             if intercept:
                                 guess += held[node, dim - 1]
-                            scores[node] = guess / held[node, dim]
+                            scores[node] = guess / mass_in(held, node, at, single)
                             margins[node] = scores[node] * labels[row]
                             if len(said) > 0:
                                 said[t, node] = scores[node]
@@ -207,9 +196,10 @@ def round_kernel(
                         label = np.float64(labels[row])
                         told = losses[node]
                         if kind != LOGISTIC:
-                            told, _ = _plain_loss(kind, scores[node], label)
+                            told, _ = plain_loss(kind, scores[node], label)
                         size: float = dot_rows(held, node, held, node, dim)
-                        losses[node] = told + 0.5 * l2 * size / held[node, dim] ** 2
+                        mass = mass_in(held, node, at, single)
+                        losses[node] = told + 0.5 * l2 * size / mass**2
                         right[node] = (scores[node] >= 0.0) == (label > 0.0)
                 for node in range(first, last):
                     later = t * num_nodes + node + _AHEAD
@@ -221,7 +211,7 @@ def round_kernel(
                         score: float = dot_rows(held, node, features, row, num_features)
                         if intercept:
                             score += held[node, dim - 1]
-                        scores[node] = score / held[node, dim]
+                        scores[node] = score / mass_in(held, node, at, single)
                         margins[node] = scores[node] * labels[row]
                 if kind == LOGISTIC:
                     for group in range(first, last, LANES):
@@ -236,12 +226,12 @@ def round_kernel(
                             losses[node] = 0.0
                             right[node] = 0
                         continue
-                    mass = held[node, dim]
+                    mass = mass_in(held, node, at, single)
                     label = np.float64(labels[row])
                     if kind == LOGISTIC:
                         loss, slope = losses[node], label * slopes[node]
                     else:
-                        loss, slope = _plain_loss(kind, scores[node], label)
+                        loss, slope = plain_loss(kind, scores[node], label)
                     if not late:
                         losses[node] = (
                             loss + 0.5 * l2 * dot_rows(held, node, held, node, dim) / mass**2
@@ -281,7 +271,7 @@ def round_kernel(
                                 step = share * min(ceiling, reach / math.sqrt(squares[node]))
                             if relayed:
                                 add_row(parcels, node, 1.0, sums, node, step, dim)
-                                parcels[node, dim] += 1.0
+                                parcels[node, at] += 1.0
                             else:
                                 add_row(held, node, 1.0, sums, node, -step, dim)
                             for c in range(dim):
@@ -295,7 +285,7 @@ def round_kernel(
                         add_row(parcels, node, 1.0, features, row, step * slope, num_features)
                         if intercept:
                             parcels[node, dim - 1] += step * slope
-                        parcels[node, dim] += 1.0
+                        parcels[node, at] += 1.0
                         continue
                     shrink = 1.0 - step * l2 / mass
                     move = -step * slope
@@ -310,8 +300,11 @@ def round_kernel(
                         for node in range(
                             block_start(block, num_nodes), block_start(block + 1, num_nodes)
                         ):
-                            fraction = _deposited_fraction(
-                                held[node, dim], parcels[node, dim], amount, by_count
+                            fraction = deposited_fraction(
+                                mass_in(held, node, at, single),
+                                mass_in(parcels, node, at, single),
+                                amount,
+                                by_count,
                             )
                             add_row(held, node, 1.0, parcels, node, -fraction, dim)
                             for c in range(width):
@@ -324,20 +317,34 @@ def round_kernel(
                         block_start(block, num_nodes), block_start(block + 1, num_nodes)
                     ):
                         if exchange == ALONG_GRAPH:
-                            mix_row(
-                                spare, held, senders, shares,
-                                indptr[node], indptr[node + 1], node, width,
-                            )  # fmt: skip
+                            if parallel:
+                                ahead = min(node + _NODES_AHEAD, num_nodes - 1)
+                                for k in range(indptr[ahead], indptr[ahead + 1]):
+                                    prefetch_row(held, senders[k], row_bytes)
+                            begin, end = indptr[node], indptr[node + 1]
+                            if single:
+                                mix_single_row(
+                                    spare, held, senders, shares, begin, end, node, width, at
+                                )
+                            else:
+                                mix_row(spare, held, senders, shares, begin, end, node, width)
                             if not moves_mass:
-                                spare[node, dim] = 1.0
+                                spare[node, at] = 1.0
+                                if single:
+                                    spare[node, at + 1] = 0.0
                         else:
                             for c in range(width):
                                 spare[node, c] = held[node, c]
                         if relayed:
-                            mix_row(
-                                spare_parcels, parcels, parcel_senders, parcel_shares,
-                                parcel_indptr[node], parcel_indptr[node + 1], node, width,
-                            )  # fmt: skip
+                            begin, end = parcel_indptr[node], parcel_indptr[node + 1]
+                            if single:
+                                mix_single_row(
+                                    spare_parcels, parcels, parcel_senders, parcel_shares,
+                                    begin, end, node, width, at)  # fmt: skip
+                            else:
+                                mix_row(
+                                    spare_parcels, parcels, parcel_senders, parcel_shares,
+                                    begin, end, node, width)  # fmt: skip
                         add_row(totals, block, 1.0, spare, node, 1.0, width)
                 held, spare = spare, held
                 parcels, spare_parcels = spare_parcels, parcels
@@ -345,8 +352,9 @@ def round_kernel(
                 mean[c] = 0.0
                 for block in range(NUM_BLOCKS):
                     mean[c] += totals[block, c]
+            total_mass = mean[at] + mean[at + 1] if single else mean[at]
             for c in range(dim):
-                mean[c] /= mean[dim]
+                mean[c] /= total_mass
 
             # How far the estimates are from the mean; a server hands the mean itself to everybody.
             for block in prange(NUM_BLOCKS):
@@ -354,7 +362,8 @@ def round_kernel(
                     if exchange == AVERAGE:
                         for c in range(dim):
                             held[node, c] = mean[c]
-                    distances[node] = squared_distance(held, node, 1.0 / held[node, dim], mean, dim)
+                    inverse = 1.0 / mass_in(held, node, at, single)
+                    distances[node] = squared_distance(held, node, inverse, mean, dim)
 
             loss_sum, distance_sum, num_right = 0.0, 0.0, 0
             for node in range(num_nodes):
@@ -374,7 +383,7 @@ def round_kernel(
                         return t, node
                 # One infinite row makes the mean and so every distance infinite: ask the rows.
                 for node in range(num_nodes):
-                    inverse = 1.0 / held[node, dim]
+                    inverse = 1.0 / mass_in(held, node, at, single)
                     if not math.isfinite(squared_distance(held, node, inverse, origin, dim)):
                         return t, node
                 return t, 0
@@ -383,7 +392,7 @@ def round_kernel(
     # Numba's disk cache tells kernels apart by their name, this file's date and what the closure
     # holds, but neither by how they were compiled nor by the other files they are made of. And of
     # two processes that compile kernels of one name at once, one may be stored as the other.
-    shape = (num_features, intercept, kind, itemsize, limited, batched, relayed, auto, late)
+    shape = (num_features, intercept, kind, itemsize, limited, batched, relayed, auto, late, single)
     told_apart = "_".join(str(int(it)) for it in (*shape, parallel))
     rounds.__qualname__ += f"_{told_apart}_{ingredients()}"
     compiled: Callable[..., tuple[int, int]] = njit(

@@ -12,6 +12,7 @@ from oneway.methods import Method
 from oneway.simulator.exchange import Mixing
 from oneway.streams import Stream
 from oneway.topology import TrustGraph
+from oneway.topology.progress import LARGE, shown_progress
 
 Graphs: TypeAlias = TrustGraph | Sequence[TrustGraph] | Callable[[int], TrustGraph]
 """One graph for good; several that take turns, one a round; or a function of the round."""
@@ -22,9 +23,19 @@ _REMEMBERED = 32
 
 
 class Network:
-    """The shares a method uses in each round of a run."""
+    """The shares a method uses in each round of a run.
 
-    def __init__(self, method: Method, graphs: Graphs | None, stream: Stream) -> None:
+    To check a graph and compute its shares takes a while where it is large; `progress` says whether
+    a bar is shown, by default in a terminal.
+    """
+
+    def __init__(
+        self,
+        method: Method,
+        graphs: Graphs | None,
+        stream: Stream,
+        progress: bool | None = None,
+    ) -> None:
         self._method = method
         self._num_nodes = stream.num_nodes
         self._node_names = stream.node_names
@@ -41,8 +52,14 @@ class Network:
             )
         if isinstance(graphs, TrustGraph):
             self._check(graphs)
-            graphs.require_strongly_connected()
-            self._at, self.origin = lambda _: graphs, graphs.description
+            large = graphs.num_edges >= LARGE
+            with shown_progress("checking the graph", progress, at_once=large) as told:
+                told(0.0)
+                graphs.require_strongly_connected()
+                told(0.6)
+                self._at, self.origin = lambda _: graphs, graphs.description
+                told(0.7)
+                self._shares(graphs)
         elif callable(graphs):
             self.constant = False
             self._at, self.origin = graphs, {"graph": "a function of the round"}
@@ -85,8 +102,10 @@ class Network:
     def _in_order(self, graph: TrustGraph) -> TrustGraph:
         """The graph with its nodes in the stream's order, if both know their nodes by name."""
         wanted = self._node_names
+        if wanted is None:
+            return graph
         names = graph.names or tuple(map(str, range(graph.num_nodes)))
-        if wanted is None or names == wanted:
+        if names == wanted:
             return graph
         if set(names) != set(wanted):
             if graph.names is None:

@@ -28,6 +28,7 @@ from oneway.simulator.fast_engine import (
     runs_parallel,
 )
 from oneway.simulator.measurements import Measurements, Seed
+from oneway.simulator.node_rows import empty_rows
 from oneway.simulator.part_routes import PartRoutes
 from oneway.simulator.release_plan import ReleasePlan
 from oneway.simulator.snapshots import Snapshot
@@ -195,8 +196,7 @@ class Part:
     def _make_room(self, routes: PartRoutes) -> None:
         needed = len(self._setup.nodes) + sum(routes.ghosts)
         if len(self._joined[0]) < needed:
-            held = self._engine.held
-            self._joined = [np.zeros((needed, held.shape[1]), held.dtype) for _ in self._joined]
+            self._joined = [empty_rows(needed, self._engine.dim) for _ in self._joined]
 
     def _take(self, arrived: Sequence[Matrix], ends_round: bool) -> None:
         """Add up what own nodes receive, if an exchange is under way."""

@@ -31,19 +31,27 @@ class ReferenceEngine(InOneProcess):
     Attributes:
         held: What all nodes hold; set it, with `rounds_before`, to go on where another run ended.
         rounds_before: How many rounds came before the stream's first, for the schedule.
+        single: Whether models and what is sent are held in single precision; arithmetic never is.
     """
 
     name = "reference"
 
     def __init__(
-        self, method: Method, model: Model, stream: Stream, measurements: Measurements, seed: Seed
+        self,
+        method: Method,
+        model: Model,
+        stream: Stream,
+        measurements: Measurements,
+        seed: Seed,
+        *,
+        single: bool = False,
     ) -> None:
         method = method.suited(*typical_sample(model, stream.dim))
         self.method, self.model, self.stream = method, model, stream
-        self.measurements = measurements
+        self.measurements, self.single = measurements, single
         self.rng = np.random.default_rng(seed)
         start = model.init(stream.dim, self.rng)
-        self.held = method.start(np.tile(start, (stream.num_nodes, 1)))
+        self.held = self._stored(method.start(np.tile(start, (stream.num_nodes, 1))))
         self.rounds_before = 0
         self._in_a_row = np.zeros(stream.num_nodes, np.int64)
         self._current: tuple[State, Matrix] | None = None
@@ -97,9 +105,9 @@ class ReferenceEngine(InOneProcess):
             found = self.model.drawn_gradients(_rows(estimates, learners), known, self.rng)
         losses, correct = self._measured(round_index, own, batch, losses, correct)
         learned = self._learned(round_index, learners, known, found, len(estimates))
-        state = self.method.learn(self.held, learned, self.rng)
+        state = self._stored(self.method.learn(self.held, learned, self.rng))
         for _ in range(self.method.mixes):
-            state = self.exchanged(exchange, state, round_index)
+            state = self._stored(self.exchanged(exchange, state, round_index))
         self.held = state
 
         measured = self.measurements
@@ -108,6 +116,16 @@ class ReferenceEngine(InOneProcess):
         measured.disagreement[round_index] = disagreement(self.state, self._estimates)
         if not np.isfinite(losses.sum() + measured.disagreement[round_index]):
             self._raise_divergence(round_index, nodes[~np.isfinite(losses)])
+
+    def _stored(self, state: State) -> State:
+        """The state as it is held: in single precision models and what is sent are rounded."""
+        if not self.single:
+            return state
+        vectors = {it.name for it in self.method.payload if it.is_vector}
+        return State(
+            {name: _rounded(it) if name in vectors else it for name, it in state.segments.items()},
+            {name: _rounded(it) if name == "model" else it for name, it in state.memory.items()},
+        )
 
     @property
     def _estimates(self) -> Matrix:
@@ -184,6 +202,11 @@ class ReferenceEngine(InOneProcess):
             suspects = np.flatnonzero(~np.isfinite(distances))
         node = int(suspects[0]) if len(suspects) else 0
         raise divergence(self.method, round_index, node, self.state.masses)
+
+
+def _rounded(matrix: Matrix) -> Matrix:
+    """The nearest numbers that float32 has."""
+    return matrix.astype(np.float32).astype(matrix.dtype)
 
 
 def _rows(matrix: Matrix, nodes: Ints) -> Matrix:

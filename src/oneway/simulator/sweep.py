@@ -14,7 +14,7 @@ from oneway.errors import ConfigError, DivergenceError
 from oneway.methods import METHODS, Method
 from oneway.models import Model
 from oneway.simulator.driver import simulate
-from oneway.simulator.engine_choice import EngineName
+from oneway.simulator.engine_choice import EngineName, Precision
 from oneway.simulator.fast_engine import supports
 from oneway.simulator.network import Graphs
 from oneway.simulator.parallel import in_parallel
@@ -211,6 +211,7 @@ def _work(
                 parts.stream,
                 parts.graph,
                 settings.engine,
+                settings.precision,
             )
 
 
@@ -221,9 +222,11 @@ def _trial(
     stream: Stream,
     graph: Graphs,
     engine: EngineName,
+    precision: Precision,
 ) -> Trial:
+    told: Any = {"engine": engine, "precision": precision, "progress": False, "seed": key[2]}
     try:
-        run = simulate(method, model, stream, graph, engine=engine, progress=False, seed=key[2])
+        run = simulate(method, model, stream, graph, **told)
     except DivergenceError:
         return Trial(*key, math.inf, None, math.inf, 0.0)
     loss, last = run.average_loss, float(run.disagreement[-1])

@@ -155,7 +155,7 @@ def chosen_graph(settings: Settings, num_nodes: int) -> TrustGraph:
     """
     name = settings.graph
     if name in GRAPHS:
-        told = {
+        told: dict[str, Any] = {
             "num_nodes": num_nodes,
             "max_receivers": settings.max_receivers
             or max(1, min(DEFAULT_RECEIVERS, num_nodes - 1)),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, Literal, get_type_hints
 
 from msgspec import Meta
 
@@ -158,6 +158,10 @@ class Settings(Learning):
             check=_known_engine,
         ),
     ] = "auto"
+    precision: Annotated[
+        Literal["float64", "float32"],
+        key("how nodes hold their models; float32 takes half the memory", "NAME", "Run"),
+    ] = "float64"
 
     @property
     def label_kind(self) -> LabelKind:

@@ -22,6 +22,7 @@ from oneway.records import Ints, Origin, Vector
 from oneway.sentences import nearest
 from oneway.topology.connectivity import Links
 from oneway.topology.mixing import MixingLike, check_kept_share, check_mixing
+from oneway.topology.progress import Progress, unseen
 
 if TYPE_CHECKING:
     import networkx
@@ -78,6 +79,14 @@ def unknown_name(name: str, names: Sequence[str] | None) -> GraphError:
     return GraphError(f"no node is named {name!r}{near}")
 
 
+def no_edge(sender: str, receiver: str, known: Ints, names: Sequence[str] | None) -> GraphError:
+    """The error for an edge that is not there; it says whom the sender does send to."""
+    return GraphError(
+        f"there is no edge {sender} -> {receiver} to remove; {sender} sends to "
+        f"{few_nodes(known, names)}"
+    )
+
+
 def united_edges(
     graphs: Sequence[tuple[int, tuple[str, ...] | None, Ints, Ints]],
 ) -> EdgeList:
@@ -100,7 +109,7 @@ def united_edges(
     return EdgeList(num_nodes, senders, receivers, names=names, origin=origin)
 
 
-def compress(edges: EdgeList) -> tuple[Ints, Ints, Vector | None]:
+def compress(edges: EdgeList, progress: Progress = unseen) -> tuple[Ints, Ints, Vector | None]:
     """Sort by sender and receiver; drop self-loops and zero weights; add up repeated edges.
 
     Returns:
@@ -116,12 +125,19 @@ def compress(edges: EdgeList) -> tuple[Ints, Ints, Vector | None]:
         weights = np.ones(len(edges.senders), dtype=np.bool_)
     else:
         _check_weights(weights, edges.senders, edges.receivers, edges.names)
-    proper = edges.senders != edges.receivers
-    ends = edges.senders[proper], edges.receivers[proper]
-    links = sparse.csr_array((weights[proper], ends), shape=(edges.num_nodes, edges.num_nodes))
+    senders, receivers = edges.senders, edges.receivers
+    proper = senders != receivers
+    if not proper.all():
+        senders, receivers, weights = senders[proper], receivers[proper], weights[proper]
+    del proper
+    progress(0.2)
+    shape = (edges.num_nodes, edges.num_nodes)
+    links = sparse.csr_array((weights, (senders, receivers)), shape=shape)
+    progress(0.6)
     links.sum_duplicates()
     links.eliminate_zeros()
-    indptr, receivers = links.indptr.astype(np.int64), links.indices.astype(np.int32)
+    progress(1.0)
+    indptr, receivers = links.indptr.astype(np.int64), links.indices.astype(np.int32, copy=False)
     if edges.weights is None:
         return indptr, receivers, None
     _check_weights(links.data, *links.nonzero(), edges.names)  # a sum may overflow
@@ -191,7 +207,7 @@ def listed_edges(
     """
     weights: Vector | None = None
     if isinstance(edges, np.ndarray) and edges.shape[1:] == (2,) and edges.dtype.kind in "iu":
-        pairs: Ints = edges.astype(np.int64)
+        pairs: Ints = edges if edges.dtype == np.int32 else edges.astype(np.int64)
     elif isinstance(edges, Iterable):
         parts = [_parts(edge, position) for position, edge in enumerate(edges)]
         names, index = _names(dict.fromkeys(node for part in parts for node in part[:2]), names)

@@ -17,9 +17,10 @@ from oneway.records import Bools, Ints, Origin, Vector, checksum
 from oneway.topology import connectivity
 from oneway.topology import edges as edge_lists
 from oneway.topology.edge_files import FilePath, read_edges
-from oneway.topology.edges import Edge, EdgeList, Node, few_nodes, node_label
+from oneway.topology.edges import Edge, EdgeList, Node, node_label
 from oneway.topology.generators import GRAPHS
 from oneway.topology.mixing import Mixing, MixingLike, check_kept_share, metropolis, row_stochastic
+from oneway.topology.progress import Progress, part_of, shown_progress, unseen
 
 if TYPE_CHECKING:
     import networkx
@@ -75,23 +76,25 @@ class TrustGraph:
                 object.__setattr__(self, attribute, view)
 
     @classmethod
-    def generate(cls, kind: str, **parameters: Any) -> TrustGraph:
+    def generate(cls, kind: str, *, progress: bool | None = None, **parameters: Any) -> TrustGraph:
         """A graph of a registered kind: `GRAPHS` has their names and parameters.
 
         >>> TrustGraph.generate("ring", num_nodes=3) == TrustGraph.ring(3)
         True
 
+        `progress` says whether a bar is shown: by default in a terminal, if it takes long.
+
         Raises:
             ConfigError: If there is no such kind.
             GraphError: If a parameter breaks a rule.
         """
-        return cls._of(GRAPHS[kind].edges(**parameters))
+        with shown_progress(f"{kind} graph", progress) as told:
+            edges = GRAPHS[kind].edges(part_of(told, 0.0, 0.6), **parameters)
+            return cls._of(edges, part_of(told, 0.6, 1.0))
 
     @classmethod
     def random(cls, num_nodes: int, max_receivers: int, seed: int) -> TrustGraph:
-        """The paper's random graph: strongly connected, 1 to `max_receivers` receivers per node.
-
-        The number of receivers is exactly uniform; see `generators.random_pairs`.
+        """The paper's random graph: strongly connected, each node with 1 to `max_receivers`.
 
         Raises:
             GraphError: If there are fewer than 2 nodes, or max_receivers is not in
@@ -164,8 +167,12 @@ class TrustGraph:
         return cls._of(edge_lists.mixing_edges(mixing))
 
     @classmethod
-    def read(cls, path: FilePath, most_bytes: float = np.inf) -> TrustGraph:
+    def read(
+        cls, path: FilePath, most_bytes: float = np.inf, *, progress: bool | None = None
+    ) -> TrustGraph:
         """From an edge list in SNAP, KONECT or CSV format, plain or gzipped; see `edge_files`.
+
+        `progress` says whether a bar is shown: by default in a terminal, if it takes long.
 
         Raises:
             MissingDataError: If there is no such file.
@@ -173,20 +180,19 @@ class TrustGraph:
             GraphError: If it holds no edges, a line does not parse, or there are more bytes, once
                 decompressed.
         """
-        return cls._of(read_edges(path, most_bytes))
+        with shown_progress("edge list", progress) as told:
+            edges = read_edges(path, most_bytes, part_of(told, 0.0, 0.7))
+            return cls._of(edges, part_of(told, 0.7, 1.0))
 
     @staticmethod
     def union(graphs: Iterable[TrustGraph]) -> TrustGraph:
-        """All edges of any of the graphs, without weights.
-
-        A graph that changes spreads everything everywhere if the union of what keeps coming back
-        is strongly connected.
+        """All edges of any graph, without weights; connected, graphs in turns reach everybody.
 
         Raises:
             GraphError: If there are no graphs, or they differ in nodes or names.
         """
-        members = ((it.num_nodes, it.names, *it.edges()) for it in graphs)
-        return TrustGraph._of(edge_lists.united_edges(list(members)))
+        members = [(it.num_nodes, it.names, *it.edges()) for it in graphs]
+        return TrustGraph._of(edge_lists.united_edges(members))
 
     @property
     def num_nodes(self) -> int:
@@ -256,14 +262,12 @@ class TrustGraph:
             return self
         inside = connectivity.in_largest(labels)
         chosen = np.flatnonzero(inside)
-        senders, receivers = self.edges()
-        mask = inside[senders] & inside[receivers]
+        mask = inside[self.edges()[0]] & inside[self.receivers]
         part = self._keep_edges(mask, {"graph": "largest_strong_component"})
-        new_numbers = np.cumsum(inside) - 1
         return replace(
             part,
             indptr=part.indptr[np.append(chosen, self.num_nodes)],
-            receivers=new_numbers[part.receivers].astype(np.int32),
+            receivers=(np.cumsum(inside) - 1)[part.receivers].astype(np.int32),
             kept_shares=None if self.kept_shares is None else self.kept_shares[chosen],
             names=tuple(node_label(node, self.names) for node in chosen.tolist()),
         )
@@ -280,13 +284,9 @@ class TrustGraph:
         """
         start, target = self._number(sender), self._number(receiver)
         source, goal = node_label(start, self.names), node_label(target, self.names)
-        senders, receivers = self.edges()
-        others = (senders != start) | (receivers != target)
+        others = (self.edges()[0] != start) | (self.receivers != target)
         if others.all():
-            raise GraphError(
-                f"there is no edge {source} -> {goal} to remove; {source} sends to "
-                f"{few_nodes(self.receivers_of(start), self.names)}"
-            )
+            raise edge_lists.no_edge(source, goal, self.receivers_of(start), self.names)
         return self._keep_edges(others, {"graph": "without", "sender": source, "receiver": goal})
 
     def mixing(self, kept_share: ArrayLike | None = None, weighted: bool = True) -> Mixing:
@@ -351,13 +351,14 @@ class TrustGraph:
         return hash((self.num_nodes, self.receivers.tobytes(), self.names))
 
     def __repr__(self) -> str:
-        weighted = ", weighted" if self.weights is not None else ""
-        named = ", named" if self.names is not None else ""
-        return f"<TrustGraph: {self.num_nodes:,} nodes, {self.num_edges:,} edges{weighted}{named}>"
+        told = (", weighted" if self.weights is not None else "") + (
+            ", named" if self.names else ""
+        )
+        return f"<TrustGraph: {self.num_nodes:,} nodes, {self.num_edges:,} edges{told}>"
 
     @classmethod
-    def _of(cls, edges: EdgeList) -> TrustGraph:
-        arrays = edge_lists.compress(edges)
+    def _of(cls, edges: EdgeList, progress: Progress = unseen) -> TrustGraph:
+        arrays = edge_lists.compress(edges, progress)
         return cls(*arrays, edges.kept_shares, edges.names, edges.origin)
 
     def _keep_edges(self, mask: Bools, origin: Origin) -> TrustGraph:

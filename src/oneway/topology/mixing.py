@@ -34,7 +34,6 @@ def row_stochastic(
     Without kept shares a node with k receivers keeps 1 / (k + 1); without weights the rest is split
     evenly. A node without receivers keeps everything in any case.
     """
-    num_nodes = len(indptr) - 1
     num_receivers = np.diff(indptr)
     even = 1 / (num_receivers + 1)
     if kept_shares is None and weights is None:
@@ -43,8 +42,7 @@ def row_stochastic(
         kept = even if kept_shares is None else np.where(num_receivers == 0, 1.0, kept_shares)
         parts = np.ones(len(receivers)) if weights is None else weights
         shares = np.repeat(1 - kept, num_receivers) * _normalised(indptr, parts)
-    handed_out = sparse.csr_array((shares, receivers, indptr), shape=(num_nodes, num_nodes))
-    return _canonical(handed_out + sparse.diags_array(kept, format="csr"))
+    return _with_kept(indptr, receivers, shares, kept)
 
 
 def metropolis(indptr: Ints, receivers: Ints) -> Mixing:
@@ -56,9 +54,9 @@ def metropolis(indptr: Ints, receivers: Ints) -> Mixing:
     num_partners = np.diff(indptr)
     senders = np.repeat(np.arange(num_nodes), num_partners)
     shares = 1 / (1 + np.maximum(num_partners[senders], num_partners[receivers]))
-    kept = 1.0 - np.bincount(senders, weights=shares, minlength=num_nodes)
-    handed_out = sparse.csr_array((shares, receivers, indptr), shape=(num_nodes, num_nodes))
-    return _canonical(handed_out + sparse.diags_array(kept, format="csr"))
+    given = np.bincount(senders, weights=shares, minlength=num_nodes)
+    kept = np.asarray(1.0 - given, dtype=np.float64)
+    return _with_kept(indptr, receivers, shares, kept)
 
 
 def check_kept_share(kept_share: ArrayLike, num_nodes: int) -> Vector:
@@ -132,6 +130,16 @@ def _normalised(indptr: Ints, parts: Vector) -> Vector:
     scaled: Vector = parts / np.repeat(np.maximum.reduceat(parts, occupied), counts)
     scaled /= np.repeat(np.add.reduceat(scaled, occupied), counts)
     return scaled
+
+
+def _with_kept(indptr: Ints, receivers: Ints, shares: Vector, kept: Vector) -> Mixing:
+    """The shares that are handed out, and on the diagonal what is kept."""
+    num_nodes = len(kept)
+    # scipy goes by the wider type of both, and that of `indptr` is seldom needed.
+    if len(receivers) + num_nodes < 2**31:
+        indptr = indptr.astype(np.int32)
+    handed_out = sparse.csr_array((shares, receivers, indptr), shape=(num_nodes, num_nodes))
+    return _canonical(handed_out + sparse.diags_array(kept, format="csr"))
 
 
 def _canonical(mixing: Any) -> Mixing:
