@@ -13,6 +13,7 @@ from plain import PLAIN_FLAGS
 import oneway as ow
 from oneway import simulator
 from oneway.cli.main import command_line
+from oneway.errors import ConfigError, GraphError, StoreError
 from oneway.methods import SCHEDULES, Batches, InverseSqrt
 from oneway.methods.transforms import AdaGrad
 from oneway.task.privacy import PRIVACY_KEYS, Privacy
@@ -306,3 +307,22 @@ def test_owners_and_an_edge_list_are_matched_by_name(oneway, here):
     method = ow.OnlinePushSum(0.5, step="curvature")
     run = ow.simulate(method, ow.models.LogisticRegression(), stream, graph)
     assert losses[0] == pytest.approx(run.average_loss, rel=1e-12)
+
+
+def test_a_checkpoint_is_written_and_gone_on_from(oneway, tmp_path):
+    """Same numbers, also when it is started again; another run is told whose checkpoint it is."""
+    kept = ("--checkpoint", tmp_path / "kept", "--checkpoint-seconds", 0, "--json")
+    first, second, plain = (oneway(*SMALL, *flags).json for flags in (kept, kept, ("--json",)))
+    for name in ("average_loss", "disagreement", "measures", "config"):
+        assert first[name] == second[name] == plain[name]
+    assert "one process" in plain["config"]["engine_reason"]
+    oneway(*SMALL, *kept, "--seed", 9).check_refused(StoreError, "another run", "seed")
+
+
+def test_parts_are_for_the_engine_ray(oneway, tmp_path):
+    oneway(*SMALL, "--parts", 2).check_refused(ConfigError, "parts", "one process")
+    ray = (*SMALL, "--engine", "ray", "--parts")
+    oneway(*ray, 0).check_refused(GraphError, "parts is 0")
+    file = tmp_path / "parts.txt"
+    file.write_text("0\n" * 3)
+    oneway(*ray, file).check_refused(GraphError, "(3,)", "20 nodes")

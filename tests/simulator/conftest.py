@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 from collections.abc import Iterator
 from types import SimpleNamespace
 
@@ -27,6 +29,10 @@ def _ray_nodes() -> Iterator[SimpleNamespace]:
         finally:
             ray.shutdown()
             cluster.shutdown()
+            del cluster
+            # Ray leaves handles of its ended processes to the collector, which warns of them.
+            with contextlib.suppress(ResourceWarning):
+                gc.collect()
 
 
 @pytest.fixture

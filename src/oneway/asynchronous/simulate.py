@@ -16,7 +16,7 @@ from oneway.files.typed_values import whole_number
 from oneway.methods import Method
 from oneway.models import Model
 from oneway.records import RunRecord
-from oneway.simulator.driver import _alone, _check_kinds, _versions
+from oneway.simulator.driver import alone_run, check_kinds, versions
 from oneway.simulator.network import Network
 from oneway.simulator.run import Run
 from oneway.streams import Stream
@@ -73,7 +73,7 @@ def simulate_async(
     >>> run.record.config["exact_books"]
     True
     """
-    _check_kinds(method, model, stream)
+    check_kinds(method, model, stream)
     if not isinstance(conditions, Conditions):
         raise ConfigError(
             f"conditions are {conditions!r}; they must be Conditions, for example "
@@ -82,7 +82,7 @@ def simulate_async(
     if level not in get_args(Level):
         raise ConfigError(f"level is {level!r}; it must be 'fast' or 'exact'")
     seed = whole_number("seed", seed, 0, ConfigError)
-    model = model.told(stream.dim, stream.labels)
+    model = model.shaped(stream.shape).told(stream.dim, stream.labels)
     model.check_labels(stream.labels)
     network = Network(method, graph, stream)
     if not network.constant:
@@ -91,7 +91,7 @@ def simulate_async(
             "one TrustGraph"
         )
     if method.exchange == "graph" and graph is not None:
-        graph = network._in_order(graph)
+        graph = network.in_order(graph)
     run_level = getattr(import_module(f"oneway.asynchronous.{level}"), f"run_{level}")
     started = time.perf_counter()
     outcome: Outcome = run_level(
@@ -123,11 +123,11 @@ def simulate_async(
             complete=outcome.complete,
             seconds=seconds,
             config=config,
-            versions=_versions(),
+            versions=versions(),
         ),
         model=model,
         stream=_learned(stream, outcome),
-        alone=_alone(method, model, progress, seed),
+        alone=alone_run(method, model, progress, seed),
     )
 
 

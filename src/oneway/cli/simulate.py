@@ -54,6 +54,30 @@ def simulate(
     out: Annotated[
         Path | None, option("FOLDER", "Save the run there; Run.load reads it.", panel="Run")
     ] = None,
+    checkpoint: Annotated[
+        Path | None,
+        option(
+            "FOLDER",
+            "Write now and then all that is needed to go on there, and go on if it is there.",
+            panel="Run",
+        ),
+    ] = None,
+    checkpoint_seconds: Annotated[
+        float, option("S", "Seconds between two checkpoints.", panel="Run")
+    ] = 60.0,
+    divided: Annotated[
+        str | None,
+        typer.Option(
+            "--parts",
+            metavar="N",
+            help="Engine ray: how many parts, or a file with the part of each node.",
+            show_default="one for each machine",
+            rich_help_panel="Run",
+        ),
+    ] = None,
+    disagreement_every: Annotated[
+        int | None, option("N", "Engine ray: measure it every so many rounds.", "10", panel="Run")
+    ] = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
@@ -69,6 +93,17 @@ def simulate(
             f"{used[0]} is for an asynchronous network, and this one has rounds; add --async, or "
             "leave it out"
         )
+    rounds_only = {
+        "checkpoint": checkpoint,
+        "parts": divided,
+        "disagreement_every": disagreement_every,
+    }
+    for name, value in rounds_only.items():
+        if asynchronous and value is not None:
+            raise ConfigError(
+                f"{name} is for a network with rounds, and this one has none; leave it or --async "
+                "out"
+            )
     conditions = Conditions(**around)
     settings = read_given(given, task, config, note=note)
     if out is not None:
@@ -86,6 +121,10 @@ def simulate(
             precision=settings.precision,
             seed=settings.seed,
             measure=True,
+            parts=int(divided) if divided and divided.lstrip("-").isdigit() else divided,
+            disagreement_every=disagreement_every,
+            checkpoint=checkpoint,
+            checkpoint_seconds=checkpoint_seconds,
         )
     if not run.record.num_rounds:
         note("Interrupted before the first round was done.")

@@ -108,7 +108,8 @@ class RunRecord:
         sample_counts: Per round, how many nodes had a sample, and a finite loss on it.
         correct_counts: Per round, how many predictions were right; None if "right" has no meaning.
         disagreement: Per round, after mixing, the mean squared distance of the nodes' estimates
-            from the network's mean (total numerator over total mass, the paper's z-bar).
+            from the network's mean (total numerator over total mass, the paper's z-bar); nan where
+            it was not measured, which the config says as `disagreement_every`.
         numerators: z at the end, `[node, dim]`.
         masses: omega at the end, `[node]`.
         complete: False if the run was interrupted; the arrays then hold the rounds that were done.

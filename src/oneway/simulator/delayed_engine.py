@@ -18,6 +18,7 @@ from oneway.records import Bools, Ints, Matrix
 from oneway.simulator.exchange import Exchange, Mixing
 from oneway.simulator.measurements import Measurements, Seed
 from oneway.simulator.reference_engine import ReferenceEngine
+from oneway.simulator.snapshots import Snapshot, copy_into, with_prefix, without_prefix
 from oneway.streams import Stream
 
 
@@ -43,12 +44,25 @@ class DelayedEngine(ReferenceEngine):
         super().__init__(method, model, stream, measurements, seed)
         self.shortest, self.longest = delays
         self._in_flight: tuple[Mixing, InFlight] | None = None
+        self._to_restore: Snapshot | None = None
+
+    def snapshot(self) -> Snapshot:
+        """All that has to be known to go on from here, pushes under way included."""
+        under_way = {} if self._in_flight is None else self._in_flight[1].snapshot()
+        return {**super().snapshot(), **with_prefix("in_flight.", under_way)}
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Go on from a snapshot; pushes under way wait for the graph that they are on."""
+        super().restore(snapshot)
+        self._to_restore = without_prefix("in_flight.", snapshot)
 
     def advance(self, first: int, last: int, mixing: Mixing | None) -> None:
         """Run rounds `first` to `last` (excluded), all with the same shares."""
         if mixing is not None and (self._in_flight is None or self._in_flight[0] is not mixing):
             assert self._in_flight is None, "pushes under way belong to the graph they were sent on"
             self._in_flight = (mixing, InFlight(self.method, mixing, self.longest, self.held))
+            if self._to_restore:
+                self._in_flight[1].restore(self._to_restore)
         super().advance(first, last, mixing)
 
     def exchanged(self, exchange: Exchange, state: State, round_index: int) -> State:
@@ -107,6 +121,25 @@ class InFlight:
             n: np.zeros((slots, edges, it.shape[1]), it.dtype) for n, it in like.items()
         }
         self._newest = {n: np.zeros((edges, it.shape[1]), it.dtype) for n, it in like.items()}
+
+    def snapshot(self) -> Snapshot:
+        """What is under way, and what arrived last."""
+        return {**self._arrays, "pushes": np.array([self._pushes])}
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Go on from a snapshot of the same graph."""
+        copy_into(self._arrays, snapshot)
+        self._pushes = int(snapshot["pushes"][0])
+
+    @property
+    def _arrays(self) -> Snapshot:
+        return {
+            "sent_as": self._sent_as,
+            "newest_is": self._newest_is,
+            **with_prefix("due.", self._due),
+            **with_prefix("copies.", self._copies),
+            **with_prefix("newest.", self._newest),
+        }
 
     def push(self, state: State, acting: Bools, delays: Ints, round_index: int) -> State:
         """What is left with the nodes after the acting ones have pushed."""

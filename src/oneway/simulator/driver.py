@@ -1,60 +1,35 @@
-"""Run a method over a stream: choose the engine, keep time, show progress, stop politely."""
+"""Run a method over a stream: check what is given, run the rounds, write the result down."""
 
 from __future__ import annotations
 
 import platform
-import signal
-import threading
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack
 from functools import partial
 from importlib.metadata import version
-from types import FrameType
-from typing import Any, Literal, Protocol
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from oneway.display.progress import progress_bar
 from oneway.errors import ConfigError
-from oneway.files.memory import require_memory
-from oneway.files.typed_values import checked
 from oneway.methods import Isolated, Method
 from oneway.models import Model
-from oneway.records import Batch, Matrix, NetworkState, RunRecord
-from oneway.simulator import fast_engine
-from oneway.simulator.delayed_engine import DelayedEngine
-from oneway.simulator.exchange import Mixing
+from oneway.records import Batch, Matrix, RunRecord, checksum
+from oneway.simulator.checkpoint import CHECKPOINT_SECONDS, Checkpoint
+from oneway.simulator.engine_choice import (
+    EngineChoice,
+    EngineName,
+    Parts,
+    Precision,
+    check_memory,
+)
 from oneway.simulator.measurements import Measurements, Seed
 from oneway.simulator.network import Graphs, Network
 from oneway.simulator.raw_rows import num_classes
-from oneway.simulator.reference_engine import ReferenceEngine
 from oneway.simulator.run import Run
+from oneway.simulator.run_loop import RunLoop
 from oneway.simulator.tallying import Tallying
 from oneway.streams import Stream
-
-EngineName = Literal["auto", "reference", "fast"]
-Precision = Literal["float64", "float32"]
-
-_PACE = 0.1
-"""Seconds between two looks at the clock, the progress bar and Ctrl-C."""
-
-_COPIES = 6
-"""How often the parameters of all nodes are in memory at the same time, about."""
-
-
-class Engine(Protocol):
-    """What carries the rounds out."""
-
-    name: str
-
-    @property
-    def state(self) -> NetworkState:
-        """What all nodes hold now."""
-
-    def advance(self, first: int, last: int, mixing: Mixing | None) -> None:
-        """Run some rounds with the same shares, filling the measurements."""
 
 
 def simulate(
@@ -69,11 +44,16 @@ def simulate(
     progress: bool | None = None,
     seed: Seed = 0,
     measure: bool = False,
+    parts: Parts | None = None,
+    disagreement_every: int | None = None,
+    checkpoint: Path | str | None = None,
+    checkpoint_seconds: float = CHECKPOINT_SECONDS,
 ) -> Run:
     """Run every node of a network through a stream.
 
     Ctrl-C ends the run after the stretch of rounds it is in (about a tenth of a second); what was
-    computed so far is returned with `run.complete` False. A second Ctrl-C interrupts at once.
+    computed so far is returned with `run.complete` False. A second Ctrl-C interrupts at once. A run
+    with a `checkpoint` goes on from there when it is started again, also after a crash.
 
     Args:
         method: How nodes learn, with its learning rate.
@@ -82,7 +62,9 @@ def simulate(
         graph: Who sends to whom: a `TrustGraph`, a sequence of graphs that take turns, or a
             function of the round. `Centralised` and `Isolated` need none.
         engine: "reference" (NumPy, any method and model), "fast" (compiled, where it has a kernel),
-            or "auto": fast where it can.
+            or "auto": fast where it can. "ray" spreads one network over the machines of a Ray
+            cluster, "ray://HOST:PORT" over those of the one there: the same bits, and slower than
+            one process wherever that has the memory (docs/clusters.md).
         precision: How nodes hold what they hold and send: "float32" takes half the memory and less
             time in large networks; masses and all arithmetic stay float64, see `docs/speed.md` for
             the error. Models that are float32 themselves, such as Torch, are held so in any case.
@@ -93,56 +75,55 @@ def simulate(
         seed: Of all that is random in the model's start and in the method.
         measure: Tally predictions on the way, for `run.measures`; without, asking for these runs
             everything once more.
+        parts: For "ray", into how many parts nodes are divided, or the part of each node, from 0
+            on, or a file with that; by default one for each machine.
+        disagreement_every: For "ray", disagreement is measured after so many rounds and the last,
+            10 by default, and is nan elsewhere.
+        checkpoint: A folder. All that is needed to go on is written there now and then; a run that
+            finds it there goes on, and ends with the same bits as one that was never interrupted.
+        checkpoint_seconds: How long to wait between two of them, at least.
 
     Raises:
         ConfigError: If an argument is not valid, or `engine="fast"` has no kernel for this.
         DataError: If the labels do not fit the model.
-        GraphError: If the graph does not fit the stream, or is not strongly connected.
+        GraphError: If the graph does not fit the stream, or is not strongly connected; if parts do
+            not fit the network, or one is empty.
+        StoreError: If the checkpoint is damaged, or that of another run.
+        ClusterError: If a Ray cluster does not answer, or does not fit.
         DivergenceError: If the numbers leave the finite range.
     """
-    _check_kinds(method, model, stream)
+    check_kinds(method, model, stream)
+    choice = EngineChoice(engine, delays, parts, disagreement_every, precision)
     model = model.shaped(stream.shape).told(stream.dim, stream.labels)
-    dim = model.dim(stream.dim)
-    require_memory(
-        _COPIES * float(_held_type(precision, model).itemsize) * stream.num_nodes * dim,
-        f"{stream.num_nodes:,} nodes with {dim:,} parameters each: a simulation of them",
-        ConfigError,
-        remedy="use fewer nodes, or fewer features",
-    )
+    check_memory(model, stream, choice)
     model.check_labels(stream.labels)
     network = Network(method, graph, stream, progress)
     tallying = Tallying(model, stream, num_classes(model, stream)) if measure else None
     measurements = Measurements.blank(stream.num_rounds, tallying)
-    begin_engine = _choose(engine, method, model)
-    if precision == "float32":
-        begin_engine = partial(begin_engine, single=True)
-    if delays is not None:
-        begin_engine = _delayed(delays, engine, precision, network)
-    runner = begin_engine(method, model, stream, measurements, seed)
-    config = {
-        **method.describe(),
-        "model": model.describe(),
-        "stream": stream.description,
-        "graph": network.origin,
-        "engine": runner.name,
-        **({} if precision == "float64" else {"precision": precision}),
-        **({} if delays is None else {"delays": list(delays)}),
-        "num_nodes": stream.num_nodes,
-        "num_rounds": stream.num_rounds,
-        "seed": seed if isinstance(seed, int) else list(seed),
-    }
-    started = time.perf_counter()
-    done = 0
-    what = f"{method.name}, rounds"
-    with _politely() as stop, progress_bar(what, stream.num_rounds, progress) as bar:
-        for last in _paced(stream.num_rounds, stop):
-            for begin, end, mixing in network.stretches(done, last):
-                runner.advance(begin, end, mixing)
-            done = last
-            bar.update(done)
-    seconds = time.perf_counter() - started
+    with ExitStack() as stack:
+        runner, about = choice.begin(method, model, stream, network, measurements, seed, stack)
+        config = {
+            **method.describe(),
+            "model": model.describe(),
+            "stream": stream.description,
+            "graph": network.origin,
+            "engine": runner.name,
+            **about,
+            "num_nodes": stream.num_nodes,
+            "num_rounds": stream.num_rounds,
+            "seed": seed if isinstance(seed, int) else list(seed),
+        }
+        kept = None
+        if checkpoint is not None:
+            told = _identity(config, method, stream, measure)
+            kept = Checkpoint(checkpoint, checkpoint_seconds, told)
+        loop = RunLoop(runner, network, measurements, stream.num_rounds, kept)
+        loop.run(f"{method.name}, rounds", progress)
+        if loop.restarts:
+            config["restarts"] = loop.restarts
+        state, done = loop.state, loop.done
+    assert state is not None
     skipped = measurements.skipped_counts[:done]
-    state = runner.state
     return Run(
         record=RunRecord(
             algorithm=method.name,
@@ -153,12 +134,12 @@ def simulate(
             if _classifies(model, stream)
             else None,
             disagreement=measurements.disagreement[:done],
-            numerators=np.require(state.numerators, _held_type(precision, model), ["C", "O", "W"]),
+            numerators=np.require(state.numerators, choice.held_type(model), ["C", "O", "W"]),
             masses=np.require(state.masses, np.float64, ["C", "O", "W"]),
             complete=done == stream.num_rounds,
-            seconds=seconds,
+            seconds=loop.seconds,
             config=config,
-            versions=_versions(),
+            versions=versions(),
             skipped_counts=skipped if skipped.any() else None,
         ),
         model=model,
@@ -175,28 +156,29 @@ def simulate(
             progress=progress,
             seed=seed,
             measure=True,
+            parts=parts,
+            disagreement_every=disagreement_every,
         ),
-        alone=_alone(method, model, precision, progress, seed),
+        alone=alone_run(method, model, progress, seed, choice),
     )
 
 
-def _held_type(precision: Precision, model: Model) -> np.dtype[Any]:
-    """What the parameters of all nodes are held in."""
-    checked("precision", precision, Precision)
-    return np.dtype(np.float32 if precision == "float32" else model.dtype)
-
-
-def _alone(
-    method: Method, model: Model, precision: Precision, progress: bool | None, seed: Seed
+def alone_run(
+    method: Method,
+    model: Model,
+    progress: bool | None,
+    seed: Seed,
+    choice: EngineChoice | None = None,
 ) -> Any:
     """How to run the same on a stream with every node alone; None if it is."""
     if not method.payload and method.exchange == "none":
         return None
     isolated = Isolated(method.learning_rate, method.step, method.transforms)
-    return partial(simulate, isolated, model, precision=precision, progress=progress, seed=seed)
+    elsewhere = {} if choice is None else choice.elsewhere
+    return partial(simulate, isolated, model, progress=progress, seed=seed, **elsewhere)
 
 
-def _check_kinds(method: object, model: object, stream: object) -> None:
+def check_kinds(method: object, model: object, stream: object) -> None:
     """Name a mixed-up argument, instead of failing deep inside."""
     if not isinstance(method, Method):
         raise ConfigError(
@@ -214,45 +196,17 @@ def _check_kinds(method: object, model: object, stream: object) -> None:
         )
 
 
-def _choose(engine: EngineName, method: Method, model: Model) -> Any:
-    supported = fast_engine.supports(method, model)
-    if engine == "auto":
-        return fast_engine.FastEngine if supported else ReferenceEngine
-    if engine == "reference":
-        return ReferenceEngine
-    if engine == "fast":
-        if supported:
-            return fast_engine.FastEngine
-        known = ", ".join(kind.name for kind in fast_engine.COMPILED)
-        raise ConfigError(
-            f"engine='fast' has no kernel for {type(method).__name__} with "
-            f"{type(model).__name__}; it knows {known} with the built-in step rules, without "
-            "transforms, with the linear models; engine='reference' runs everything"
-        )
-    raise ConfigError(f"engine={engine!r} is unknown; it is 'auto', 'reference' or 'fast'")
-
-
-def _delayed(
-    delays: tuple[int, int], engine: EngineName, precision: Precision, network: Network
-) -> Any:
-    pair = delays if isinstance(delays, tuple | list) else ()
-    if not ([type(it) for it in pair] == [int, int] and 1 <= pair[0] <= pair[1]):
-        raise ConfigError(
-            f"delays are {delays!r}; they must be two whole numbers of rounds, the shortest from 1 "
-            "on and the longest not below it"
-        )
-    if engine == "fast" or not network.constant:
-        raise ConfigError(
-            f"delays are {delays!r} and engine={engine!r}, with "
-            f"{'one graph' if network.constant else 'graphs that change'}; pushes take time in the "
-            "reference engine only, over one graph: leave engine out, or give one graph"
-        )
-    if precision != "float64":
-        raise ConfigError(
-            f"delays are {delays!r} and precision is {precision!r}; pushes that take time are "
-            "simulated in float64 only, leave one of the two out"
-        )
-    return partial(DelayedEngine, delays=delays)
+def _identity(
+    config: dict[str, Any], method: Method, stream: Stream, measure: bool
+) -> dict[str, Any]:
+    """All that the numbers of a run follow from, to tell its checkpoint from others."""
+    return {
+        **config,
+        "learning_rates": checksum(method.rates(0, stream.num_rounds)),
+        "features": checksum(stream.features),
+        "measure": measure,
+        "versions": versions(),
+    }
 
 
 def _classifies(model: Model, stream: Stream) -> bool:
@@ -261,44 +215,7 @@ def _classifies(model: Model, stream: Stream) -> bool:
     return model.correct(stack, one) is not None
 
 
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
+    """What a run was made with, by package."""
     packages = ("oneway", "numpy", "scipy", "numba")
     return {"python": platform.python_version(), **{name: version(name) for name in packages}}
-
-
-@dataclass
-class _Stop:
-    """Whether somebody asked the run to end."""
-
-    requested: bool = False
-
-
-@contextmanager
-def _politely() -> Iterator[_Stop]:
-    """Turn the first Ctrl-C into a request; a second one interrupts as usual."""
-    stop = _Stop()
-    if threading.current_thread() is not threading.main_thread():
-        yield stop
-        return
-    usual = signal.getsignal(signal.SIGINT)
-
-    def request(_signal: int, _frame: FrameType | None) -> None:
-        stop.requested = True
-        signal.signal(signal.SIGINT, usual)
-
-    signal.signal(signal.SIGINT, request)
-    try:
-        yield stop
-    finally:
-        signal.signal(signal.SIGINT, usual)
-
-
-def _paced(num_rounds: int, stop: _Stop) -> Iterator[int]:
-    """Ends of stretches that take about `_PACE` seconds each, until the last round or a stop."""
-    done, stretch = 0, 1
-    while done < num_rounds and not stop.requested:
-        began = time.perf_counter()
-        done = min(done + stretch, num_rounds)
-        yield done
-        took = time.perf_counter() - began
-        stretch = 2 * stretch if took < _PACE / 2 else max(1, round(stretch * _PACE / took))

@@ -38,6 +38,7 @@ from oneway.simulator.exchange import Exchange, Mixing
 from oneway.simulator.measurements import Measurements, Seed, divergence
 from oneway.simulator.node_rows import empty_rows, mass_column
 from oneway.simulator.release_plan import ReleasePlan
+from oneway.simulator.snapshots import InOneProcess, Snapshot, copy_into
 from oneway.streams import Stream
 
 _KINDS: dict[type[Model], int] = {
@@ -54,13 +55,13 @@ _EXCHANGES = {
 }
 Edges: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
 """For each receiver its senders and their shares: (indptr, senders, shares)."""
-_NO_EDGES: Edges = (np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0))
+NO_EDGES: Edges = (np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0))
 Routes: TypeAlias = tuple[Edges, Edges]
 """The edges of models and masses, and those of parcels."""
 Releases: TypeAlias = tuple[np.ndarray, np.ndarray]
 """Where batches are full, and their noise, as in a `release_plan.Piece`."""
-_NO_RELEASES: Releases = (np.zeros((0, 0), np.int32), np.zeros((0, 0)))
-_NOTHING_SAID = np.zeros((0, 0))
+NO_RELEASES: Releases = (np.zeros((0, 0), np.int32), np.zeros((0, 0)))
+NOTHING_SAID = np.zeros((0, 0))
 _REMEMBERED = 32
 """Of so many different mixings the edges are kept."""
 _PARALLEL_FROM = 2_000_000
@@ -93,7 +94,12 @@ def supports(method: Method, model: Model) -> bool:
     )
 
 
-class FastEngine:
+def runs_parallel(work: int) -> bool:
+    """Whether so many multiplications are worth a second core, and may have one."""
+    return work >= _PARALLEL_FROM and not _forked
+
+
+class FastEngine(InOneProcess):
     """Same numbers as the reference to 1e-9, in a fraction of the time."""
 
     name = "fast"
@@ -111,6 +117,7 @@ class FastEngine:
         assert isinstance(model, LinearModel)
         method = method.suited(*typical_sample(model, stream.dim))
         self.method, self.model, self.measurements = method, model, measurements
+        self.exchange = _EXCHANGES[method.exchange]
         self.dim = model.dim(stream.dim)
         self.single = single
         self.held, self.spare = (empty_rows(stream.num_nodes, self.dim, single) for _ in range(2))
@@ -123,11 +130,11 @@ class FastEngine:
             empty_rows(num_parcels, self.dim, single) for _ in range(2)
         )
         # Read-only plain arrays, so that one compiled kernel serves memory maps and arrays alike.
-        self.features = _read_only(np.ascontiguousarray(stream.features))
-        self.labels = _read_only(np.ascontiguousarray(model.targets(stream.labels), np.float64))
-        self.rows = _read_only(np.ascontiguousarray(stream.rows))
+        self.features = read_only(np.ascontiguousarray(stream.features))
+        self.labels = read_only(np.ascontiguousarray(model.targets(stream.labels), np.float64))
+        self.rows = read_only(np.ascontiguousarray(stream.rows))
         self.late = stream.late is not None
-        self.known_rows = _read_only(np.ascontiguousarray(stream.known_rows))
+        self.known_rows = read_only(np.ascontiguousarray(stream.known_rows))
         self._routes_of: dict[int, tuple[Mixing | None, Routes]] = {}
         # A rate that is chosen goes by batches, also by those of a single sample.
         self._batches = method.batches or (Batches(1) if method.auto else None)
@@ -148,6 +155,30 @@ class FastEngine:
         masses: Vector = self.held[:, column].astype(np.float64)
         return masses + self.held[:, column + 1] if self.single else masses
 
+    def snapshot(self) -> Snapshot:
+        """All that has to be known to go on from here."""
+        return {
+            "held": self.held,
+            "parcels": self._parcels,
+            "sums": self._sums,
+            "squares": self._squares,
+            **({} if self._plan is None else self._plan.snapshot()),
+        }
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Go on from a snapshot."""
+        copy_into(
+            {
+                "held": self.held,
+                "parcels": self._parcels,
+                "sums": self._sums,
+                "squares": self._squares,
+            },
+            snapshot,
+        )
+        if self._plan is not None:
+            self._plan.restore(snapshot)
+
     def advance(self, first: int, last: int, mixing: Mixing | None) -> None:
         """Run rounds `first` to `last` (excluded), all with the same shares.
 
@@ -156,16 +187,41 @@ class FastEngine:
         """
         routes = self._routes(mixing)
         if self._plan is None:
-            self._advance(first, last, routes, _NO_RELEASES)
+            self._advance(first, last, routes, NO_RELEASES)
             return
         for piece in self._plan.pieces(first, last):
             self._advance(piece.first, piece.last, routes, (piece.releases, piece.noise))
 
     def _advance(self, first: int, last: int, routes: Routes, releases: Releases) -> None:
-        method = self.method
+        method, tallying = self.method, self.measurements.tallying
+        said = NOTHING_SAID if tallying is None else np.zeros(self.rows[first:last].shape)
+        bad_round, bad_node = self.run_kernel(first, last, routes, releases, said)
+        if tallying is not None:
+            tallying.take_scores(self.rows[first:last], said)
+        num_rounds = last - first if bad_round < 0 else bad_round + 1
+        if num_rounds * method.mixes % 2:
+            self.held, self.spare = self.spare, self.held
+            self._parcels, self._spare_parcels = self._spare_parcels, self._parcels
+        if bad_round >= 0:
+            raise divergence(method, first + bad_round, bad_node, self._masses)
+
+    def run_kernel(
+        self,
+        first: int,
+        last: int,
+        routes: Routes,
+        releases: Releases,
+        said: np.ndarray,
+        suffered: np.ndarray = NOTHING_SAID,
+    ) -> tuple[int, int]:
+        """Run the compiled rounds; after an odd number of exchanges the state is in `spare`.
+
+        Returns:
+            The first (round, node) whose loss or estimate is not finite, or (-1, -1).
+        """
         num_edges = sum(len(senders) for _, senders, _ in routes)
         work = (num_edges + 2 * len(self.held)) * self.held.shape[1]
-        parallel = work >= _PARALLEL_FROM and not _forked
+        parallel = runs_parallel(work)
         rounds = kernels.round_kernel(
             self.features.shape[1],
             self.model.intercept,
@@ -174,19 +230,13 @@ class FastEngine:
             parallel,
             self._step_numbers[1] > 0.0,
             self._batches is not None,
-            isinstance(method, Relay),
-            method.auto is not None,
+            isinstance(self.method, Relay),
+            self.method.auto is not None,
             self.late,
             self.single,
         )
         with _ONE_AT_A_TIME if parallel else nullcontext():
-            bad_round, bad_node = self._run(rounds, first, last, routes, releases)
-        num_rounds = last - first if bad_round < 0 else bad_round + 1
-        if num_rounds * method.mixes % 2:
-            self.held, self.spare = self.spare, self.held
-            self._parcels, self._spare_parcels = self._spare_parcels, self._parcels
-        if bad_round >= 0:
-            raise divergence(method, first + bad_round, bad_node, self._masses)
+            return self._run(rounds, first, last, routes, releases, said, suffered)
 
     def _routes(self, mixing: Mixing | None) -> Routes:
         """The edges by receiver; those of the last mixings are kept, for graphs that come back."""
@@ -194,7 +244,7 @@ class FastEngine:
             if len(self._routes_of) >= _REMEMBERED:
                 self._routes_of.clear()
             # The mixing is held too: while it lives, nothing else has its id.
-            self._routes_of[id(mixing)] = (mixing, _routes(self.method, mixing))
+            self._routes_of[id(mixing)] = (mixing, routes_of(self.method, mixing))
         return self._routes_of[id(mixing)][1]
 
     @property
@@ -217,6 +267,8 @@ class FastEngine:
         last: int,
         routes: Routes,
         releases: Releases,
+        said: np.ndarray,
+        suffered: np.ndarray,
     ) -> tuple[int, int]:
         method, measured = self.method, self.measurements
         clip = self._batches.clip if self._batches is not None else math.inf
@@ -228,8 +280,7 @@ class FastEngine:
         reach, ceiling = 0.0, 0.0
         if method.auto is not None:
             reach, ceiling = float(method.auto.reach), float(method.auto.most(self.dim))
-        said = _NOTHING_SAID if measured.tallying is None else np.zeros(self.rows[first:last].shape)
-        found = rounds(
+        return rounds(
             self.held,
             self.spare,
             self.features,
@@ -239,7 +290,7 @@ class FastEngine:
             *edges,
             method.rates(first, last),
             float(self.model.l2),
-            _EXCHANGES[method.exchange],
+            self.exchange,
             method.has_mass,
             method.mixes,
             *self._step_numbers,
@@ -258,13 +309,12 @@ class FastEngine:
             measured.correct_counts[first:last],
             measured.disagreement[first:last],
             said,
+            suffered,
         )
-        if measured.tallying is not None:
-            measured.tallying.take_scores(self.rows[first:last], said)
-        return found
 
 
-def _routes(method: Method, mixing: Mixing | None) -> Routes:
+def routes_of(method: Method, mixing: Mixing | None) -> Routes:
+    """The edges along which a method's segments travel, by receiver."""
     matrices = Exchange(method, mixing).matrices
     first = matrices.get(method.payload[0].kind) if method.payload else None
     return _edges_by_receiver(first), _edges_by_receiver(matrices.get("forwarded"))
@@ -273,7 +323,7 @@ def _routes(method: Method, mixing: Mixing | None) -> Routes:
 def _edges_by_receiver(matrix: Mixing | None) -> Edges:
     """The edges of a `matrix[receiver, sender]`."""
     if matrix is None:
-        return _NO_EDGES
+        return NO_EDGES
     return (
         matrix.indptr.astype(np.int64),
         matrix.indices.astype(np.int32, copy=False),
@@ -281,7 +331,8 @@ def _edges_by_receiver(matrix: Mixing | None) -> Edges:
     )
 
 
-def _read_only(array: np.ndarray) -> np.ndarray:
+def read_only(array: np.ndarray) -> np.ndarray:
+    """A view that cannot be written to."""
     view = np.asarray(array).view()
     view.flags.writeable = False
     return view

@@ -49,7 +49,7 @@ _NODES_AHEAD = 2
 
 
 @njit(inline="always")
-def _block_start(block: int, num_nodes: int) -> int:
+def block_start(block: int, num_nodes: int) -> int:
     """The first node of a block; blocks are made of whole vectors of nodes."""
     num_groups = (num_nodes + LANES - 1) // LANES
     return min(LANES * (block * num_groups // NUM_BLOCKS), num_nodes)
@@ -59,7 +59,7 @@ _MODULES = (intrinsics, node_rows, scalar_rules, softplus)
 
 
 @cache
-def _ingredients() -> str:
+def ingredients() -> str:
     """A name for the source code that kernels are compiled from besides this file."""
     sources = (Path(inspect.getfile(module)).read_bytes() for module in _MODULES)
     return hashlib.sha256(b"".join(sources)).hexdigest()[:12]
@@ -104,7 +104,7 @@ def round_kernel(
         A function of (held, spare, features, labels, rows, known_rows, indptr, senders, shares,
         rates, l2, exchange, moves_mass, mixes, cap, stable, bend, clip, sums, releases, noise,
         parcels, spare_parcels, parcel_indptr, parcel_senders, parcel_shares, amount, by_count,
-        squares, reach, ceiling, loss_sums, correct_counts, disagreement, said) that runs
+        squares, reach, ceiling, loss_sums, correct_counts, disagreement, said, suffered) that runs
         `len(rows)` rounds of `mixes` exchanges on `held[node, row_width]`, using `spare` of the
         same shape, and returns the first (round, node) whose loss or estimate is not finite, or
         (-1, -1). After an odd number of exchanges the state is in `spare`. Unless `late`,
@@ -112,7 +112,8 @@ def round_kernel(
         Only if `batched`, `sums[node, dim]` are the unfinished batches, and `releases[round, node]`
         and `noise` those of a `release_plan.Piece`. Only if `relayed`, `parcels` are rows as
         `held`, with the count in place of the mass, and travel along edges of their own. Unless
-        `said` is empty, `said[round, node]` becomes the score that was predicted with.
+        `said` is empty, `said[round, node]` becomes the score that was predicted with, and unless
+        `suffered` is, `suffered[round, node]` the loss.
     """
     dim = num_features + intercept
     width, at = row_width(dim, single), mass_column(dim, single)
@@ -155,6 +156,7 @@ def round_kernel(
         correct_counts: Any,
         disagreement: Any,
         said: Any,
+        suffered: Any,
     ) -> tuple[int, int]:
         num_rounds, num_nodes = rows.shape
         upcoming = known_rows.reshape(-1)
@@ -169,7 +171,7 @@ def round_kernel(
         for t in range(num_rounds):
             # Suffer the loss and descend: z -= step * gradient(z / omega).
             for block in prange(NUM_BLOCKS):
-                first, last = _block_start(block, num_nodes), _block_start(block + 1, num_nodes)
+                first, last = block_start(block, num_nodes), block_start(block + 1, num_nodes)
                 if late:
                     # What is predicted now, and learned from when its label comes.
                     for node in range(first, last):
@@ -192,12 +194,12 @@ def round_kernel(
                             right[node] = 0
                             continue
                         label = np.float64(labels[row])
-                        suffered = losses[node]
+                        told = losses[node]
                         if kind != LOGISTIC:
-                            suffered, _ = plain_loss(kind, scores[node], label)
+                            told, _ = plain_loss(kind, scores[node], label)
                         size: float = dot_rows(held, node, held, node, dim)
                         mass = mass_in(held, node, at, single)
-                        losses[node] = suffered + 0.5 * l2 * size / mass**2
+                        losses[node] = told + 0.5 * l2 * size / mass**2
                         right[node] = (scores[node] >= 0.0) == (label > 0.0)
                 for node in range(first, last):
                     later = t * num_nodes + node + _AHEAD
@@ -296,7 +298,7 @@ def round_kernel(
                     # Every node deposits, also one that had no sample: `Relay.before_push`.
                     for block in prange(NUM_BLOCKS):
                         for node in range(
-                            _block_start(block, num_nodes), _block_start(block + 1, num_nodes)
+                            block_start(block, num_nodes), block_start(block + 1, num_nodes)
                         ):
                             fraction = deposited_fraction(
                                 mass_in(held, node, at, single),
@@ -312,7 +314,7 @@ def round_kernel(
                     for c in range(width):
                         totals[block, c] = 0.0
                     for node in range(
-                        _block_start(block, num_nodes), _block_start(block + 1, num_nodes)
+                        block_start(block, num_nodes), block_start(block + 1, num_nodes)
                     ):
                         if exchange == ALONG_GRAPH:
                             if parallel:
@@ -356,9 +358,7 @@ def round_kernel(
 
             # How far the estimates are from the mean; a server hands the mean itself to everybody.
             for block in prange(NUM_BLOCKS):
-                for node in range(
-                    _block_start(block, num_nodes), _block_start(block + 1, num_nodes)
-                ):
+                for node in range(block_start(block, num_nodes), block_start(block + 1, num_nodes)):
                     if exchange == AVERAGE:
                         for c in range(dim):
                             held[node, c] = mean[c]
@@ -372,6 +372,8 @@ def round_kernel(
                 num_right += right[node]
                 if not late and len(said) > 0:
                     said[t, node] = scores[node]
+                if len(suffered) > 0:
+                    suffered[t, node] = losses[node]
             loss_sums[t] = loss_sum
             correct_counts[t] = num_right
             disagreement[t] = distance_sum / num_nodes
@@ -392,7 +394,7 @@ def round_kernel(
     # two processes that compile kernels of one name at once, one may be stored as the other.
     shape = (num_features, intercept, kind, itemsize, limited, batched, relayed, auto, late, single)
     told_apart = "_".join(str(int(it)) for it in (*shape, parallel))
-    rounds.__qualname__ += f"_{told_apart}_{_ingredients()}"
+    rounds.__qualname__ += f"_{told_apart}_{ingredients()}"
     compiled: Callable[..., tuple[int, int]] = njit(
         rounds, cache=True, error_model="numpy", parallel=parallel, nogil=True
     )

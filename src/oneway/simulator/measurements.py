@@ -13,10 +13,20 @@ from oneway.errors import DivergenceError
 from oneway.methods import Method
 from oneway.methods.step_rules import Paper
 from oneway.records import Vector
+from oneway.simulator.snapshots import Snapshot, copy_into
 from oneway.simulator.tallying import Tallying
 
 Seed: TypeAlias = int | Sequence[int]
 """Of all that is random in a run."""
+
+
+_PER_ROUND = (
+    "loss_sums",
+    "correct_counts",
+    "disagreement",
+    "skipped_counts",
+    "lossless_counts",
+)
 
 
 @dataclass(frozen=True)
@@ -42,6 +52,17 @@ class Measurements:
         correct, skipped, lossless = np.zeros((3, num_rounds), np.int64)
         losses, disagreement = np.zeros((2, num_rounds))
         return cls(losses, correct, disagreement, skipped, lossless, tallying)
+
+    def snapshot(self, done: int) -> Snapshot:
+        """What was written down in so many rounds."""
+        arrays = {name: getattr(self, name)[:done] for name in _PER_ROUND}
+        return arrays | ({} if self.tallying is None else self.tallying.snapshot())
+
+    def restore(self, snapshot: Snapshot, done: int) -> None:
+        """Go on from what was written down in so many rounds."""
+        copy_into({name: getattr(self, name)[:done] for name in _PER_ROUND}, snapshot)
+        if self.tallying is not None:
+            self.tallying.restore(snapshot)
 
 
 def divergence(method: Method, round_index: int, node: int, masses: Vector) -> DivergenceError:

@@ -96,10 +96,10 @@ class Network:
             if len(self._known) >= _REMEMBERED:
                 self._known.clear()
             # The graph is held too: while it lives, nothing else has its id.
-            self._known[id(graph)] = (graph, self._method.shares(self._in_order(graph)))
+            self._known[id(graph)] = (graph, self._method.shares(self.in_order(graph)))
         return self._known[id(graph)][1]
 
-    def _in_order(self, graph: TrustGraph) -> TrustGraph:
+    def in_order(self, graph: TrustGraph) -> TrustGraph:
         """The graph with its nodes in the stream's order, if both know their nodes by name."""
         wanted = self._node_names
         if wanted is None:

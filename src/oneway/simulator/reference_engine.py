@@ -12,13 +12,22 @@ from oneway.models import HasCurvature, Model, typical_sample
 from oneway.records import Batch, Bools, Ints, Matrix, NetworkState, Vector
 from oneway.simulator.exchange import Exchange, Mixing
 from oneway.simulator.measurements import Measurements, Seed, divergence, without_gradients
+from oneway.simulator.snapshots import (
+    InOneProcess,
+    Snapshot,
+    copy_into,
+    rng_as_array,
+    set_rng,
+    with_prefix,
+    without_prefix,
+)
 from oneway.streams import Stream
 
 _MOST_IN_A_ROW = 10
 """After so many samples skipped one after the other it is the model that is broken."""
 
 
-class ReferenceEngine:
+class ReferenceEngine(InOneProcess):
     """Runs the methods' own functions, one row per node.
 
     Attributes:
@@ -55,6 +64,22 @@ class ReferenceEngine:
     def state(self) -> NetworkState:
         """Numerators and masses of all nodes."""
         return NetworkState(self.method.numerators(self.held), self.method.masses(self.held))
+
+    def snapshot(self) -> Snapshot:
+        """All that has to be known to go on from here."""
+        return {
+            **with_prefix("segment.", self.held.segments),
+            **with_prefix("memory.", self.held.memory),
+            "in_a_row": self._in_a_row,
+            "rng": rng_as_array(self.rng),
+        }
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Go on from a snapshot."""
+        segments, memory = (without_prefix(kind, snapshot) for kind in ("segment.", "memory."))
+        self.held = State(segments, memory)
+        copy_into({"in_a_row": self._in_a_row}, snapshot)
+        set_rng(self.rng, snapshot["rng"])
 
     def advance(self, first: int, last: int, mixing: Mixing | None) -> None:
         """Run rounds `first` to `last` (excluded), all with the same shares.

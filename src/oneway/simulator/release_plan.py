@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from oneway.methods import Batches
 from oneway.privacy.banded_noise import coefficients
 from oneway.records import Ints, Matrix, Vector
+from oneway.simulator.snapshots import Snapshot, copy_into, rng_as_array, set_rng
 
 _MEMORY = 16_000_000
 """Bytes that the noise of one piece may take, and its counts as well."""
@@ -71,6 +72,27 @@ class ReleasePlan:
             here = planned.releases[first - planned.first : end - planned.first]
             yield Piece(first, end, here, planned.noise)
             first = end
+
+    def snapshot(self) -> Snapshot:
+        """All that has to be known to go on from here, the rest of the current piece included."""
+        piece = self._piece
+        return {
+            "plan.counts": self._counts,
+            "plan.past": self._past,
+            "plan.num_drawn": self._num_drawn,
+            "plan.rounds": np.array([piece.first, piece.last]),
+            "plan.releases": piece.releases,
+            "plan.noise": piece.noise,
+            "plan.rng": rng_as_array(self._rng),
+        }
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Go on from a snapshot."""
+        own = {"counts": self._counts, "past": self._past, "num_drawn": self._num_drawn}
+        copy_into({f"plan.{name}": array for name, array in own.items()}, snapshot)
+        first, last = snapshot["plan.rounds"].tolist()
+        self._piece = Piece(first, last, snapshot["plan.releases"], snapshot["plan.noise"])
+        set_rng(self._rng, snapshot["plan.rng"])
 
     def _plan(self, first: int) -> Piece:
         has_sample = self._rows[first : first + self._length] >= 0

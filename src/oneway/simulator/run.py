@@ -196,7 +196,10 @@ class Run:
 
     @property
     def disagreement(self) -> Vector:
-        """[T] mean squared distance of the estimates from the network's mean, after each round."""
+        """[T] mean squared distance of the estimates from the network's mean, after each round.
+
+        With engine "ray" only every so many rounds, and after the last; nan elsewhere.
+        """
         return self.record.disagreement
 
     @cached_property

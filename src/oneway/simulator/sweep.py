@@ -13,7 +13,8 @@ from oneway.errors import ConfigError, DivergenceError
 from oneway.methods import METHODS, Method
 from oneway.models import Model
 from oneway.records import checksum
-from oneway.simulator.driver import EngineName, Precision, simulate
+from oneway.simulator.driver import simulate
+from oneway.simulator.engine_choice import EngineName, Precision
 from oneway.simulator.executors import Executor, Job, Local
 from oneway.simulator.fast_engine import supports
 from oneway.simulator.network import Graphs

@@ -7,10 +7,16 @@ import numpy as np
 from oneway.metrics.tally import Tally, counted, merged
 from oneway.models import Answers, LinearModel, Model
 from oneway.records import Floats, Ints, Matrix
+from oneway.simulator.snapshots import Snapshot, with_prefix, without_prefix
 from oneway.streams import Stream
 
-_MOST_WAITING = 4096
-"""So many rows are counted at once: a call for each round would take longer than the round."""
+_MOST_WAITING = 16384
+"""So many rows are counted at once, always: a call for each round would take longer than the round,
+and sums are the same, to the last bit, however rounds are grouped."""
+
+
+_OPTIONAL = ("scores", "probabilities")
+"""What models may answer besides a prediction."""
 
 
 class Tallying:
@@ -31,11 +37,13 @@ class Tallying:
     @property
     def tally(self) -> Tally:
         """Of all predictions until now, all nodes together."""
-        self._count()
-        return self._tally
+        answers, labels = self._joined()
+        return merged(self._tally, self._counted(answers, labels)) if len(labels) else self._tally
 
     def take(self, answers: Answers, labels: Floats) -> None:
         """Note what was said of some rows, and what is true."""
+        if not len(labels):
+            return
         self._waiting.append((answers, labels))
         self._num_waiting += len(labels)
         if self._num_waiting >= _MOST_WAITING:
@@ -47,16 +55,50 @@ class Tallying:
         there = rows >= 0
         self.take(self._model.answers_to(scores[there]), self._stream.labels[rows[there]])
 
+    def snapshot(self) -> Snapshot:
+        """All that has to be known to go on from here."""
+        answers, labels = self._joined()
+        waiting = {"labels": labels, "predicted": answers.predicted}
+        for name in _OPTIONAL:
+            if (array := getattr(answers, name)) is not None:
+                waiting[name] = array
+        return with_prefix("tally.", self._tally) | with_prefix("waiting.", waiting)
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Go on from a snapshot."""
+        self._tally = without_prefix("tally.", snapshot)
+        waiting = without_prefix("waiting.", snapshot)
+        answers = Answers(waiting["predicted"], *(waiting.get(name) for name in _OPTIONAL))
+        self._waiting, self._num_waiting = [], 0
+        self.take(answers, waiting["labels"])
+
+    def _joined(self) -> tuple[Answers, Floats]:
+        """What was not counted yet, as one."""
+        if not self._waiting:
+            return Answers(np.zeros(0), None, None), np.zeros(0)
+        if len(self._waiting) > 1:
+            labels = np.concatenate([true for _, true in self._waiting])
+            self._waiting = [(_joined([said for said, _ in self._waiting]), labels)]
+        return self._waiting[0]
+
     def _count(self) -> None:
-        waiting, self._waiting, self._num_waiting = self._waiting, [], 0
-        if not waiting:
-            return
-        answers, labels = _joined([said for said, _ in waiting]), [true for _, true in waiting]
-        together = np.concatenate(labels).astype(np.float64)
-        nothing = np.zeros(len(together))
-        if len(together):
-            one = counted(self._model, self._num_classes, answers, together, nothing, nothing)
-            self._tally = merged(self._tally, one)
+        answers, labels = self._joined()
+        ends = range(_MOST_WAITING, len(labels) + 1, _MOST_WAITING)
+        for end in ends:
+            rows = slice(end - _MOST_WAITING, end)
+            self._tally = merged(self._tally, self._counted(_some(answers, rows), labels[rows]))
+        rest = slice(ends[-1], None)
+        self._waiting = [(_some(answers, rest), labels[rest])]
+        self._num_waiting = len(labels) - ends[-1]
+
+    def _counted(self, answers: Answers, labels: Floats) -> Tally:
+        true, nothing = labels.astype(np.float64), np.zeros(len(labels))
+        return counted(self._model, self._num_classes, answers, true, nothing, nothing)
+
+
+def _some(answers: Answers, rows: slice) -> Answers:
+    optional = (getattr(answers, name) for name in _OPTIONAL)
+    return Answers(answers.predicted[rows], *(it if it is None else it[rows] for it in optional))
 
 
 def _joined(parts: list[Answers]) -> Answers:

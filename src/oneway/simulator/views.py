@@ -12,6 +12,7 @@ from oneway.display.pictures import curves_picture
 from oneway.errors import ConfigError, needs_extra
 from oneway.methods.labels import label_of
 from oneway.metrics.measure_rows import ALONE, BASE_RATE, base_answer, loss_number, measure_rows
+from oneway.records import RunRecord
 from oneway.simulator.run import Run
 
 if TYPE_CHECKING:
@@ -38,8 +39,19 @@ def run_facts(run: Run) -> dict[str, str]:
     told["disagreement"] = f"{run.disagreement[-1]:.3g} at the end"
     told["masses"] = f"{run.masses.min():.3g} to {run.masses.max():.3g}"
     told["nodes"] = f"{len(run.masses):,}"
-    told["engine"] = f"{run.record.config['engine']}, {run.record.seconds:.2f} s"
+    told["engine"] = _engine(run.record)
     return told
+
+
+def _engine(record: RunRecord) -> str:
+    """Which engine it was, how long it took, and why that one."""
+    config = record.config
+    said = f"{config['engine']}, {record.seconds:.2f} s"
+    if "parts" in config:
+        said += (
+            f", {config['parts']} parts, disagreement every {config['disagreement_every']} rounds"
+        )
+    return f"{said} ({config['engine_reason']})" if "engine_reason" in config else said
 
 
 def run_html(run: Run) -> Html:

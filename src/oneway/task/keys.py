@@ -34,13 +34,17 @@ def key(
     panel: str = "Learning",
     choices: Callable[[], Iterable[str]] | None = None,
     flag: str = "",
+    check: Callable[[Any], Any] | None = None,
     **bounds: Any,
 ) -> Meta:
     """Metadata of any other key: what it means, names to choose from, and bounds.
 
-    Its flag is called as the key, unless `flag` says otherwise.
+    Its flag is called as the key, unless `flag` says otherwise. A `check` returns the value, or
+    raises a `ConfigError` for what bounds cannot say.
     """
     extra: dict[str, Any] = {"metavar": metavar, "panel": panel, "flag": flag}
     if choices is not None:
         extra["choices"] = choices
+    if check is not None:
+        extra["check"] = check
     return Meta(description=description, extra=extra, **bounds)

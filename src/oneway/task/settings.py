@@ -48,6 +48,21 @@ def known_graphs() -> tuple[str, ...]:
     return (*GRAPHS, *names_of("graph"))
 
 
+ENGINES = ("auto", "reference", "fast", "ray")
+"""What may run the rounds of a simulation."""
+
+
+def known_engines() -> tuple[str, ...]:
+    """The engines, by name."""
+    return ENGINES
+
+
+def _known_engine(name: str) -> str:
+    if name not in ENGINES and not name.startswith("ray://"):
+        raise ConfigError(nearest_of(name, ENGINES))
+    return name
+
+
 @dataclass(frozen=True, kw_only=True)
 class Settings(Learning):
     """Everything that determines one simulation; a lab takes the same.
@@ -135,7 +150,14 @@ class Settings(Learning):
         int, key("of the graph, the dealing and all else at random", "N", "Run", ge=0)
     ] = 0
     engine: Annotated[
-        Literal["auto", "reference", "fast"], key("which engine runs the rounds", "NAME", "Run")
+        str,
+        key(
+            "which engine runs the rounds (a cluster as ray://HOST:PORT)",
+            "NAME",
+            "Run",
+            known_engines,
+            check=_known_engine,
+        ),
     ] = "auto"
     precision: Annotated[
         Literal["float64", "float32"],
