@@ -18,7 +18,8 @@ from oneway.errors import ConfigError
 from oneway.files.memory import require_memory
 from oneway.methods import Method
 from oneway.models import Model
-from oneway.simulator.driver import _classifies, _politely
+from oneway.simulator.driver import classifies
+from oneway.simulator.run_loop import stoppable
 from oneway.streams import Stream
 from oneway.topology import TrustGraph
 
@@ -81,7 +82,7 @@ def run_exact(
     disagreement = np.zeros(bins)
     done = 0
     what = f"{method.name}, exact, bins of virtual time"
-    with _silently(), _politely() as stop, progress_bar(what, bins, progress) as bar:
+    with _silently(), stoppable() as stop, progress_bar(what, bins, progress) as bar:
         while done < bins and not stop.requested:
             network.queue.run_until(seconds * (done + 1) / bins)
             disagreement[done] = network.disagreement()
@@ -100,7 +101,7 @@ def run_exact(
         seconds=covered,
         loss_sums=losses[:done],
         sample_counts=samples[:done],
-        correct_counts=right[:done] if _classifies(model, stream) else None,
+        correct_counts=right[:done] if classifies(model, stream) else None,
         disagreement=disagreement[:done],
         numerators=numerators,
         masses=masses,

@@ -27,7 +27,9 @@ from oneway.files.memory import require_memory
 from oneway.methods import Batches, Isolated, Method, OnlinePushSum, Pull, Relay
 from oneway.methods.step_rules import Capped, Curvature, Mass, Paper
 from oneway.models import LinearModel, Model, typical_sample
-from oneway.simulator.driver import _PACE, _classifies, _politely
+from oneway.simulator.driver import classifies
+from oneway.simulator.run_loop import stoppable
+from oneway.simulator.snapshots import InOneProcess
 from oneway.streams import Stream
 from oneway.topology import TrustGraph
 
@@ -114,7 +116,7 @@ def run_fast(
     compiled()[1](seen(world), *first)
     seconds = conditions.duration(stream.num_rounds)
     watch, begin = _Watch(bins), founding(conditions)
-    with _politely() as stop, progress_bar(f"{method.name}, bins", bins, progress) as bar:
+    with stoppable() as stop, progress_bar(f"{method.name}, bins", bins, progress) as bar:
         while watch.done < bins and not stop.requested:
             until = begin + seconds * (watch.done + 1) / bins
             reason, world = _stretch(world, numbers, samples, until, watch)
@@ -124,7 +126,7 @@ def run_fast(
                 watch.note(world, numbers)
                 bar.update(watch.done)
     covered = seconds * watch.done / bins
-    return _outcome(world, numbers, watch, covered, watch.done == bins, _classifies(model, stream))
+    return _outcome(world, numbers, watch, covered, watch.done == bins, classifies(model, stream))
 
 
 def _stretch(
@@ -138,7 +140,7 @@ def _stretch(
     if reason == NO_ROOM:
         return reason, with_room(world)
     took = time.perf_counter() - began
-    factor = min(2.0, max(0.5, _PACE / max(took, 1e-6)))
+    factor = min(2.0, max(0.5, InOneProcess.pace / max(took, 1e-6)))
     watch.stretch = max(1, round(watch.stretch * factor))
     return reason, world
 

@@ -131,7 +131,7 @@ def simulate(
             sample_counts=(stream.rows[:done] >= 0).sum(axis=1)
             - measurements.lossless_counts[:done],
             correct_counts=measurements.correct_counts[:done]
-            if _classifies(model, stream)
+            if classifies(model, stream)
             else None,
             disagreement=measurements.disagreement[:done],
             numerators=np.require(state.numerators, choice.held_type(model), ["C", "O", "W"]),
@@ -209,7 +209,8 @@ def _identity(
     }
 
 
-def _classifies(model: Model, stream: Stream) -> bool:
+def classifies(model: Model, stream: Stream) -> bool:
+    """Whether a prediction of the model is right or wrong."""
     one = Batch(stream.features[:1], stream.labels[:1])
     stack: Matrix = np.zeros((len(one), model.dim(stream.dim)), model.dtype)
     return model.correct(stack, one) is not None

@@ -72,7 +72,7 @@ class RunLoop:
         self._resume()
         began = time.perf_counter()
         lost, farthest, broken = 0, self.done, False
-        with _politely() as stop, progress_bar(what, self._num_rounds, progress) as bar:
+        with stoppable() as stop, progress_bar(what, self._num_rounds, progress) as bar:
             while self.state is None:
                 try:
                     if broken:
@@ -129,7 +129,7 @@ class RunLoop:
 
 
 @contextmanager
-def _politely() -> Iterator[_Stop]:
+def stoppable() -> Iterator[_Stop]:
     """Turn the first Ctrl-C into a request; a second one interrupts as usual."""
     stop = _Stop()
     if threading.current_thread() is not threading.main_thread():
