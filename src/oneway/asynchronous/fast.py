@@ -237,7 +237,7 @@ def _traffic(world: World) -> Traffic:
         sleeps=int(tally[columns.SLEEPS]),
         joined=int(tally[columns.JOINED]),
         left=int(tally[columns.LEFT_FOR_GOOD]),
-        mean_round_trip=world.sums[columns.TRIP_SUM] / trips if trips else math.nan,
+        mean_round_trip=float(world.sums[columns.TRIP_SUM]) / trips if trips else math.nan,
     )
 
 
