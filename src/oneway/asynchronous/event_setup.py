@@ -222,7 +222,7 @@ def first_world(
 
 def _nodes(roles: Roles, conditions: Conditions, rng: np.random.Generator) -> tuple[Any, Any]:
     num_nodes, founds = len(roles.speeds), roles.joins <= 0.0
-    times = np.zeros((num_nodes, columns.HANDED + 1))
+    times = np.zeros((num_nodes, columns.BETWEEN + 1))
     facts = np.zeros((num_nodes, columns.SAVED_MINTED + 1), np.int32)
     times[:, columns.SPEED] = conditions.rate * roles.speeds
     draws = rng.random(num_nodes)
