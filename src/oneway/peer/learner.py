@@ -44,7 +44,10 @@ from oneway.task.task import Task
 _AS_THE_TASK = OwnPrivacy()
 _TERMS = "batch.terms"
 """Name of the memory of how the samples of a batch were clipped, and are to be noised."""
-_NOTHING: tuple[Fixed, State] = (zeros(0), State({}, {}))
+_NONE_YET: tuple[tuple[object, ...], tuple[Fixed, State]] = (
+    (None,) * 5,
+    (zeros(0), State({}, {})),
+)
 
 
 class Learner:
@@ -99,7 +102,7 @@ class Learner:
         self.mixes = self._method.mixes
         self.prepares = type(self._method).before_push is not Method.before_push
         self._has_noise = bool(self._method.batches and self._method.batches.noise)
-        self._last: tuple[tuple[object, ...], tuple[Fixed, State]] = ((None,) * 5, _NOTHING)
+        self._last: tuple[tuple[object, ...], tuple[Fixed, State]] = _NONE_YET
         # Looked up once: asking a model for a capability takes longer than using it.
         self._bounds: Callable[[Floats], Vector | None] | None = None
         if self._method.rule.needs_curvature and isinstance(self._model, HasCurvature):
@@ -316,6 +319,7 @@ class Learner:
         asked = (*self.basis(state, memory), rules)
         if all(map(is_, asked, self._last[0])):
             return self._last[1]  # predicted with just now, and learned from next
+        self._last = _NONE_YET  # before there are two of them
         held = averaged(state, rules)
         segments = {
             name: numbers_of(held[place])[None, :] for name, place in self.layout.places.items()
@@ -335,12 +339,15 @@ class Learner:
         """The state with what a step changed in the segments."""
         if not self.layout.places:
             return state
+        return descend(state, self._step(state, held, before, after))
+
+    def _step(self, state: PeerState, held: Fixed, before: State, after: State) -> Vector:
         step = np.empty(len(held) - 1)
         for name, place in self.layout.places.items():
             np.subtract(before.segments[name][0], after.segments[name][0], out=step[place])
         if held is not state.holding:  # copied segments were averaged first
             step = step + (state.holding[:-1] - held[:-1]) / ONE
-        return descend(state, step)
+        return step
 
     def encoded(self, x: Mapping[str, object]) -> Vector:
         """A sample as the model sees it.

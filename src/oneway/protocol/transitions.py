@@ -83,6 +83,7 @@ def descend(state: PeerState, step: Vector) -> PeerState:
         OverflowError: If the step is not finite, or what it leads to is too large.
     """
     units = fixed(step)
+    del step  # room for what follows: its caller may need it no more
     holding = state.holding - units
     if extent_of_all(holding) > LARGEST:
         raise OverflowError("what is held would no longer fit into 63 bits")

@@ -25,14 +25,14 @@ class Change(NamedTuple):
 
 
 class Overwrite(NamedTuple):
-    """A large array in a row that is there: written in place, if what is there is as long.
+    """A large array, written in place: over one that is as long, or else over zeros.
 
     Attributes:
         table, column: Where it is.
         find: The statement that finds the row.
         key: By which it does.
         array: As it is stored.
-        otherwise: What puts it as a whole.
+        zeros: Puts the row with as many zeros.
     """
 
     table: str
@@ -40,16 +40,21 @@ class Overwrite(NamedTuple):
     find: str
     key: tuple[Any, ...]
     array: memoryview
-    otherwise: Change
+    zeros: Change
 
     def make(self, connection: sqlite3.Connection) -> None:
         """Write it, in a transaction that is under way."""
+        if not self._is_written(connection):
+            self.zeros.make(connection)
+            self._is_written(connection)
+
+    def _is_written(self, connection: sqlite3.Connection) -> bool:
         for (number,) in connection.execute(self.find, self.key).fetchall():
             with connection.blobopen(self.table, self.column, number) as blob:
                 if len(blob) == self.array.nbytes:
                     blob.write(self.array.cast("B"))
-                    return
-        self.otherwise.make(connection)
+                    return True
+        return False
 
 
 Rows: TypeAlias = Callable[[Snapshot, Snapshot], tuple[Mapping[Any, Any], Mapping[Any, Any]]]
@@ -119,7 +124,7 @@ class Table:
         for key, value in new.items():
             if _differs(old.get(key), value):
                 row = self._stored(_as_tuple(key), value)
-                if self.in_place and key in old and row[-1].nbytes >= IN_PLACE_BYTES:
+                if self.in_place and row[-1].nbytes >= IN_PLACE_BYTES:
                     over.append(self._overwrite(row))
                 else:
                     fresh.append(row)
@@ -128,8 +133,9 @@ class Table:
         return [*(change for change in both if change.parameters), *over]
 
     def _overwrite(self, row: tuple[Any, ...]) -> Overwrite:
-        column, put = list(self.columns)[-1], Change(self._put, [row])
-        return Overwrite(self.name, column, self._find, row[: self.num_keys], row[-1], put)
+        column, array = list(self.columns)[-1], row[-1]
+        zeros = Change(self._put_zeros, [(*row[:-1], array.nbytes)])
+        return Overwrite(self.name, column, self._find, row[: self.num_keys], array, zeros)
 
     def _stored(self, key: tuple[Any, ...], value: Any) -> tuple[Any, ...]:
         row = [*key, *self.values(value)]
@@ -151,6 +157,10 @@ class Table:
             f"INSERT INTO {self.name} ({self._names}) VALUES ({', '.join('?' * len(self.columns))})"
             f" ON CONFLICT ({', '.join(self._keys)}) DO UPDATE SET {', '.join(anew)}"
         )
+
+    @cached_property
+    def _put_zeros(self) -> str:
+        return self._put.replace("?)", "zeroblob(?))", 1)
 
     @cached_property
     def _drop(self) -> str:

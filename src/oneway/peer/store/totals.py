@@ -156,6 +156,7 @@ TOTALS = Table(
     num_keys=3,
     rows=_if_large(_rows(_fulls, ("out", _of_out, ())), _plain_totals),
     values=lambda units: (units,),
+    in_place=True,
 )
 HEARD = Table(
     "heard",
@@ -163,6 +164,7 @@ HEARD = Table(
     num_keys=3,
     rows=_if_large(_rows(_fulls, ("in_", _of_in, ()))),
     values=lambda units: (units,),
+    in_place=True,
     later=True,
 )
 LINKS = Table(
