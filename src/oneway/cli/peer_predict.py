@@ -39,8 +39,13 @@ def predict(
     """Predict the label of one sample with the settled model that is on the disk."""
     from oneway.peer.offline import stored_model
     from oneway.tables.cells import label_text
+    from oneway.tables.sample_files import is_sample_file
 
-    model = stored_model(open_home(home), momentary=momentary)
+    mine = open_home(home)
+    for text in values:
+        if "=" not in text and not is_sample_file(text):
+            raise DataError(f"{shown(text)} is not FEATURE=VALUE, for example Temperature=21.5")
+    model = stored_model(mine, momentary=momentary)
     sample: dict[str, object] = {}
     for text in values:
         name, value = _pair(text, model.encoder.features, white)
@@ -79,5 +84,8 @@ def _pair(text: str, features: Sequence[Feature], white: float | None) -> tuple[
             return feature.name, array
     name, sign, value = text.rpartition("=")
     if not sign:
-        raise DataError(f"{shown(text)} is not FEATURE=VALUE, for example Temperature=21.5")
+        raise DataError(
+            f"{shown(text)} is a file, and the task has {len(arrays)} features that are arrays; "
+            "say which one it is, as FEATURE=FILE"
+        )
     return name, value
