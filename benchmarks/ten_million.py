@@ -25,6 +25,7 @@ import polars as pl
 import oneway as ow
 from oneway.datasets.synthetic import synthetic
 from oneway.simulator.fast_engine import FastEngine
+from oneway.simulator.intrinsics import prefetch_row
 from oneway.simulator.measurements import Measurements
 
 MOST_RECEIVERS = 15
@@ -67,6 +68,9 @@ def gather(rows: np.ndarray, indptr: np.ndarray, senders: np.ndarray, out: np.nd
     per_line = _LINE // rows.itemsize
     for node in numba.prange(len(out)):
         total = 0.0
+        ahead = min(node + 2, len(out) - 1)
+        for k in range(indptr[ahead], indptr[ahead + 1]):
+            prefetch_row(rows, senders[k], 1)  # the next line comes with it, as a pair
         for k in range(indptr[node], indptr[node + 1]):
             for column in range(0, rows.shape[1], per_line):
                 total += rows[senders[k], column]
