@@ -160,7 +160,7 @@ def test_a_run_is_a_function_of_its_seed_whatever_its_stretches(monkeypatch) -> 
     conditions = Conditions(**WORLDS["everything"])
     first = run(METHODS["relay"], conditions)
     monkeypatch.setattr("oneway.asynchronous.fast._FIRST_STRETCH", 1)
-    monkeypatch.setattr("oneway.asynchronous.fast._PACE", 0.0)
+    monkeypatch.setattr("oneway.simulator.snapshots.InOneProcess.pace", 0.0)
     second, other = run(METHODS["relay"], conditions), run(METHODS["relay"], conditions, seed=4)
     assert first.traffic == second.traffic
     for name in ("loss_sums", "numerators", "masses", "disagreement"):

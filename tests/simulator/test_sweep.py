@@ -88,6 +88,11 @@ def test_the_best_has_the_smallest_mean_over_seeds_and_says_whether_it_lies_at_t
     assert at_edge(trials, found[1])
 
 
+def test_one_network_on_a_cluster_is_no_sweep():
+    with pytest.raises(ConfigError, match="ray"):
+        sweep(replace(FEW, engine="ray"))
+
+
 def test_no_rates_are_refused():
     with pytest.raises(ConfigError, match="rates"):
         sweep(FEW, rates=())

@@ -11,6 +11,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 
+from threadpoolctl import threadpool_limits
+
 from oneway.errors import ConfigError, OnewayError, TaskError
 from oneway.files.paths import as_path
 from oneway.methods.base import UNFINISHED
@@ -62,8 +64,7 @@ class Peer(Membership, Predictions):
 
         Args:
             folder: Where it lives.
-            transport: What to reach others with, instead of the registered one that peer.toml
-                names.
+            transport: What to reach others with, instead of the one that peer.toml names.
 
         Raises:
             ConfigError: There is no peer in the folder, it runs already, or its files are wrong.
@@ -297,7 +298,8 @@ class Peer(Membership, Predictions):
             api=api,
         )
         try:
-            await self._runtime.run(ready)
+            with threadpool_limits(1, user_api="blas"):  # two would mostly wait for each other
+                await self._runtime.run(ready)
         finally:
             self._runtime = None
 

@@ -3,9 +3,8 @@
 All a node holds is one row: numerator, then mass, then padding to whole vectors, so that one pass
 over the edges mixes both; where parcels travel, parcel and count are a second row, made alike.
 In single precision a row is float32 and all arithmetic float64; mass (or count) is two numbers that
-add up to it: see `node_rows`.
-`round_kernel` compiles a function for one shape of problem; Numba keeps the machine code on disk,
-so a shape is compiled once per machine.
+add up to it: see `node_rows`. `round_kernel` compiles a function for one shape of problem; Numba
+keeps the machine code on disk.
 """
 
 from __future__ import annotations

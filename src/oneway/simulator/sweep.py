@@ -134,6 +134,11 @@ def sweep(
     >>> best(trials).learning_rate
     0.3
     """
+    if settings.engine.startswith("ray"):
+        raise ConfigError(
+            f"engine is {settings.engine!r}, which spreads one network over a cluster, and a sweep "
+            "is many runs; leave engine out, and say on='ray' (--on ray)"
+        )
     chosen = combinations(settings, rates, methods)
     numbers = tuple(dict.fromkeys(seeds)) or (settings.seed,)
     first = assemble(replace(settings, seed=numbers[0]), table)
