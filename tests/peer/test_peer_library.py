@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from plain import PLAIN_TOML
+from threadpoolctl import threadpool_info, threadpool_limits
 from unused_address import unused_address
 
 import oneway as ow
@@ -46,6 +47,17 @@ def test_a_peer_learns_and_predicts_one_sample_at_a_time(folder):
         assert probabilities["yes"] > 0.8
         assert peer.status().samples == 102
     assert read_snapshot(folder / "peer.sqlite").journal.samples == 102
+
+
+def test_a_running_peer_multiplies_with_one_thread(folder):
+    with threadpool_limits(2, user_api="blas"):
+        with ow.Peer(folder):
+            assert _blas_threads() == {1}
+        assert _blas_threads() == {2}
+
+
+def _blas_threads() -> set[int]:
+    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
 
 
 def test_what_was_learned_is_kept_even_if_the_peer_never_ran(folder):

@@ -77,3 +77,35 @@ def test_who_has_no_samples_passes_on_a_large_model_less_often(dim, seconds):
     assert pace.is_due(moved, state, 100.0 + 1.01 * seconds, 0.001)
     pace.stepped(1, 0.0)
     assert pace.is_due(moved, state, 100.002, 0.001)
+
+
+@EXAMPLES
+@given(
+    between=st.floats(0.0, 1e6),
+    steps=st.integers(1, 5),
+    dim=st.integers(1, 3_000_000),
+)
+def test_what_others_sent_is_passed_on_32_times_between_two_own_steps_at_most(between, steps, dim):
+    pace = PushPace(np.zeros(3))
+    for step in range(steps):
+        pace.stepped(1, 7.0 + step * between)
+    wait = pace.idle_seconds(dim)
+    assert wait >= IDLE_SECONDS
+    assert wait >= 8 * dim / IDLE_BYTES
+    if steps > 1:
+        assert wait >= min(30.0, between / 32) * (1 - 1e-9)
+    # No longer than one of the three rules asks for.
+    slowest = min(30.0, between / 32) if steps > 1 else 0.0
+    assert wait == pytest.approx(max(IDLE_SECONDS, slowest, 8 * dim / IDLE_BYTES))
+
+
+def test_an_own_step_is_pushed_at_once_however_rare_steps_are():
+    pace = PushPace(np.zeros(3))
+    state, moved = PeerState.new(3, 1, 1), np.ones(3)
+    pace.stepped(1, 0.0)
+    pace.stepped(1, 320.0)
+    assert pace.is_due(np.zeros(3), state, 320.0, 0.001)
+    pace.last = 320.0
+    pace.pushed(np.zeros(3))
+    assert not pace.is_due(moved, state, 329.0, 0.001)
+    assert pace.is_due(moved, state, 330.0, 0.001)
