@@ -79,7 +79,7 @@ def main(dim: int) -> None:
     )
     for rate in (1 / 60, 0.1, 1.0):
         for max_receivers in (4, 16):
-            receivers, did, seconds = traffic(100, max_receivers, rate)
+            receivers, did, seconds = traffic(50, max_receivers, rate)
             days = seconds / DAY
             samples, pushes = did.samples / days, did.pushes / days
             total = idle * DAY + sample * samples + push * pushes + arrival * pushes
@@ -90,7 +90,7 @@ def main(dim: int) -> None:
                 flush=True,
             )
     print("\npushes a peer and second at 0.1 samples a second, by the size of the network:")
-    for num_nodes in (30, 100, 300, 1000):
+    for num_nodes in (25, 100, 400):
         _, did, seconds = traffic(num_nodes, 8, 0.1)
         print(f"  {num_nodes:>5,} peers: {did.pushes / seconds:.3f}", flush=True)
 

@@ -14,7 +14,7 @@ from oneway.methods import Method, State
 from oneway.methods.auto_rate import SQUARES
 from oneway.models import Model, RidgeRegression
 from oneway.privacy.canaries import Canaries, Evidence, membership
-from oneway.records import Matrix, Vector
+from oneway.records import Bools, Ints, Matrix, Vector
 from oneway.simulator.exchange import Exchange
 from oneway.simulator.measurements import Measurements
 from oneway.simulator.network import Network
@@ -66,6 +66,11 @@ class _Watched(ReferenceEngine):
         full = had // (self.method.batches.samples if self.method.batches else 1)
         self.learned = np.diff(full, prepend=0) > 0
 
+    def learn(self, round_index: int) -> tuple[Ints, Vector, Bools | None]:
+        """Remember what all held before they learn."""
+        self._before = self.held
+        return super().learn(round_index)
+
     def exchanged(self, exchange: Exchange, state: State, round_index: int) -> State:
         """Note what the sender hands out, as those who get it can tell."""
         sent = self.method.before_push(state, self.rng)
@@ -73,12 +78,12 @@ class _Watched(ReferenceEngine):
         # All that the sender held before came from the others, or stayed from what they saw last.
         self.events.append(
             _Event(
-                self._rows(self.held if first else state),
+                self._rows(self._before if first else state),
                 self._rows(sent),
                 round_index,
                 first and bool(self.learned[round_index]),
                 self._weights(exchange),
-                (self._squares(self.held), self._squares(state)),
+                (self._squares(self._before), self._squares(state)),
             )
         )
         return exchange.apply(sent)

@@ -94,7 +94,7 @@ class ReferenceEngine(InOneProcess):
                 self._round(round_index, self._exchange[1])
 
     def _round(self, round_index: int, exchange: Exchange) -> None:
-        nodes, losses, correct = self._learn(round_index)
+        nodes, losses, correct = self.learn(round_index)
         for _ in range(self.method.mixes):
             self.held = self._stored(self.exchanged(exchange, self.held, round_index))
 
@@ -107,7 +107,7 @@ class ReferenceEngine(InOneProcess):
             lost = ~np.isfinite(losses) if len(losses) == len(nodes) else np.zeros(len(nodes), bool)
             self._raise_divergence(round_index, nodes[lost])
 
-    def _learn(self, round_index: int) -> tuple[Ints, Vector, Bools | None]:
+    def learn(self, round_index: int) -> tuple[Ints, Vector, Bools | None]:
         """Let every node learn from its sample; who had one, and how it was predicted before.
 
         A function of its own, which lets go of models and gradients before anything is exchanged:
