@@ -98,6 +98,8 @@ def test_verdicts_follow_the_numbers():
     together = claim(answers, "Under every condition Relay")
     (found,) = (it for it in together.findings if it.verdict == "holds")
     assert found.setting == "30 % sleep half of the time"
+    words = " ".join(async_section(answers, judged(answers)).text)
+    assert "under these conditions: batches of 4 (10" in words
     choices = claim(answers, "No other window")
     assert [it.setting for it in choices.findings if it.verdict == "fails"] == ["batches of 4"]
     assert claim(answers, "With the clip").verdict == "holds"

@@ -30,6 +30,10 @@ CHEAP = 0.05
 """A condition is cheap if it costs less of the loss than this."""
 SAME = 0.01
 """A choice is as good as another if it is worse by less of the loss than this."""
+NO_BETTER = (
+    f"No other window, batch or presumed-death time is better by {SAME:.0%} of the loss than the "
+    "peers' own."
+)
 SLOWLY = 0.25
 """The exponent of the number of peers below which time grows slowly."""
 
@@ -39,11 +43,7 @@ def judged(answers: Answers) -> list[Claim]:
     return [
         *(_cheap(answers, method) for method in METHODS if method != ALONE),
         *(_together(answers, method) for method in METHODS if method != ALONE),
-        _claim(
-            f"No other window, batch or presumed-death time is better by {SAME:.0%} of the loss "
-            "than the peers' own.",
-            list(_choices(answers)),
-        ),
+        _claim(NO_BETTER, list(_choices(answers))),
         _claim(
             f"Time to a given loss grows more slowly than n^{SLOWLY:g} with the number n of peers.",
             [

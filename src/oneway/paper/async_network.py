@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -25,6 +26,7 @@ from oneway.models import LogisticRegression
 from oneway.records import Vector
 from oneway.simulator.executors import Executor, Job, Local
 from oneway.simulator.result_folder import ResultFolder, key_of, whole
+from oneway.tables import Table
 from oneway.task.learning import Learning
 from oneway.topology import TrustGraph
 
@@ -56,12 +58,12 @@ CONDITIONS: dict[str, tuple[float, Told]] = {
 }
 """By its title how many samples a second there are, and what is not as usual."""
 WINDOWS, BATCHES, DEATHS = (1, 4, 16, 64), (4, 16, 64), (15.0, 120.0, 600.0)
-DEFAULT_WINDOW, DEFAULT_DEATH = 16, 120.0
+DEFAULT_WINDOW, DEFAULT_DEATH = 16, Conditions().presume_dead_after
 CLIPS = (0.5, math.inf)
 NEAR_END = 1.05
 """The loss to reach, relative to what the smallest network ends with."""
-FEW_NODES = 30_000
-"""Of networks of n peers there are at most this / n seeds."""
+LARGE = 3000
+"""Of networks of more peers there are fewer seeds, by as much as they are larger."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,7 @@ class Extent:
 
 
 FULL = Extent(100, 160, (100, 1000, 10_000), 1000)
-QUICK = Extent(12, 48, (12, 24), 16)
+QUICK = Extent(10, 32, (10, 20), 12)
 
 
 @dataclass(frozen=True)
@@ -162,9 +164,8 @@ Place: TypeAlias = tuple[Setting, int]
 
 def trial(setting: Setting, seed: int) -> Trial:
     """Run a network; rows, graph, moments, delays, faults and noise are the seed's."""
-    table = synthetic(NUM_ROWS, NUM_FEATURES, seed).table
     num_samples = setting.num_nodes * setting.rounds
-    stream = table.deal(setting.num_nodes, seed=seed, resample=num_samples)
+    stream = _table(seed).deal(setting.num_nodes, seed=seed, resample=num_samples)
     graph = TrustGraph.random(setting.num_nodes, MAX_RECEIVERS, seed)
     try:
         run = whole(
@@ -188,6 +189,12 @@ def trial(setting: Setting, seed: int) -> Trial:
         [int(it) for it in record.sample_counts],
         pushes / setting.num_nodes,
     )
+
+
+@lru_cache(maxsize=2)
+def _table(seed: int) -> Table:
+    """The rows of a seed, drawn once a process."""
+    return synthetic(NUM_ROWS, NUM_FEATURES, seed).table
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,8 +247,11 @@ class Answers:
         for seed in range(len(times[min(times)])):
             points = np.array([(n, found[seed]) for n, found in times.items() if seed < len(found)])
             # A loss that is never reached takes for ever, whatever the size.
-            is_finite = bool(np.isfinite(points).all())
-            slopes.append(np.polyfit(*np.log(points).T, 1)[0] if is_finite else math.inf)
+            if np.isfinite(points).all():
+                sizes, seconds = np.log(points).T
+                slopes.append(float(np.polyfit(sizes, seconds, 1)[0]))
+            else:
+                slopes.append(math.inf)
         return np.array(slopes)
 
 
@@ -308,13 +318,13 @@ def measure(
 
     Args:
         extent: How much.
-        num_seeds: How many seeds; of networks above `FEW_NODES` / num_seeds peers fewer.
+        num_seeds: How many seeds; fewer for networks of more than `LARGE` peers.
         folder: Where trials are remembered, by a hash of everything that determines them.
         on_done: Called with the number of finished trials and of all.
         executor: Where trials run; in processes of this machine if None.
     """
     found = settings(extent)
-    seeds = {it: range(min(num_seeds, max(1, FEW_NODES // it.num_nodes))) for it in found}
+    seeds = {it: range(max(1, round(num_seeds * min(1.0, LARGE / it.num_nodes)))) for it in found}
     # Seed after seed, so that what an interrupted run leaves is whole for some of them.
     wanted = [(it, seed) for seed in range(num_seeds) for it in found if seed in seeds[it]]
     trials: dict[Place, Trial] = {}

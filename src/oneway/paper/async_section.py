@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from oneway.display.charts import Points, as_png, as_svg, interval_chart
+from oneway.paper.async_claims import NO_BETTER
 from oneway.paper.async_network import (
     BATCHES,
     BUSY,
@@ -33,6 +34,7 @@ from oneway.paper.async_network import (
 from oneway.paper.methods import label
 from oneway.paper.page import DrawnPanel, Section, Table, percent, with_interval
 from oneway.paper.verdict import Claim, interval
+from oneway.peer.push_pace import PASSES
 
 _TEXT = (
     "A network of peers with clocks of their own, by events in virtual time (the fast level of "
@@ -45,26 +47,42 @@ _TEXT = (
 )
 _DEFAULTS = (
     "What follows for the defaults of the peer: a window of 16 pushes (auto), batches of 16 "
-    "samples, receivers presumed dead after 120 s of silence, a clip of 0.5. The tables say by "
-    "how much another choice is better or worse; where an interval covers 0, other reasons "
-    "decide. A wider window costs memory at both ends; a larger batch makes a peer wait longer "
-    "for its first push, a smaller one lets every push say less per noise; a shorter presumed "
-    "death takes mass back from those who only sleep, a longer one leaves it with the dead."
+    "samples, receivers presumed dead after 120 s of silence, a clip of 0.5. {better} Where an "
+    "interval covers 0, other reasons decide: a wider window costs memory at both ends; a larger "
+    "batch makes a peer wait longer for its first push, a smaller one says less per noise; a "
+    "shorter presumed death takes mass back from those who only sleep, a longer one leaves it "
+    "longer with the dead. Between two steps of its own a peer passes on what others sent at most "
+    "{passes} times: more often taught nobody anything."
 )
 
 
 def async_section(answers: Answers, claims: Sequence[Claim]) -> Section:
     """The answers in a sentence each, a chart of costs, and a table per question."""
     sentences = " ".join(f"{_WORDS[it.verdict]} {it.text}" for it in claims)
+    defaults = _DEFAULTS.format(better=_better(claims), passes=PASSES)
     return Section(
         "Beyond the paper: an asynchronous network in virtual time",
-        [*_TEXT, f"In short. {sentences}", _DEFAULTS],
+        [*_TEXT, f"In short. {sentences}", defaults],
         [_drawn(answers)],
         [_costs(answers), _windows(answers), *_choices(answers), _sizes(answers), _liars(answers)],
     )
 
 
 _WORDS = {"holds": "It holds:", "fails": "It does not hold:", "mixed": "It is not decided:"}
+
+
+def _better(claims: Sequence[Claim]) -> str:
+    """Which choices are better than the default, by the whole interval."""
+    found = [
+        f"{it.setting} ({it.effect:.1%} of the loss, {it.low:.1%} to {it.high:.1%})"
+        for claim in claims
+        if claim.text == NO_BETTER
+        for it in claim.findings
+        if it.low > 0
+    ]
+    if not found:
+        return "No other choice of the tables is better by the whole of its interval."
+    return f"Better by the whole interval, under these conditions: {', '.join(found)}."
 
 
 def _where(answers: Answers, rate: float) -> str:
