@@ -62,7 +62,7 @@ DEFAULT_WINDOW, DEFAULT_DEATH = 16, Conditions().presume_dead_after
 CLIPS = (0.5, math.inf)
 NEAR_END = 1.05
 """The loss to reach, relative to what the smallest network ends with."""
-LARGE = 3000
+LARGE = 1500
 """Of networks of more peers there are fewer seeds, by as much as they are larger."""
 
 
