@@ -175,6 +175,12 @@ def test_bins_add_up_to_the_same_whatever_their_number() -> None:
     assert few.sample_counts.sum() == many.sample_counts.sum() == few.traffic.samples
 
 
+def test_there_may_be_any_number_of_short_bins() -> None:
+    """How many events are run at once must not double with every bin that ends early."""
+    many = run(METHODS["ops"], Conditions(rate=100.0), bins=100, num_nodes=4)
+    assert (len(many.loss_sums), many.complete) == (100, True)
+
+
 def test_without_delays_and_with_equal_clocks_it_learns_as_in_rounds() -> None:
     stream, graph = problem(num_nodes=20, rounds=200)
     conditions = Conditions(poisson=False, delay=0.0, commit=0.0)

@@ -141,7 +141,8 @@ def _stretch(
         return reason, with_room(world)
     took = time.perf_counter() - began
     factor = min(2.0, max(0.5, InOneProcess.pace / max(took, 1e-6)))
-    watch.stretch = max(1, round(watch.stretch * factor))
+    if reason != DONE or factor < 1:  # a bin that ended early does not say that more would fit
+        watch.stretch = max(1, round(watch.stretch * factor))
     return reason, world
 
 

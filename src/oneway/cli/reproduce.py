@@ -30,6 +30,9 @@ def reproduce(
     ],
     seeds: Annotated[int | None, option("N", "How many seeds each.", "10", min=2)] = None,
     rounds: Annotated[int | None, option("N", "Rounds on SUSY.", "2000", min=8)] = None,
+    peers: Annotated[
+        int | None, option("N", "One more, larger network of async: 100000, say.", "none", min=1000)
+    ] = None,
     out: Annotated[Path, option("FOLDER", "Where the page, the panels and the numbers go.")] = Path(
         "oneway-reproduction"
     ),
@@ -43,7 +46,8 @@ def reproduce(
 
     Needs the data sets susy and occupancy, for privacy (loss against epsilon) also flights and
     adult, and for beyond (other methods, real trust networks) also advogato and epinions; its
-    part networks (neural networks) needs digits and mnist, and is left out without PyTorch.
+    part networks (neural networks) needs digits and mnist, and is left out without PyTorch. async
+    (an asynchronous network in virtual time: conditions, defaults, size, liars) needs no data.
     Interrupted, it goes on where it stopped when it is called again.
     """
     from oneway.paper import reproduce as paper
@@ -54,7 +58,7 @@ def reproduce(
     names, sentences = paper.without_former_names(names)
     for sentence in sentences:
         note(sentence)
-    plan = paper.plan(names, seeds, rounds, quick)
+    plan = paper.plan(names, seeds, rounds, quick, peers)
     check_out_folder(out, force=False, is_own=paper.is_reproduction, goes_on=True)
     interrupted = f"Interrupted: what was finished is kept in {out}; call again to go on."
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())

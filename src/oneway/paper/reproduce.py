@@ -9,7 +9,9 @@ from importlib.metadata import version
 from pathlib import Path
 
 from oneway.errors import ConfigError, StoreError
-from oneway.paper import beyond, networks, privacy
+from oneway.paper import async_network, beyond, networks, privacy
+from oneway.paper.async_claims import judged as async_claims
+from oneway.paper.async_section import async_section
 from oneway.paper.beyond_claims import judged as beyond_claims
 from oneway.paper.beyond_section import beyond_sections
 from oneway.paper.beyond_section import markdown as beyond_markdown
@@ -44,6 +46,7 @@ CATALOGUE = {
     privacy.NAME: (privacy.SHOWS, privacy.NEEDS),
     beyond.NAME: (beyond.SHOWS, beyond.NEEDS),
     networks.NAME: (networks.SHOWS, networks.NEEDS),
+    async_network.NAME: (async_network.SHOWS, async_network.NEEDS),
 }
 """What can be reproduced: what it shows, and the data it needs."""
 FORMER_NAMES = {"trust": beyond.NAME}
@@ -63,6 +66,7 @@ class Plan:
     private_rates: tuple[float, ...] = privacy.RATES
     beyond_rates: tuple[float, ...] = beyond.RATES
     network_rates: tuple[float, ...] | None = None
+    async_extent: async_network.Extent = async_network.FULL
 
 
 @dataclass(frozen=True)
@@ -88,8 +92,21 @@ def without_former_names(names: Sequence[str]) -> tuple[list[str], list[str]]:
     return [FORMER_NAMES.get(name, name) for name in names], sentences
 
 
-def plan(names: Sequence[str], num_seeds: int | None, rounds: int | None, quick: bool) -> Plan:
+def plan(
+    names: Sequence[str],
+    num_seeds: int | None,
+    rounds: int | None,
+    quick: bool,
+    peers: int | None = None,
+) -> Plan:
     """Turn what the command line says into a plan.
+
+    Args:
+        names: Figures, or all.
+        num_seeds: How many seeds; None for the default.
+        rounds: On SUSY; None for the default.
+        quick: A smoke run.
+        peers: Of one more network of `async`, larger than the others.
 
     Raises:
         ConfigError: If a figure is unknown, or a quick run is to be long.
@@ -102,15 +119,17 @@ def plan(names: Sequence[str], num_seeds: int | None, rounds: int | None, quick:
                 f"there is no figure {name!r}; there are {', '.join(CATALOGUE)}, and all"
             )
     if quick:
-        if num_seeds is not None or rounds is not None:
+        if any(it is not None for it in (num_seeds, rounds, peers)):
             raise ConfigError(
                 f"--quick runs {QUICK_SEEDS} seeds and {QUICK_SCALE.susy_rounds} rounds; leave out "
-                "--seeds and --rounds, or --quick"
+                "--seeds, --rounds and --peers, or --quick"
             )
         rates = (QUICK_RATES, QUICK_RATES, QUICK_RATES, networks.QUICK_RATES)
-        return Plan(wanted, QUICK_SEEDS, QUICK_SCALE, *rates)
+        return Plan(wanted, QUICK_SEEDS, QUICK_SCALE, *rates, async_network.QUICK)
     scale = Scale() if rounds is None else Scale(susy_rounds=rounds)
-    return Plan(wanted, DEFAULT_SEEDS if num_seeds is None else num_seeds, scale)
+    extent = async_network.FULL if peers is None else async_network.FULL.with_size(peers)
+    num_seeds = DEFAULT_SEEDS if num_seeds is None else num_seeds
+    return Plan(wanted, num_seeds, scale, async_extent=extent)
 
 
 def is_reproduction(folder: Path) -> bool:
@@ -163,6 +182,12 @@ def _reproduce(
             sections.append(networks_section(learned))
             absent = [f"{sentence}\n" for sentence in learned.absent]
             texts[networks.NAME] = "\n".join([beyond_markdown(sections[-1:]), *absent])
+        if async_network.NAME in plan.figures:
+            answers = async_network.measure(plan.async_extent, *told)
+            answered = async_claims(answers)
+            judged += answered
+            sections.append(async_section(answers, answered))
+            texts[async_network.NAME] = beyond_markdown(sections[-1:])
         for name, text in texts.items():
             (out / f"{name}.md").write_text(text, encoding="utf-8")
         _write_panels(out / "panels", sections)
