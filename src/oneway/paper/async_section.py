@@ -52,7 +52,7 @@ _DEFAULTS = (
     "batch makes a peer wait longer for its first push, a smaller one says less per noise; a "
     "shorter presumed death takes mass back from those who only sleep, a longer one leaves it "
     "longer with the dead. Between two steps of its own a peer passes on what others sent at most "
-    "{passes} times: more often taught nobody anything."
+    "{passes} times: more often taught no more where it was tried, once (docs/asynchronous.md)."
 )
 
 

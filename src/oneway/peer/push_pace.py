@@ -15,8 +15,8 @@ IDLE_SECONDS = 0.05
 """A peer passes on what it received this often at most, as long as that moves it."""
 
 PASSES = 32
-"""Between two steps of its own it does so this often at most: more teaches nobody anything
-(`oneway reproduce async`), and in a large network something always moves."""
+"""Between two steps of its own it does so this often at most: more taught nobody anything
+(docs/asynchronous.md), and in a large network something always moves."""
 
 LONGEST_IDLE = 30.0
 """Seconds after which what moved a peer is passed on, however rare its own steps are."""
