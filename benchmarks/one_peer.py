@@ -52,6 +52,9 @@ class Cost:
     samples: float
     pushes: float
 
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(*(a + b for a, b in zip(self.all, other.all, strict=True)))
+
     def __sub__(self, other: Cost) -> Cost:
         return Cost(*(a - b for a, b in zip(self.all, other.all, strict=True)))
 
