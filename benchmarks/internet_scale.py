@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import oneway as ow
@@ -23,14 +23,37 @@ from oneway.asynchronous.outcome import Traffic
 from pushes import make_peers
 
 DAY = 86_400.0
-BATCHES = 4
-"""How many batches every peer learns from in the simulation."""
+FIRST, LAST = 3, 7
+"""Batches of every peer: what is done between the third and the seventh. Until its second step a
+peer does not know how rare its steps are, and passes on twenty times a second."""
 
 
-def traffic(num_nodes: int, max_receivers: int, rate: float) -> tuple[float, Traffic, float]:
-    """Receivers of a peer on average, what all did, and in how many peer-seconds."""
+@dataclass(frozen=True)
+class Pace:
+    """What a peer does, a second.
+
+    Attributes:
+        receivers: How many it has, on average.
+    """
+
+    receivers: float
+    samples: float
+    pushes: float
+    messages: float
+
+
+def pace(num_nodes: int, max_receivers: int, rate: float) -> Pace:
+    """What peers do once they know how rare their steps are."""
     graph = ow.TrustGraph.random(num_nodes=num_nodes, max_receivers=max_receivers, seed=1)
-    rounds = 16 * BATCHES
+    (before, begun), (after, ended) = (traffic(graph, rate, it) for it in (FIRST, LAST))
+    names = ("samples", "pushes", "messages")
+    did = [getattr(after, name) - getattr(before, name) for name in names]
+    return Pace(graph.num_edges / num_nodes, *(it / (ended - begun) for it in did))
+
+
+def traffic(graph: ow.TrustGraph, rate: float, batches_each: int) -> tuple[Traffic, float]:
+    """What all did, and in how many peer-seconds."""
+    rounds, num_nodes = 16 * batches_each, graph.num_nodes
     table = ow.streams.synthetic(num_samples=20_000, num_features=18, seed=1).table
     stream = table.deal(num_nodes, seed=1, resample=num_nodes * rounds)
     batches = ow.Privacy(epsilon=8.0).batches(samples=16, dim=19)
@@ -43,8 +66,7 @@ def traffic(num_nodes: int, max_receivers: int, rate: float) -> tuple[float, Tra
         progress=False,
     )
     told = run.record.config
-    seconds = told["virtual_seconds"] * num_nodes
-    return graph.num_edges / num_nodes, Traffic(**told["traffic"]), seconds
+    return Traffic(**told["traffic"]), told["virtual_seconds"] * num_nodes
 
 
 def one_peer(dim: int) -> tuple[Cost, Cost, Cost, Cost]:
@@ -79,20 +101,19 @@ def main(dim: int) -> None:
     )
     for rate in (1 / 60, 0.1, 1.0):
         for max_receivers in (4, 16):
-            receivers, did, seconds = traffic(50, max_receivers, rate)
-            days = seconds / DAY
-            samples, pushes = did.samples / days, did.pushes / days
+            did = pace(50, max_receivers, rate)
+            samples, pushes = DAY * did.samples, DAY * did.pushes
             total = idle * DAY + sample * samples + push * pushes + arrival * pushes
             print(
-                f"{rate:>16.3g}  {receivers:>9.1f}  {pushes:>6,.0f}  {did.messages / days:>13,.0f}"
+                f"{rate:>16.3g}  {did.receivers:>9.1f}  {pushes:>6,.0f}  "
+                f"{DAY * did.messages:>13,.0f}"
                 f"  {pushes * (push.sent + arrival.sent) / 1e6:>7,.0f}"
                 f"  {100 * total.cpu / DAY:>4.2g} % of a core  {total.disk / 1e9:>5.2g} GB",
                 flush=True,
             )
     print("\npushes a peer and second at 0.1 samples a second, by the size of the network:")
     for num_nodes in (25, 100, 400):
-        _, did, seconds = traffic(num_nodes, 8, 0.1)
-        print(f"  {num_nodes:>5,} peers: {did.pushes / seconds:.3f}", flush=True)
+        print(f"  {num_nodes:>5,} peers: {pace(num_nodes, 8, 0.1).pushes:.3f}", flush=True)
 
 
 if __name__ == "__main__":

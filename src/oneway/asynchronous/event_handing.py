@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from oneway.asynchronous.event_books import (
-    pay,
-)
+from oneway.asynchronous.event_books import pay
 from oneway.asynchronous.event_learning import (
     deposit,
     has_parcel,
@@ -14,9 +12,7 @@ from oneway.asynchronous.event_learning import (
     read_model,
     take_average,
 )
-from oneway.asynchronous.event_pool import (
-    new_total,
-)
+from oneway.asynchronous.event_pool import new_total
 from oneway.asynchronous.event_world import (
     ACKED,
     BETWEEN,
@@ -66,12 +62,8 @@ from oneway.peer.send_schedule import (
     ROUND_TRIPS,
     SHORTEST_RETRY,
 )
-from oneway.protocol.incoming import (
-    CARRIED,
-)
-from oneway.protocol.transitions import (
-    LEAST,
-)
+from oneway.protocol.incoming import CARRIED
+from oneway.protocol.transitions import LEAST
 
 MASS_FLOOR = 0.01
 SHORTEST_PUSH = 0.001

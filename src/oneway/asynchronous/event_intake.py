@@ -11,12 +11,8 @@ from oneway.asynchronous.event_books import (
     mint,
     pay,
 )
-from oneway.asynchronous.event_learning import (
-    read_model,
-)
-from oneway.asynchronous.event_pool import (
-    let_go,
-)
+from oneway.asynchronous.event_learning import read_model
+from oneway.asynchronous.event_pool import let_go
 from oneway.asynchronous.event_world import (
     ACCOUNT_AT,
     BROUGHT,
@@ -53,9 +49,7 @@ from oneway.peer.inflow import (
     RECENT_SECONDS,
     TURN_SECONDS,
 )
-from oneway.protocol.incoming import (
-    CARRIED,
-)
+from oneway.protocol.incoming import CARRIED
 
 UNITS_PER_SECOND, POOR, POOR_UNITS_PER_SECOND = 1 / 300, 4.0, 1 / 10
 """As in `peer.inflow`, in units of mass."""

@@ -35,12 +35,8 @@ from oneway.asynchronous.event_handing import (
     push_if_due,
     stepped,
 )
-from oneway.asynchronous.event_intake import (
-    absorb,
-)
-from oneway.asynchronous.event_learning import (
-    learn,
-)
+from oneway.asynchronous.event_intake import absorb
+from oneway.asynchronous.event_learning import learn
 from oneway.asynchronous.event_life import (
     PATIENCE_OF_LINKS,
     crash,
@@ -53,9 +49,7 @@ from oneway.asynchronous.event_life import (
     sleep,
     wake,
 )
-from oneway.asynchronous.event_pool import (
-    let_go,
-)
+from oneway.asynchronous.event_pool import let_go
 from oneway.asynchronous.event_words import (
     A_HELLO,
     A_PUSH,
@@ -135,9 +129,7 @@ from oneway.asynchronous.event_world import (
     tally_of,
 )
 from oneway.peer import inflow, push_pace, runtime, send_schedule
-from oneway.peer.runtime import (
-    TICK_SECONDS,
-)
+from oneway.peer.runtime import TICK_SECONDS
 from oneway.protocol import incoming, transitions
 from oneway.simulator import kernels
 

@@ -8,9 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from oneway.asynchronous.event_pool import (
-    uniform,
-)
+from oneway.asynchronous.event_pool import uniform
 from oneway.asynchronous.event_world import (
     CORRECT,
     DRAWN,

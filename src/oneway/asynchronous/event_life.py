@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import math
 
-from oneway.asynchronous.calendar_queue import (
-    schedule,
-)
-from oneway.asynchronous.event_books import (
-    mint,
-)
+from oneway.asynchronous.calendar_queue import schedule
+from oneway.asynchronous.event_books import mint
 from oneway.asynchronous.event_links import (
     check_link_later,
     check_links_to,

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 
-from oneway.asynchronous.calendar_queue import (
-    schedule,
-)
+from oneway.asynchronous.calendar_queue import schedule
 from oneway.asynchronous.event_pool import (
     delay,
     uniform,

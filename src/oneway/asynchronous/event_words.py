@@ -8,19 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from oneway.asynchronous.calendar_queue import (
-    schedule,
-)
+from oneway.asynchronous.calendar_queue import schedule
 from oneway.asynchronous.event_books import (
     end,
     give_up,
 )
-from oneway.asynchronous.event_handing import (
-    first_wait,
-)
-from oneway.asynchronous.event_links import (
-    send,
-)
+from oneway.asynchronous.event_handing import first_wait
+from oneway.asynchronous.event_links import send
 from oneway.asynchronous.event_pool import (
     let_go,
     total_numbered,
