@@ -92,8 +92,8 @@ def test_kills_and_lost_messages_cost_no_mass_where_there_is_noise(
     Nor is anything of what codes of a byte cannot say: it stays with the sender.
     """
 
-    def made(*arguments: Any) -> PeerFolder:
-        peer = make_peer(*arguments)
+    def made(*arguments: Any, **options: Any) -> PeerFolder:
+        peer = make_peer(*arguments, **options)
         peer.change(lambda mine: replace(mine, limits=replace(mine.limits, format=form)))
         return peer
 

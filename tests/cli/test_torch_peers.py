@@ -177,7 +177,7 @@ def test_two_real_peers_learn_digits_together(oneway, tmp_path: Path):
     problem = Problem.deal(
         table,
         graph,
-        samples=96,
+        samples=240,
         seed=1,
         model="torch",
         options={"torch": {"module": NETWORK, "arguments": {"hidden": 16}}},
@@ -186,7 +186,7 @@ def test_two_real_peers_learn_digits_together(oneway, tmp_path: Path):
     )
     result = run_lab(tmp_path / "lab", problem, Conditions(rate=0.0))
     assert result.audit.is_exact, result.audit.sentences
-    assert [peer.samples for peer in result.peers] == [96, 96]
+    assert [peer.samples for peer in result.peers] == [240, 240]
     assert min(peer.accuracy for peer in result.peers) > 0.3, "three times as often as by chance"
     assert all(peer.alone_accuracy > 0.1 for peer in result.peers)
     assert any("no peer has learned from" in sentence for sentence in result.sentences)

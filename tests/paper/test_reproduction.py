@@ -31,7 +31,7 @@ from oneway.paper.methods import label
 from oneway.paper.reproduce import Plan, plan, reproduce
 from oneway.paper.run_grid import Cell, Need, run_cells
 from oneway.paper.verdict import paired
-from oneway.paper.world import World, trust_network
+from oneway.paper.world import World, data_table, trust_network
 
 DATA = Path(os.environ.get("ONEWAY_DATA", "nowhere"))
 needs_data = pytest.mark.skipif(
@@ -325,7 +325,9 @@ def test_every_seed_has_noise_of_its_own_and_without_noise_all_are_alike(method)
     world = Alike("synthetic", 4, max_receivers=2, rounds=40)
 
     def losses(seed: int, epsilon: float) -> list[float]:
-        [(_, cell)] = cells._run_group(world, seed, [Need(world, method, seed, epsilon)], (0.3,))
+        needs = [Need(world, method, seed, epsilon)]
+        table = data_table(world.data)
+        [(_, cell)] = cells._run_group(world, seed, needs, (0.3,), table, None)
         return cell.losses.tolist()
 
     assert losses(0, 8.0) != losses(1, 8.0)

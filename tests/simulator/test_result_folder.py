@@ -131,7 +131,7 @@ def test_a_run_with_another_setting_is_another_run(change):
 
 def key(settings):
     parts = assemble(replace(settings, learning_rate=0.1))
-    described = sweeps._described(parts, settings.engine)
+    described = sweeps._described(parts)
     return key_of({**described, "method": parts.method.describe()})
 
 
@@ -140,7 +140,7 @@ def test_one_changed_number_of_the_table_is_another_run():
     features = parts.table.features.copy()
     features[-1, -1] += 1.0
     other = assemble(FEW, replace(parts.table, features=features))
-    assert sweeps._described(parts, "auto") != sweeps._described(other, "auto")
+    assert sweeps._described(parts) != sweeps._described(other)
 
 
 def test_half_a_run_is_never_remembered():

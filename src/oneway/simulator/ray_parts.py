@@ -18,11 +18,13 @@ from oneway.simulator.network import Network
 from oneway.simulator.part import Part, PartSetup
 from oneway.simulator.part_routes import Partition
 from oneway.simulator.parts_engine import DISAGREEMENT_EVERY, PartsEngine
-from oneway.simulator.ray_cluster import Cluster, connected
+from oneway.simulator.ray_cluster import Cluster, Machine, connected
 from oneway.simulator.snapshots import LostPartError
 from oneway.streams import Stream
 from oneway.topology.partition import partition_edges
 
+_TRIES = 3
+"""So often a part is started before it counts as lost."""
 _START_SECONDS = 300.0
 """A part that has not started by then is waiting for a core that somebody else has."""
 
@@ -104,21 +106,34 @@ class RayHands:
         for place, setup in enumerate(setups):
             machine = machines[place % len(machines)]
             cores = int(machine.cores) // on_each
-            actor = remote.options(
+            options = remote.options(
                 num_cpus=cores,
                 max_restarts=0,
                 scheduling_strategy=affinity.NodeAffinitySchedulingStrategy(machine.id, soft=False),
-            ).remote(self._ray.put(setup), max(1, cores))
-            self._actors.append(actor)
+            )
+            self._actors.append(self._started(options, setup, place, machine, cores))
+
+    def _started(
+        self, options: Any, setup: PartSetup, place: int, machine: Machine, cores: int
+    ) -> Any:
+        """An actor that has answered; on a busy machine Ray cancels some before they run."""
+        kept = self._ray.put(setup)
+        for tries_left in reversed(range(_TRIES)):
+            actor = options.remote(kept, max(1, cores))
             try:
                 self._ray.get(actor.ready.remote(), timeout=_START_SECONDS)
             except self._ray.exceptions.GetTimeoutError:
+                self._ray.kill(actor)
                 raise ClusterError(
                     f"part {place} did not start on {machine.host} within {_START_SECONDS:.0f} "
                     f"seconds; it needs {cores} cores there that nobody else uses"
                 ) from None
             except self._ray.exceptions.RayError as error:
-                raise LostPartError(f"part {place} was lost as it started") from error
+                if not tries_left:
+                    raise LostPartError(f"part {place} was lost as it started") from error
+                continue
+            return actor
+        raise AssertionError("unreachable")
 
     def call(self, part: int, name: str, *given: Any, returns: int = 1) -> list[Any]:
         """Call a method of an actor; references to what it will return."""
