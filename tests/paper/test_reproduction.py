@@ -313,8 +313,8 @@ def test_published_ops_is_worse_than_learning_alone_on_epinions_but_not_on_the_p
 class Alike(World):
     """Data and graph are the same for every seed."""
 
-    def stream(self, seed: int) -> ow.Stream:
-        return super().stream(0)
+    def stream(self, seed: int, table: ow.Table | None = None) -> ow.Stream:
+        return super().stream(0, table)
 
     def graph(self, seed: int) -> ow.TrustGraph:
         return super().graph(0)
