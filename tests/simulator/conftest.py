@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import gc
+import warnings
 from collections.abc import Iterator
 from types import SimpleNamespace
 
@@ -30,9 +30,7 @@ def _ray_nodes() -> Iterator[SimpleNamespace]:
             ray.shutdown()
             cluster.shutdown()
             del cluster
-            # Ray leaves handles of its ended processes to the collector, which warns of them.
-            with contextlib.suppress(ResourceWarning):
-                gc.collect()
+            _collect()
 
 
 @pytest.fixture
@@ -54,3 +52,11 @@ def ray_cluster(_ray_nodes, monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleN
         yield SimpleNamespace(address=_ray_nodes.address, second=second, nodes=_ray_nodes)
     finally:
         ray.shutdown()
+        _collect()
+
+
+def _collect() -> None:
+    """Let go of what Ray leaves of its ended processes, here and not in another file's test."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
