@@ -16,6 +16,7 @@ from oneway.paper.run_grid import Need, run_cells
 from oneway.paper.world import World
 from oneway.simulator import sweep as sweeps
 from oneway.simulator.executors import Job, opened, ray_tasks
+from oneway.simulator.ray_cluster import connected
 from oneway.simulator.sweep import sweep
 from oneway.task.privacy import NO_PRIVACY
 from oneway.task.settings import Settings
@@ -23,6 +24,13 @@ from oneway.task.settings import Settings
 FEW = Settings(data="synthetic", nodes=5, rounds=40, privacy=NO_PRIVACY, seed=3)
 GRID = {"rates": ("auto", 0.1, 0.3), "methods": ("relay", "local"), "seeds": (1, 2)}
 STORE = 80 * 2**20
+
+
+class Answer:
+    """An actor."""
+
+    def given(self):
+        return 42
 
 
 def numbers(trials):
@@ -104,15 +112,23 @@ def test_what_goes_wrong_in_a_worker_is_said_as_it_is_here(ray_cluster, monkeypa
             list(tasks.results([Job(len, (np.zeros(STORE + 1, np.int8),))]))
 
 
-def test_ray_is_started_for_a_sweep_where_there_is_none(monkeypatch):
-    ray = pytest.importorskip("ray", reason="the extra ray is not installed")
+def test_ray_is_started_for_a_sweep_where_there_is_none(ray_cluster, monkeypatch):
+    import ray
+
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.delenv("RAY_AUTH_MODE", raising=False)
+    monkeypatch.setenv("RAY_AUTH_TOKEN", "0" * 64)  # or Ray writes one into the user's home
     usual = signal.getsignal(signal.SIGTERM)
     told = {"nodes": 4, "rounds": 30, "privacy": "none", "progress": False, "rates": (0.1, 0.3)}
     found = ow.sweep("synthetic", on="ray", **told)
     assert numbers(found.trials) == numbers(ow.sweep("synthetic", jobs=1, **told).trials)
     assert not ray.is_initialized()
     assert signal.getsignal(signal.SIGTERM) is usual
+    # There Ray asked for tokens: a cluster without them must not be asked, or it loses all actors.
+    assert "RAY_AUTH_MODE" not in os.environ
+    with connected(ray_cluster.address):
+        actor = ray.remote(Answer).remote()
+        assert ray.get(actor.given.remote()) == 42
 
 
 def test_without_the_extra_a_sweep_is_one_sentence(monkeypatch):

@@ -26,6 +26,8 @@ PORT = 6379
 """What `ray start --head` listens on unless told otherwise."""
 ADDRESS = "RAY_ADDRESS"
 """Ray's own environment variable: the cluster to use."""
+_AUTHENTICATION = "RAY_AUTH_MODE"
+"""Ray's own: `token` where a cluster asks for one."""
 _GREETING_SECONDS = 5.0
 _JOIN_SECONDS = 60.0
 _PROBE_SECONDS = 60.0
@@ -134,16 +136,35 @@ def connected(address: str | None = None) -> Iterator[Cluster]:
     with needs_extra("a Ray cluster", "ray"):
         import ray
     address = address or os.environ.get(ADDRESS, "").removeprefix("ray://") or None
-    began = not ray.is_initialized()
-    if began:
-        _begin(ray, None if address == "local" else address)
-    elif address not in (None, "auto", "local"):
-        _check_same(address, str(ray.get_runtime_context().gcs_address))
-    try:
+    if ray.is_initialized():
+        if address not in (None, "auto", "local"):
+            _check_same(address, str(ray.get_runtime_context().gcs_address))
         yield _checked(ray)
-    finally:
-        if began:
+        return
+    with _authentication_kept():
+        _begin(ray, None if address == "local" else address)
+        try:
+            yield _checked(ray)
+        finally:
             ray.shutdown()
+
+
+@contextmanager
+def _authentication_kept() -> Iterator[None]:
+    """Leave this process as it was: a cluster that Ray starts here makes it ask for tokens.
+
+    It would ask the next cluster, too, and one that was started without them then loses every
+    actor before it runs.
+    """
+    before = os.environ.get(_AUTHENTICATION)
+    try:
+        yield
+    finally:
+        if os.environ.get(_AUTHENTICATION) != before:
+            del os.environ[_AUTHENTICATION]  # Ray sets it where it was not set
+            raylet = importlib.import_module("ray._raylet")
+            raylet.Config.initialize("")
+            raylet.AuthenticationTokenLoader.instance().reset_cache()
 
 
 def _begin(ray: Any, address: str | None) -> None:
@@ -227,10 +248,10 @@ def _why(error: BaseException, where: str, address: str) -> str:
     if versions:
         both = "Ray {} and Python {}, and this machine Ray {} and Python {}"
         return f"{where} runs {both.format(*versions.groups())}; install the same on both"
-    return (
-        f"{where} cannot be joined ({cut(text)}); run ray start --address={address} on this "
-        "machine first"
-    )
+    remedy = f"run ray start --address={address} on this machine first"
+    if _AUTHENTICATION not in os.environ:
+        remedy += f", and set {_AUTHENTICATION}=token if the cluster was started with a token"
+    return f"{where} cannot be joined ({cut(text)}); {remedy}"
 
 
 def _check_same(wanted: str, current: str) -> None:

@@ -23,8 +23,6 @@ from oneway.simulator.snapshots import LostPartError
 from oneway.streams import Stream
 from oneway.topology.partition import partition_edges
 
-_TRIES = 3
-"""So often a part is started before it counts as lost."""
 _START_SECONDS = 300.0
 """A part that has not started by then is waiting for a core that somebody else has."""
 
@@ -116,24 +114,20 @@ class RayHands:
     def _started(
         self, options: Any, setup: PartSetup, place: int, machine: Machine, cores: int
     ) -> Any:
-        """An actor that has answered; on a busy machine Ray cancels some before they run."""
-        kept = self._ray.put(setup)
-        for tries_left in reversed(range(_TRIES)):
-            actor = options.remote(kept, max(1, cores))
-            try:
-                self._ray.get(actor.ready.remote(), timeout=_START_SECONDS)
-            except self._ray.exceptions.GetTimeoutError:
-                self._ray.kill(actor)
-                raise ClusterError(
-                    f"part {place} did not start on {machine.host} within {_START_SECONDS:.0f} "
-                    f"seconds; it needs {cores} cores there that nobody else uses"
-                ) from None
-            except self._ray.exceptions.RayError as error:
-                if not tries_left:
-                    raise LostPartError(f"part {place} was lost as it started") from error
-                continue
-            return actor
-        raise AssertionError("unreachable")
+        """An actor that has answered."""
+        errors = self._ray.exceptions
+        actor = options.remote(self._ray.put(setup), max(1, cores))
+        try:
+            self._ray.get(actor.ready.remote(), timeout=_START_SECONDS)
+        except errors.GetTimeoutError:
+            self._ray.kill(actor)
+            raise ClusterError(
+                f"part {place} did not start on {machine.host} within {_START_SECONDS:.0f} "
+                f"seconds; it needs {cores} cores there that nobody else uses"
+            ) from None
+        except errors.RayError as error:
+            raise LostPartError(f"part {place} was lost as it started") from error
+        return actor
 
     def call(self, part: int, name: str, *given: Any, returns: int = 1) -> list[Any]:
         """Call a method of an actor; references to what it will return."""
