@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from oneway.lab.quiescence import Quiescence
+from oneway.lab.quiescence import Quiescence, overfull
 
 ANN, BOB, CEM = (name * 32 for name in (b"a", b"b", b"c"))
 
@@ -59,3 +59,12 @@ def test_a_peer_that_is_starting_is_waited_for(make_observation):
     quiescence = Quiescence()
     quiescence.seen_in([make_observation(ANN, time=1.0, state="starting")])
     assert not quiescence.seen_in([make_observation(ANN, time=2.0, state="starting")])
+
+
+def test_who_lets_mass_wait_has_to_hand_some_out(make_observation):
+    waiting = make_observation(ANN, time=1.0, edges={BOB: {"acked": 6, "lag": 6.0}, CEM: {}})
+    others = [make_observation(key, time=1.0) for key in (BOB, CEM)]
+    assert overfull([waiting, *others]) == {BOB}
+    assert overfull([waiting, *others], {BOB}) == set()
+    soon = make_observation(ANN, time=1.0, edges={BOB: {"acked": 6, "lag": 4.0}, CEM: {}})
+    assert overfull([soon, *others]) == set()

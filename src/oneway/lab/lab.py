@@ -14,7 +14,7 @@ from oneway.lab.peer_folders import PeerFolder, make_peer, make_peers
 from oneway.lab.peer_process import Observation, PeerProcess, niceness, peer_command
 from oneway.lab.ports import Ports
 from oneway.lab.problem import Problem
-from oneway.lab.quiescence import Quiescence
+from oneway.lab.quiescence import Quiescence, overfull
 from oneway.lab.trust_edges import TrustEdges
 from oneway.peer.store.snapshot import Snapshot
 from oneway.records import Ints
@@ -303,12 +303,16 @@ class Lab:
         deadline = self._clock() + seconds
         quiescence = Quiescence()
         while not (
-            quiescence.seen_in(self.observe(), self.down)
+            quiescence.seen_in(seen := self.observe(), self.down)
             and num_unsettled(self.snapshots(), self.down) == 0
         ):
             if self._clock() >= deadline:
                 self.note(f"the network did not come to rest within {seconds:g} s")
                 return False
+            let_go = overfull(seen, self.down)
+            for peer in self.peers:
+                if peer.config.paused is (peer.key in let_go):
+                    peer.change(lambda config: replace(config, paused=not config.paused))
             meanwhile()
             time.sleep(POLL_SECONDS)
         self.note(f"nothing is in flight any more{' between peers that run' if self.down else ''}")

@@ -8,6 +8,25 @@ from oneway.lab.peer_process import Observation
 from oneway.peer.identity.keys import key_text
 from oneway.protocol.state import Key, OutPhase
 
+_LONG = 5.0
+"""Seconds after which what is not acknowledged waits for more than its turn."""
+
+
+def overfull(observations: Sequence[Observation], down: Collection[Key] = ()) -> set[Key]:
+    """The peers that let mass wait, because they hold several units and hand out none.
+
+    Whoever pauses first is handed what the others have, and takes in little more then (see
+    `peer.inflow`): it comes to rest only after it has passed something on.
+    """
+    waited_for = {
+        edge.key
+        for peer in observations
+        if peer.status is not None and peer.key not in down
+        for edge in peer.status.receivers
+        if edge.lag > _LONG
+    }
+    return {it.key for it in observations if key_text(it.key) in waited_for and it.key not in down}
+
 
 class Quiescence:
     """Watches peers that were paused, until they say that nothing is in flight between them.
