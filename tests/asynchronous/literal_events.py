@@ -55,7 +55,8 @@ class Literal(Alone):
             if self.wrong == "a liar mints":
                 node.held[d] *= 1.5
         since = local - node.last_push
-        idle = since >= max(IDLE, min(node.between / 32, 30.0 - 1e-9))
+        waited = (local - node.last_step) / 32
+        idle = since >= max(IDLE, min(node.between / 32, 30.0 - 1e-9), min(waited, 1.0 - 1e-9))
         if since < 0.001 or not (node.due or node.leaving or (idle and self.moved(i))):
             return
         prepared = False
@@ -412,9 +413,7 @@ class Literal(Alone):
                 node.learned += 1
             if node.lie is not None or self.learn(i):
                 node.stepped, node.due = True, self.n.mixes
-                if node.last_step is not None:
-                    node.between = local - node.last_step
-                node.last_step = local
+                node.between, node.last_step = local - node.last_step, local
         if pushes and self.n.exchanges:
             self.push_if_due(i)
         self.begin(i)
@@ -514,7 +513,7 @@ class Literal(Alone):
         node.last_push, node.farewell, node.heartbeat = -math.inf, -math.inf, local
         node.returning, node.first_units = 0.0, max(1.0 - held, 0.0)
         node.due, node.drained_at = 0, None
-        node.between, node.last_step = 0.0, None
+        node.between, node.last_step = 0.0, local
         node.stepped = node.waits = node.committing = False
         node.pushed = self.start.copy()
         for e in self.out[i]:

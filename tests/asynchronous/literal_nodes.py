@@ -82,7 +82,7 @@ class Node:
         self.batch, self.squares, self.unfinished = np.zeros(dim), 0.0, 0
         self.past: list[np.ndarray] = []
         self.status, self.life, self.learned, self.arrived = w.ABSENT, 0, 0, 0
-        self.due, self.between, self.last_step = 0, 0.0, None
+        self.due, self.between, self.last_step = 0, 0.0, 0.0
         self.stepped = self.dirty = self.committing = self.changed = self.news = False
         self.minted = self.started = self.leaving = self.waits = False
         self.lie: np.ndarray | None = None

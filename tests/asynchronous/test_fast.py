@@ -27,7 +27,7 @@ WORLDS: dict[str, dict[str, Any]] = {
     "in order": {"ordered": True, "loss": 0.1},
     "narrow": {"bandwidth": 20_000.0},
     "sleep": {"sleepers": 0.5, "awake": 1.0, "asleep": 1.0, "presume_dead_after": 0.6},
-    "crashes": {"crashes": 0.5, "down": 0.5, "commit": 0.02},
+    "crashes": {"crashes": 0.5, "down": 0.5, "commit": 0.05},
     "crashes and deaths": {
         "crashes": 0.5, "down": 0.9, "commit": 0.02, "presume_dead_after": 0.5, "loss": 0.2,
     },

@@ -63,11 +63,11 @@ def test_no_parcel_brings_an_estimate_out_of_the_radius():
     assert np.abs(bob.estimate).max() > 900  # and there it is held
     town.check_books()
     town.pass_time(IDLE_SECONDS)
-    commits(town, "bob", 20.0)
+    commits(town, "bob", 40.0)  # without samples of its own it deposits once a second
     assert np.abs(in_segment(town, "bob", "parcel")).max() < 1e-2
     before = bob.estimate[0]
     with_parcel(town, "bob", [-1.0, 0.0])
-    commits(town, "bob", 1.0)
+    commits(town, "bob", 4.0)
     assert bob.estimate[0] > before + 0.5  # an honest step leads back
 
 

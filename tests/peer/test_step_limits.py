@@ -69,14 +69,25 @@ def test_an_average_is_the_same_in_pieces(seed, count):
 
 @pytest.mark.parametrize(("dim", "seconds"), [(20, IDLE_SECONDS), (2_000_000, 16e6 / IDLE_BYTES)])
 def test_who_has_no_samples_passes_on_a_large_model_less_often(dim, seconds):
-    pace = PushPace(np.zeros(3))
+    pace = PushPace(np.zeros(3), 100.0)
     pace.last = 100.0
     state = PeerState.new(dim, 1, 1)
     moved = np.ones(3)
     assert not pace.is_due(moved, state, 100.0 + 0.99 * seconds, 0.001)
     assert pace.is_due(moved, state, 100.0 + 1.01 * seconds, 0.001)
-    pace.stepped(1, 0.0)
+    pace.stepped(1, 100.0)
     assert pace.is_due(moved, state, 100.002, 0.001)
+
+
+@EXAMPLES
+@given(waited=st.floats(0.0, 1e6), between=st.floats(0.0, 1e6))
+def test_who_waits_for_a_step_passes_on_ever_less_often_down_to_once_a_second(waited, between):
+    pace = PushPace(np.zeros(3), 5.0)
+    wait = max(IDLE_SECONDS, min(waited / 32, 1.0))
+    assert pace.idle_seconds(3, 5.0 + waited) == pytest.approx(wait)
+    pace.stepped(1, 5.0 + between)
+    wait = max(wait, min(between / 32, 30.0))
+    assert pace.idle_seconds(3, 5.0 + between + waited) == pytest.approx(wait)
 
 
 @EXAMPLES
@@ -86,23 +97,21 @@ def test_who_has_no_samples_passes_on_a_large_model_less_often(dim, seconds):
     dim=st.integers(1, 3_000_000),
 )
 def test_what_others_sent_is_passed_on_32_times_between_two_own_steps_at_most(between, steps, dim):
-    pace = PushPace(np.zeros(3))
-    for step in range(steps):
+    pace = PushPace(np.zeros(3), 7.0)
+    for step in range(1, steps + 1):
         pace.stepped(1, 7.0 + step * between)
-    wait = pace.idle_seconds(dim)
+    wait = pace.idle_seconds(dim, pace.last_step)
     assert wait >= IDLE_SECONDS
     assert wait >= 8 * dim / IDLE_BYTES
-    if steps > 1:
-        assert wait >= min(30.0, between / 32) * (1 - 1e-9)
+    assert wait >= min(30.0, between / 32) * (1 - 1e-9)
     # No longer than one of the three rules asks for.
-    slowest = min(30.0, between / 32) if steps > 1 else 0.0
+    slowest = min(30.0, between / 32)
     assert wait == pytest.approx(max(IDLE_SECONDS, slowest, 8 * dim / IDLE_BYTES))
 
 
 def test_an_own_step_is_pushed_at_once_however_rare_steps_are():
-    pace = PushPace(np.zeros(3))
+    pace = PushPace(np.zeros(3), 0.0)
     state, moved = PeerState.new(3, 1, 1), np.ones(3)
-    pace.stepped(1, 0.0)
     pace.stepped(1, 320.0)
     assert pace.is_due(np.zeros(3), state, 320.0, 0.001)
     pace.last = 320.0

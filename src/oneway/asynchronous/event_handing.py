@@ -54,6 +54,7 @@ from oneway.asynchronous.event_world import (
 from oneway.peer.push_pace import (
     IDLE_SECONDS,
     LONGEST_IDLE,
+    LONGEST_WAITING,
     PASSES,
 )
 from oneway.peer.send_schedule import (
@@ -69,6 +70,7 @@ MASS_FLOOR = 0.01
 SHORTEST_PUSH = 0.001
 """Defaults of `protocol.rules.Rules` and of `peer.home.limits.Limits`."""
 _IDLE, _LONGEST_IDLE = IDLE_SECONDS - 1e-9, LONGEST_IDLE - 1e-9
+_LONGEST_WAITING = LONGEST_WAITING - 1e-9
 """A tick that follows a push by as much counts as that much later, whatever it was rounded to."""
 
 
@@ -96,8 +98,7 @@ def stepped(world: World, numbers: Numbers, node: int, now: float) -> None:
     """As `PushPace.stepped`."""
     facts, times = node_facts_of(world), node_times_of(world)
     facts[node, STEPPED], facts[node, DUE] = 1, numbers.mixes
-    if times[node, LAST_STEP] >= 0.0:
-        times[node, BETWEEN] = now - times[node, LAST_STEP]
+    times[node, BETWEEN] = now - times[node, LAST_STEP]
     times[node, LAST_STEP] = now
 
 
@@ -112,7 +113,9 @@ def push_if_due(world: World, numbers: Numbers, node: int, now: float) -> None:
         return
     leaving = facts[node, LEAVING] == 1
     is_due = facts[node, DUE] > 0 or leaving
-    idle = max(_IDLE, min(times[node, BETWEEN] / PASSES, _LONGEST_IDLE))
+    by_steps = min(times[node, BETWEEN] / PASSES, _LONGEST_IDLE)
+    by_waiting = min((now - times[node, LAST_STEP]) / PASSES, _LONGEST_WAITING)
+    idle = max(_IDLE, by_steps, by_waiting)
     if not is_due and (since < idle or not moved(world, numbers, node)):
         return
     prepared = False

@@ -160,8 +160,8 @@ def start(world: World, numbers: Numbers, node: int, now: float) -> None:
     facts[node, STATUS] = UP
     local = now - own[SLEPT_FOR]
     own[LAST_PUSH], own[FAREWELL], own[HEARTBEAT_AT] = -math.inf, -math.inf, local
-    own[RETURNING] = own[BETWEEN] = 0.0
-    own[CROWDED_UNTIL] = own[DRAINED_AT] = own[LAST_STEP] = -1.0
+    own[LAST_STEP], own[RETURNING], own[BETWEEN] = local, 0.0, 0.0
+    own[CROWDED_UNTIL] = own[DRAINED_AT] = -1.0
     # In its first life a node mints after it has begun, founders too.
     held = held_of(world)[numbers.parts * node, numbers.dim] if facts[node, LIFE] else 0.0
     own[FIRST_UNITS] = max(1.0 - held, 0.0)

@@ -113,7 +113,7 @@ class Node:
             memory=self.learner.resumed(snapshot.memory),
         )
         self._estimates = Estimates(self.learner)
-        self._pace = PushPace(self.learner.start)
+        self._pace = PushPace(self.learner.start, self.started)
         self.rules = config.limits.rules(task, secret)
         self.schedule = SendSchedule(key, self.rules, snapshot.state.dim, self.started)
         self.follow(config)

@@ -21,6 +21,10 @@ PASSES = 32
 LONGEST_IDLE = 30.0
 """Seconds after which what moved a peer is passed on, however rare its own steps are."""
 
+LONGEST_WAITING = 1.0
+"""The same while nobody knows how rare: since its last step, or its start, more time has passed
+than before. Who has no samples at all passes on this often, too."""
+
 IDLE_BYTES = 32e6
 """Bytes per second that it passes on at most: what moves a large model takes long."""
 
@@ -34,31 +38,30 @@ class PushPace:
 
     Attributes:
         estimate: The model as it was with the last push.
+        last_step: When the last step of its own came, or this life began.
         pushes_due: So many pushes are to follow the last step.
         has_stepped: Whether a step came since the last push.
         last: When something was last pushed, or made ready for it.
-        last_step: When the last step of its own came in this life.
-        between: Seconds between its last two steps.
+        between: Seconds between its last two steps, or from the start to the first.
     """
 
     estimate: Vector
+    last_step: float
     pushes_due: int = 0
     has_stepped: bool = False
     last: float = -math.inf
-    last_step: float | None = None
     between: float = 0.0
 
     def stepped(self, pushes: int, now: float) -> None:
         """A step was taken, which so many pushes are to follow."""
         self.has_stepped, self.pushes_due = True, pushes
-        if self.last_step is not None:
-            self.between = now - self.last_step
-        self.last_step = now
+        self.between, self.last_step = now - self.last_step, now
 
-    def idle_seconds(self, dim: int) -> float:
+    def idle_seconds(self, dim: int, now: float) -> float:
         """How long after a push what others sent may be passed on; longer for large models."""
         by_steps = min(self.between / PASSES, LONGEST_IDLE)
-        return max(IDLE_SECONDS, by_steps, 8 * dim / IDLE_BYTES)
+        by_waiting = min((now - self.last_step) / PASSES, LONGEST_WAITING)
+        return max(IDLE_SECONDS, by_steps, by_waiting, 8 * dim / IDLE_BYTES)
 
     def pushed(self, estimate: Vector) -> None:
         """Something was handed over."""
@@ -70,7 +73,7 @@ class PushPace:
         since = now - self.last
         if since < shortest:
             return False
-        idle = since >= self.idle_seconds(state.dim)
+        idle = since >= self.idle_seconds(state.dim, now)
         return bool(self.pushes_due or state.leaving or (idle and self.moved(estimate, state)))
 
     def has_news(self, estimate: Vector, state: PeerState) -> bool:
