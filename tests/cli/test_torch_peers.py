@@ -177,18 +177,19 @@ def test_two_real_peers_learn_digits_together(oneway, tmp_path: Path):
     problem = Problem.deal(
         table,
         graph,
-        samples=240,
+        samples=160,
         seed=1,
         model="torch",
         options={"torch": {"module": NETWORK, "arguments": {"hidden": 16}}},
         privacy=NO_PRIVACY,
         samples_per_push=4,
     )
-    result = run_lab(tmp_path / "lab", problem, Conditions(rate=0.0))
+    # Slowly enough for steps to arrive before the next ones: docs/neural-networks.md.
+    result = run_lab(tmp_path / "lab", problem, Conditions(rate=20.0))
     assert result.audit.is_exact, result.audit.sentences
-    assert [peer.samples for peer in result.peers] == [240, 240]
-    assert min(peer.accuracy for peer in result.peers) > 0.3, "three times as often as by chance"
-    assert all(peer.alone_accuracy > 0.1 for peer in result.peers)
+    assert [peer.samples for peer in result.peers] == [160, 160]
+    alone = [peer.alone_accuracy for peer in result.peers]
+    assert min(peer.accuracy for peer in result.peers) > max(alone) > 0.3
     assert any("no peer has learned from" in sentence for sentence in result.sentences)
     [row] = raw_arrays(table, slice(1500, 1501), table.encoder)
     told = f"image={json.dumps(row.tolist())}"

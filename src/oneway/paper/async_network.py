@@ -338,19 +338,8 @@ def _trials(
     wanted: Sequence[Place], memory: ResultFolder[Trial], executor: Executor
 ) -> Iterator[tuple[Place, Trial]]:
     """Every trial: from the folder if it was computed before."""
-    missing = {}
-    for place in wanted:
-        key = _key(*place)
-        known = memory.get(key)
-        if known is None:
-            missing[place] = key
-        else:
-            yield place, known
-    if missing:
-        jobs = (Job(_placed, (place,)) for place in missing)
-        for place, found in executor.results(jobs):
-            memory.put(missing[place], found)
-            yield place, found
+    keys = {it: _key(*it) for it in wanted}
+    return memory.results(keys, lambda it: Job(_placed, (it,)), executor)
 
 
 def _placed(place: Place) -> tuple[Place, Trial]:

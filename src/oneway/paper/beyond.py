@@ -252,21 +252,15 @@ def _differing(
         "Advogato": "advogato",
         **{title: name for name, (title, _) in held.items()},
     }
-    found: dict[tuple[str, int], dict[str, Bias]] = {}
-    keys, jobs = {}, []
-    for place in ((title, seed) for title in networks for seed in range(num_seeds)):
-        name, seed = networks[place[0]], place[1]
-        graph = TrustGraph.random(128, 32, seed) if name is None else trust_network(name)
-        keys[place] = _bias_key(graph, seed, rounds)
-        known = memory.get(keys[place])
-        if known is not None and known.keys() == set(CONTESTED):
-            found[place] = known
-        else:
-            jobs.append(Job(_biases_of, (place, graph, rounds)))
-    if jobs:
-        for place, some in executor.results(jobs):
-            memory.put(keys[place], some)
-            found[place] = some
+    graphs = {
+        (title, seed): TrustGraph.random(128, 32, seed) if name is None else trust_network(name)
+        for title, name in networks.items()
+        for seed in range(num_seeds)
+    }
+    keys = {place: _bias_key(graph, place[1], rounds) for place, graph in graphs.items()}
+    found = dict(
+        memory.results(keys, lambda it: Job(_biases_of, (it, graphs[it], rounds)), executor)
+    )
     return {
         title: {
             method: [found[title, seed][method] for seed in range(num_seeds)]

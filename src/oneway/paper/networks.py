@@ -281,7 +281,11 @@ def measure(
     seeds = range(min(num_seeds, MOST_SEEDS))
     wanted = [(it, method, seed) for seed in seeds for it in found[::-1] for method in METHODS]
     trials: dict[Place, Trial] = {}
-    for place, one in _trials(wanted, ResultFolder(folder, Trial), executor or Local()):
+    memory: ResultFolder[Trial] = ResultFolder(folder, Trial)
+    keys = {it: _key(*it) for it in wanted}
+    for place, one in memory.results(
+        keys, lambda it: Job(_placed, (it, data_table(it[0].data))), executor or Local()
+    ):
         trials[place] = one
         on_done(len(trials), len(wanted))
     measured = [
@@ -294,19 +298,8 @@ def _trials(
     wanted: Sequence[Place], memory: ResultFolder[Trial], executor: Executor
 ) -> Iterator[tuple[Place, Trial]]:
     """Every trial: from the folder if it was computed before."""
-    missing = {}
-    for place in wanted:
-        key = _key(*place)
-        known = memory.get(key)
-        if known is None:
-            missing[place] = key
-        else:
-            yield place, known
-    if missing:
-        jobs = (Job(_placed, (place, data_table(place[0].data))) for place in missing)
-        for place, found in executor.results(jobs):
-            memory.put(missing[place], found)
-            yield place, found
+    keys = {it: _key(*it) for it in wanted}
+    return memory.results(keys, lambda it: Job(_placed, (it, data_table(it[0].data))), executor)
 
 
 def _placed(place: Place, table: Table) -> tuple[Place, Trial]:

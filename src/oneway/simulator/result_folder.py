@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, is_dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -14,8 +14,10 @@ import msgspec
 
 from oneway.errors import StoreError
 from oneway.files.atomic import write_atomically
+from oneway.simulator.executors import Executor, Job
 from oneway.simulator.run import Run
 
+P = TypeVar("P")
 R = TypeVar("R")
 _KEY = "key"
 """Where a file says whose result it is."""
@@ -61,6 +63,28 @@ class ResultFolder(Generic[R]):
         if self.folder is not None and key:
             path, content = self.folder / f"{key}{self.suffix}", self.written(result, key)
             _tried(lambda: write_atomically(path, content), path)
+
+    def results(
+        self, keys: Mapping[P, str], job: Callable[[P], Job], executor: Executor
+    ) -> Iterator[tuple[P, R]]:
+        """Every result with what it is of: first what is kept, then what is computed and kept now.
+
+        Args:
+            keys: What results are of, each with its key.
+            job: Computes one of them, and returns what it is of beside it.
+            executor: Where jobs run.
+        """
+        missing = []
+        for place, key in keys.items():
+            known = self.get(key)
+            if known is None:
+                missing.append(place)
+            else:
+                yield place, known
+        if missing:
+            for place, found in executor.results(map(job, missing)):
+                self.put(keys[place], found)
+                yield place, found
 
     def read(self, content: bytes, key: str) -> R:
         """The result in a file.
