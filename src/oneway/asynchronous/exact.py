@@ -78,7 +78,8 @@ def run_exact(
         remedy="use fewer nodes or receivers, or level='fast'",
     )
     seconds = conditions.duration(stream.num_rounds)
-    network = ExactNetwork(task, model, stream, mixing, conditions, seed)
+    with _silently():
+        network = ExactNetwork(task, model, stream, mixing, conditions, seed)
     disagreement = np.zeros(bins)
     done = 0
     what = f"{method.name}, exact, bins of virtual time"
