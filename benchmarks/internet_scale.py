@@ -24,8 +24,8 @@ from pushes import make_peers
 
 DAY = 86_400.0
 FIRST, LAST = 3, 7
-"""Batches of every peer: what is done between the third and the seventh. Until its second step a
-peer does not know how rare its steps are, and passes on twenty times a second."""
+"""Batches of every peer: what is done between the third and the seventh, when every peer knows how
+rare its steps are."""
 
 
 @dataclass(frozen=True)
