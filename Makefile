@@ -29,9 +29,9 @@ demo: $(LAB) ## Five methods on real flights over a one-way graph; writes oneway
 lab: $(LAB) ## Eight real peers to watch and to break, on a page
 	$(BIN)/oneway lab --dashboard
 
-test: export OPENBLAS_NUM_THREADS := 1 # two workers share two cores
+test: export OPENBLAS_NUM_THREADS := 1 # workers share two cores, and wait for others a third of the time
 test: $(DEV) browser ## All tests
-	$(BIN)/python -m pytest -n 2 --dist loadfile --durations 40
+	$(BIN)/python -m pytest -n 3 --dist loadfile --durations 40
 
 lint: $(DEV) ## Formatting, types and the layer contracts
 	$(BIN)/ruff format --check .
@@ -77,6 +77,12 @@ bench: $(DEV) browser ## Speed and memory, as ratios measured in one run
 	$(BIN)/python benchmarks/page.py
 	$(BIN)/python benchmarks/torch_nodes.py
 	$(BIN)/python benchmarks/ray_sweeps.py
+	$(BIN)/python benchmarks/parts.py
+	$(BIN)/python benchmarks/ten_million.py
+	$(BIN)/python benchmarks/async_events.py
+	$(BIN)/python benchmarks/async_levels.py
+	$(BIN)/python benchmarks/async_against_lab.py
+	$(BIN)/python benchmarks/internet_scale.py
 
 clean: ## Remove the virtual environment and caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
