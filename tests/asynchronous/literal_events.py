@@ -55,7 +55,7 @@ class Literal(Alone):
             if self.wrong == "a liar mints":
                 node.held[d] *= 1.5
         since = local - node.last_push
-        waited = (local - node.last_step) / 32
+        waited = (local - node.last_step) / 32 if node.taught else 0.0
         idle = since >= max(IDLE, min(node.between / 32, 30.0 - 1e-9), min(waited, 1.0 - 1e-9))
         if since < 0.001 or not (node.due or node.leaving or (idle and self.moved(i))):
             return
@@ -408,11 +408,12 @@ class Literal(Alone):
         while node.learned < node.arrived and self.samples.rows[node.learned, i] < 0:
             node.learned += 1
         if node.learned < node.arrived and node.started and not (node.waits or node.leaving):
-            node.waits = node.dirty = pushes = True
+            node.waits = node.dirty = node.taught = pushes = True
             if node.lie is not None:
                 node.learned += 1
             if node.lie is not None or self.learn(i):
-                node.stepped, node.due = True, self.n.mixes
+                if node.lie is not None or self.moved(i):
+                    node.stepped, node.due = True, self.n.mixes
                 node.between, node.last_step = local - node.last_step, local
         if pushes and self.n.exchanges:
             self.push_if_due(i)

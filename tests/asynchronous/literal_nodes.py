@@ -84,7 +84,7 @@ class Node:
         self.status, self.life, self.learned, self.arrived = w.ABSENT, 0, 0, 0
         self.due, self.between, self.last_step = 0, 0.0, 0.0
         self.stepped = self.dirty = self.committing = self.changed = self.news = False
-        self.minted = self.started = self.leaving = self.waits = False
+        self.minted = self.started = self.leaving = self.waits = self.taught = False
         self.lie: np.ndarray | None = None
         self.questions: dict[int, str] = {}
         self.answers: list[list[Any]] = []

@@ -22,7 +22,7 @@ from oneway.asynchronous.delay import Delay
 from oneway.asynchronous.exact import run_exact
 from oneway.asynchronous.exact_task import task_for
 from oneway.asynchronous.outcome import Outcome
-from oneway.errors import ConfigError, TaskError
+from oneway.errors import ConfigError, DivergenceError, TaskError
 from oneway.methods import Batches, Method
 
 MODEL = ow.models.LogisticRegression()
@@ -269,3 +269,8 @@ def test_an_asynchronous_run_is_a_run_that_is_saved_loaded_and_compared(tmp_path
     assert loaded.record.config["traffic"] == found.record.config["traffic"]
     assert loaded.average_loss == found.average_loss
     assert len(ow.compare({"one": found, "other": loaded}).to_frame()) == 2
+
+
+def test_samples_that_peers_refuse_do_not_vanish_in_silence() -> None:
+    with pytest.raises(DivergenceError, match=r"refused \d+ of \d+ samples.*smaller learning rate"):
+        run(Conditions(**QUICK), ow.OnlinePushSum(1e9))

@@ -16,8 +16,8 @@ from oneway.asynchronous.conditions import Conditions
 from oneway.asynchronous.fast import run_fast
 from oneway.asynchronous.outcome import Outcome
 from oneway.asynchronous.roles import Roles
-from oneway.errors import ConfigError
-from oneway.methods import Batches, Centralised, Isolated, OnlinePushSum, Pull, Relay, Tracking
+from oneway.errors import ConfigError, TaskError
+from oneway.methods import Batches, Isolated, OnlinePushSum, Pull, Relay, Tracking
 from oneway.models import Hinge, LogisticRegression, RidgeRegression
 
 WORLDS: dict[str, dict[str, Any]] = {
@@ -195,7 +195,6 @@ def test_without_delays_and_with_equal_clocks_it_learns_as_in_rounds() -> None:
     ("method", "culprit"),
     [
         (Tracking(0.1), "Tracking"),
-        (Centralised(0.1), "Centralised"),
         (OnlinePushSum(0.1, transforms=(ow.methods.transforms.TRANSFORMS["adagrad"](),)), "transf"),
     ],
 )
@@ -203,3 +202,19 @@ def test_what_the_loop_does_not_know_is_refused_by_name(method: Any, culprit: st
     with pytest.raises(ConfigError, match=culprit) as told:
         run(method, Conditions())
     assert "exact" in str(told.value)
+
+
+def test_liars_learn_nothing_so_that_baselines_are_of_the_honest_ones() -> None:
+    found = run(METHODS["ops"], Conditions(liars=0.5))
+    assert found.learned.sum() == found.sample_counts.sum() > 0
+    assert (found.learned == 0).sum() == 4
+
+
+def test_what_lies_centuries_ahead_stops_nothing() -> None:
+    found = run(METHODS["ops"], Conditions(crashes=1e-9, awake=1e9, sleepers=0.2))
+    assert found.sample_counts.sum() > 100
+
+
+def test_what_neither_level_knows_is_not_sent_from_one_to_the_other() -> None:
+    with pytest.raises(TaskError, match="server"):
+        run(ow.Centralised(0.1), Conditions())

@@ -82,7 +82,8 @@ def test_who_has_no_samples_passes_on_a_large_model_less_often(dim, seconds):
 @EXAMPLES
 @given(waited=st.floats(0.0, 1e6), between=st.floats(0.0, 1e6))
 def test_who_waits_for_a_step_passes_on_ever_less_often_down_to_once_a_second(waited, between):
-    pace = PushPace(np.zeros(3), 5.0)
+    assert PushPace(np.zeros(3), 5.0).idle_seconds(3, 5.0 + waited) == IDLE_SECONDS
+    pace = PushPace(np.zeros(3), 5.0, learns=True)
     wait = max(IDLE_SECONDS, min(waited / 32, 1.0))
     assert pace.idle_seconds(3, 5.0 + waited) == pytest.approx(wait)
     pace.stepped(1, 5.0 + between)
@@ -107,6 +108,15 @@ def test_what_others_sent_is_passed_on_32_times_between_two_own_steps_at_most(be
     # No longer than one of the three rules asks for.
     slowest = min(30.0, between / 32)
     assert wait == pytest.approx(max(IDLE_SECONDS, slowest, 8 * dim / IDLE_BYTES))
+
+
+def test_a_step_that_moved_nothing_is_not_pushed():
+    pace = PushPace(np.zeros(3), 0.0)
+    state = PeerState.new(3, 1, 1)
+    pace.stepped(1, 1.0, moved=False)
+    assert not pace.is_due(np.zeros(3), state, 9.0, 0.001)
+    pace.stepped(1, 2.0)
+    assert pace.is_due(np.zeros(3), state, 9.0, 0.001)
 
 
 def test_an_own_step_is_pushed_at_once_however_rare_steps_are():

@@ -49,11 +49,15 @@ _FREE, NUM_FREE, NUM_NEAR, BUCKET, ORDERED, NUM_FAR = range(6)
 PER_BUCKET = 16.0
 """Events that a bucket is made for."""
 MOST_BUCKETS = 1 << 19
+MOST_A_SECOND = 1e7
+"""Buckets of a second: every one is looked at, however few events there are."""
+NEVER = 2.0**60
+"""The bucket of what lies beyond all of them."""
 
 
 def empty_queue(capacity: int, events_per_second: float, longest: float) -> dict[str, Any]:
     """The arrays of a queue for so many events, most of which come within `longest` seconds."""
-    pace = max(events_per_second / PER_BUCKET, 1.0)
+    pace = min(max(events_per_second / PER_BUCKET, 1.0), MOST_A_SECOND)
     buckets = 1 << int(np.ceil(np.log2(max(16.0, min(pace * longest, MOST_BUCKETS)))))
     counts = np.zeros(6, np.int64)
     arrays = _arrays(capacity)
@@ -99,7 +103,7 @@ def schedule(world: World, time: float, kind: int, target: int, payload: int) ->
     counts = counts_of(world)
     order = counts[ORDERED]
     counts[ORDERED] = order + 1
-    bucket = int(time * world.pace)
+    bucket = int(min(time * world.pace, NEVER))
     what = (int(target) << KIND_BITS) | kind
     if bucket <= counts[BUCKET]:
         _rise(world, time, order, what, payload)
@@ -140,7 +144,7 @@ def _open(world: World, bucket: int) -> None:
         slot = after - 1
         what = numbers[slot, WHAT] & _WHAT
         after = numbers[slot, WHAT] >> WHAT_BITS
-        if np.int64(far[slot, TIME] * world.pace) == bucket:
+        if np.int64(min(far[slot, TIME] * world.pace, NEVER)) == bucket:
             _bring_near(world, what, numbers[slot, PAYLOAD])
             _rise(world, far[slot, TIME], numbers[slot, ORDER], what, numbers[slot, PAYLOAD])
             numbers[slot, WHAT] = counts[_FREE] << WHAT_BITS

@@ -35,6 +35,7 @@ from oneway.asynchronous.event_world import (
     SESSION,
     SHARE,
     STEPPED,
+    TAUGHT,
     TRIP,
     Numbers,
     World,
@@ -97,7 +98,8 @@ def is_held_back(world: World, numbers: Numbers, edge: int, now: float) -> bool:
 def stepped(world: World, numbers: Numbers, node: int, now: float) -> None:
     """As `PushPace.stepped`."""
     facts, times = node_facts_of(world), node_times_of(world)
-    facts[node, STEPPED], facts[node, DUE] = 1, numbers.mixes
+    if facts[node, LIAR] or moved(world, numbers, node):
+        facts[node, STEPPED], facts[node, DUE] = 1, numbers.mixes
     times[node, BETWEEN] = now - times[node, LAST_STEP]
     times[node, LAST_STEP] = now
 
@@ -115,7 +117,7 @@ def push_if_due(world: World, numbers: Numbers, node: int, now: float) -> None:
     is_due = facts[node, DUE] > 0 or leaving
     by_steps = min(times[node, BETWEEN] / PASSES, _LONGEST_IDLE)
     by_waiting = min((now - times[node, LAST_STEP]) / PASSES, _LONGEST_WAITING)
-    idle = max(_IDLE, by_steps, by_waiting)
+    idle = max(_IDLE, by_steps, by_waiting if facts[node, TAUGHT] else 0.0)
     if not is_due and (since < idle or not moved(world, numbers, node)):
         return
     prepared = False

@@ -110,6 +110,7 @@ from oneway.asynchronous.event_world import (
     STARTED,
     STATE,
     STATUS,
+    TAUGHT,
     TICK,
     UP,
     WAITS,
@@ -199,7 +200,7 @@ def _timer(
         and facts[node, STARTED]
         and not (facts[node, WAITS] or facts[node, LEAVING])
     ):
-        facts[node, WAITS] = facts[node, DIRTY] = 1
+        facts[node, WAITS] = facts[node, DIRTY] = facts[node, TAUGHT] = 1
         pushes = True
         if facts[node, LIAR]:
             facts[node, LEARNED] += 1

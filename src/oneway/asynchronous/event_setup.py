@@ -175,7 +175,7 @@ def first_world(
     pushes = min(20.0, 10.0 + conditions.rate)
     pace = num_nodes * (20.0 + 2 * conditions.rate) + 4.0 * pushes * num_edges
     longest = 2.0 * conditions.delay.mean + 0.06 + 1.0 / conditions.rate
-    waiting = 4 * num_nodes + int(2.0 * pushes * num_edges * conditions.delay.mean)
+    waiting = 4 * num_nodes + int(2.0 * pushes * num_edges * min(conditions.delay.mean, 1.0))
     world = World(
         **empty_queue(waiting + 4 * _margin(out_start, in_start) + 1024, pace, longest),
         node_times=node_times,
@@ -223,7 +223,7 @@ def first_world(
 def _nodes(roles: Roles, conditions: Conditions, rng: np.random.Generator) -> tuple[Any, Any]:
     num_nodes, founds = len(roles.speeds), roles.joins <= 0.0
     times = np.zeros((num_nodes, columns.BETWEEN + 1))
-    facts = np.zeros((num_nodes, columns.SAVED_MINTED + 1), np.int32)
+    facts = np.zeros((num_nodes, columns.TAUGHT + 1), np.int32)
     times[:, columns.SPEED] = conditions.rate * roles.speeds
     draws = rng.random(num_nodes)
     gaps = -np.log1p(-draws) if conditions.poisson else draws

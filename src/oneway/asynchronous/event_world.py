@@ -52,8 +52,9 @@ still while it sleeps. `HANDED` is what it hands to all its receivers together, 
 between its last two steps."""
 (STATUS, LIFE, LEARNED, UNFINISHED, DUE, STEPPED, DIRTY, COMMITTING, QUESTIONS, ANSWERS, CHANGED,
  NEWS, MINTED, STARTED, LEAVING, LIAR, DRAWN, ARRIVED, WAITS, SAVED_LEARNED, SAVED_UNFINISHED,
- SAVED_MINTED) = range(22)  # fmt: skip
-"""Columns of `node_facts`. `ARRIVED` samples are due, one of which is learned per commit."""
+ SAVED_MINTED, TAUGHT) = range(23)  # fmt: skip
+"""Columns of `node_facts`. `ARRIVED` samples are due, one of which is learned per commit; `TAUGHT`
+is whether there was ever one."""
 (WEIGHT, SHARE, SAID_AT, SAID_WAIT, LAG_SINCE, TRIP, LINK_AT, BACK_AT, LEFT, BROUGHT, ACCOUNT_AT,
  OFFER, TURN_UNTIL) = range(13)  # fmt: skip
 """Columns of `edge_times`: of the sender up to `LINK_AT`, of the receiver from `BACK_AT` on."""
@@ -288,7 +289,7 @@ near_numbers_of = _array("near_numbers", np.int64, 4)
 heads_of = _array("heads", np.int64)
 counts_of = _array("counts", np.int64)
 node_times_of = _array("node_times", np.float64, BETWEEN + 1)
-node_facts_of = _array("node_facts", np.int32, SAVED_MINTED + 1)
+node_facts_of = _array("node_facts", np.int32, TAUGHT + 1)
 edge_times_of = _array("edge_times", np.float64, TURN_UNTIL + 1)
 edge_facts_of = _array("edge_facts", np.int32, SEEN + 1)
 out_start_of = _array("out_start", np.int64)

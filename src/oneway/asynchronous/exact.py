@@ -14,7 +14,7 @@ from oneway.asynchronous.exact_network import ExactNetwork
 from oneway.asynchronous.exact_task import task_for
 from oneway.asynchronous.outcome import Outcome, Traffic
 from oneway.display.progress import progress_bar
-from oneway.errors import ConfigError
+from oneway.errors import ConfigError, DivergenceError
 from oneway.files.memory import require_memory
 from oneway.methods import Method
 from oneway.models import Model
@@ -65,6 +65,7 @@ def run_exact(
 
     Raises:
         ConfigError: Peers cannot run the method or the model, or they do not fit into memory.
+        DivergenceError: Peers refused more samples than they learned from.
         TaskError: The method needs a server.
     """
     task = task_for(method, model, stream)
@@ -92,6 +93,16 @@ def run_exact(
     covered = seconds * done / bins
     losses, samples, right = network.recorder.binned(covered or seconds, done or 1)
     numerators, masses = network.holdings()
+    refused = network.counts["skipped"]
+    if refused > samples.sum():
+        raise DivergenceError(
+            f"peers refused {refused:,} of {refused + int(samples.sum()):,} samples: their loss, "
+            "gradient or step is not finite or too long; use a smaller learning rate, say a tenth "
+            "of it",
+            round_index=0,
+            node=int(np.argmin(masses)),
+            smallest_mass=float(masses.min()),
+        )
     in_flight, learned = network.mass_in_flight, network.recorder.learned()
     traffic = _traffic(network, int(samples.sum()))
     drained = None

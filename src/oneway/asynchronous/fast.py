@@ -20,6 +20,7 @@ from oneway.asynchronous.event_setup import (
     with_room,
 )
 from oneway.asynchronous.event_world import Numbers, Samples, World, seen
+from oneway.asynchronous.exact_task import task_for
 from oneway.asynchronous.outcome import Outcome, Traffic
 from oneway.display.progress import progress_bar
 from oneway.errors import ConfigError, DivergenceError
@@ -103,6 +104,7 @@ def run_fast(
     """
     objection = _objection(method, model, stream)
     if objection is not None:
+        task_for(method, model, stream)  # says what neither level can run
         raise ConfigError(
             f"level='fast' does not know {objection}; choose level='exact', which runs the peers' "
             "own state machine"
@@ -194,7 +196,7 @@ def _outcome(
     if numbers.copied:
         numerators *= masses[:, None]
     numerators[masses <= 0] = 0.0
-    done = slice(0, watch.done)
+    done, learned = slice(0, watch.done), world.node_facts[:, columns.LEARNED]
     return Outcome(
         seconds=seconds,
         loss_sums=watch.losses[done],
@@ -206,7 +208,7 @@ def _outcome(
         mass_in_flight=float(in_flight(world, numbers) - owed.sum()),
         complete=complete,
         traffic=_traffic(world),
-        learned=world.node_facts[:, columns.LEARNED].astype(np.int64),
+        learned=np.where(world.node_facts[:, columns.LIAR] > 0, 0, learned).astype(np.int64),
     )
 
 

@@ -86,6 +86,7 @@ def simulate(
     from oneway.asynchronous.conditions import Conditions
     from oneway.asynchronous.simulate import simulate_async
     from oneway.task.assembly import assemble
+    from oneway.task.settings import Settings
 
     used = [*around, *(["level"] if level is not None else [])]
     if used and not asynchronous:
@@ -106,6 +107,13 @@ def simulate(
             )
     conditions = Conditions(**around)
     settings = read_given(given, task, config, note=note)
+    for name in ("engine", "precision"):
+        value = getattr(settings, name)
+        if asynchronous and value != getattr(Settings, name):
+            raise ConfigError(
+                f"{name} is {value}, which is for a network with rounds, and this one has none; "
+                "leave it or --async out"
+            )
     if out is not None:
         check_out_folder(out, force=force, is_own=store.is_run)
     parts = assemble(settings)
@@ -172,7 +180,8 @@ def _title(run: Run) -> str:
     seconds = run.record.config.get("virtual_seconds")
     if seconds is None:
         return f"{run.record.algorithm}, {run.record.num_rounds:,} rounds"
-    return f"{run.record.algorithm}, {seconds:,.3g} seconds of virtual time"
+    spoken = f"{seconds:,.0f}" if seconds >= 100 else f"{seconds:.3g}"
+    return f"{run.record.algorithm}, {spoken} seconds of virtual time"
 
 
 def _traffic(config: Mapping[str, Any]) -> dict[str, str]:

@@ -113,7 +113,8 @@ class Node:
             memory=self.learner.resumed(snapshot.memory),
         )
         self._estimates = Estimates(self.learner)
-        self._pace = PushPace(self.learner.start, self.started)
+        learns = snapshot.journal.samples > 0
+        self._pace = PushPace(self.learner.start, self.started, learns=learns)
         self.rules = config.limits.rules(task, secret)
         self.schedule = SendSchedule(key, self.rules, snapshot.state.dim, self.started)
         self.follow(config)
@@ -229,8 +230,10 @@ class Node:
         self.snapshot = self._estimates.averaged(learned, self.rules)
         self.recent_losses.append(lesson.loss)
         self.last_sample = self.clock()
+        self._pace.learns = True
         if lesson.released:  # an unfinished batch is nobody else's business
-            self._pace.stepped(self.learner.mixes, self.clock())
+            moved = self._pace.moved(self.estimate, self.snapshot.state)
+            self._pace.stepped(self.learner.mixes, self.last_sample, moved)
         self.push_if_due()
         return lesson.loss
 

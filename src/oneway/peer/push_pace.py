@@ -15,15 +15,15 @@ IDLE_SECONDS = 0.05
 """A peer passes on what it received this often at most, as long as that moves it."""
 
 PASSES = 32
-"""Between two steps of its own it does so this often at most: more taught nobody anything
-(docs/asynchronous.md), and in a large network something always moves."""
+"""In a time as long as that between its last two steps it does so this often at most: more taught
+nobody anything (docs/asynchronous.md), and in a large network something always moves."""
 
 LONGEST_IDLE = 30.0
 """Seconds after which what moved a peer is passed on, however rare its own steps are."""
 
 LONGEST_WAITING = 1.0
 """The same while nobody knows how rare: since its last step, or its start, more time has passed
-than before. Who has no samples at all passes on this often, too."""
+than before. Who never had a sample does not wait for one: mass must not get stuck there."""
 
 IDLE_BYTES = 32e6
 """Bytes per second that it passes on at most: what moves a large model takes long."""
@@ -42,6 +42,7 @@ class PushPace:
         pushes_due: So many pushes are to follow the last step.
         has_stepped: Whether a step came since the last push.
         last: When something was last pushed, or made ready for it.
+        learns: Whether it ever had a sample, also in a life before.
         between: Seconds between its last two steps, or from the start to the first.
     """
 
@@ -51,16 +52,22 @@ class PushPace:
     has_stepped: bool = False
     last: float = -math.inf
     between: float = 0.0
+    learns: bool = False
 
-    def stepped(self, pushes: int, now: float) -> None:
-        """A step was taken, which so many pushes are to follow."""
-        self.has_stepped, self.pushes_due = True, pushes
+    def stepped(self, pushes: int, now: float, moved: bool = True) -> None:
+        """A step was taken, which so many pushes are to follow.
+
+        None are if nothing moved since the last one: who gives mass away for nothing would end
+        without any, since those who get it have nothing to pass on either.
+        """
+        if moved:
+            self.has_stepped, self.pushes_due = True, pushes
         self.between, self.last_step = now - self.last_step, now
 
     def idle_seconds(self, dim: int, now: float) -> float:
         """How long after a push what others sent may be passed on; longer for large models."""
         by_steps = min(self.between / PASSES, LONGEST_IDLE)
-        by_waiting = min((now - self.last_step) / PASSES, LONGEST_WAITING)
+        by_waiting = min((now - self.last_step) / PASSES, LONGEST_WAITING) if self.learns else 0.0
         return max(IDLE_SECONDS, by_steps, by_waiting, 8 * dim / IDLE_BYTES)
 
     def pushed(self, estimate: Vector) -> None:
