@@ -10,6 +10,7 @@ import platform
 import re
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -207,6 +208,8 @@ def _join(ray: Any, options: Mapping[str, Any], address: str) -> None:
 
     def start() -> None:
         try:
+            if address != "auto":
+                _ask(str(options["address"]))
             ray.init(**options)
         except BaseException as error:  # told in the thread that waits
             failure.append(error)
@@ -222,6 +225,20 @@ def _join(ray: Any, options: Mapping[str, Any], address: str) -> None:
         )
     if failure:
         raise ClusterError(_why(failure[0], where, address)) from failure[0]
+
+
+def _ask(address: str) -> None:
+    """Ask the head who it is: it refuses at once whom Ray lets try for half a minute, aloud."""
+    raylet = importlib.import_module("ray._raylet")
+    sys.stderr.flush()
+    usual, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        raylet.GcsClient(address=address)
+    finally:
+        os.dup2(usual, 2)
+        os.close(usual)
+        os.close(nowhere)
 
 
 def _greet(host: str, port: int) -> None:
@@ -248,10 +265,15 @@ def _why(error: BaseException, where: str, address: str) -> str:
     if versions:
         both = "Ray {} and Python {}, and this machine Ray {} and Python {}"
         return f"{where} runs {both.format(*versions.groups())}; install the same on both"
-    remedy = f"run ray start --address={address} on this machine first"
-    if _AUTHENTICATION not in os.environ:
-        remedy += f", and set {_AUTHENTICATION}=token if the cluster was started with a token"
-    return f"{where} cannot be joined ({cut(text)}); {remedy}"
+    if type(error).__name__ == "AuthenticationError":  # older versions of Ray have none
+        return (
+            f"{where} asks for a token; set {_AUTHENTICATION}=token here, and have the token of "
+            "its head in ~/.ray/auth_token or in RAY_AUTH_TOKEN"
+        )
+    return (
+        f"{where} cannot be joined ({cut(text)}); run ray start --address={address} on this "
+        "machine first"
+    )
 
 
 def _check_same(wanted: str, current: str) -> None:
