@@ -88,7 +88,7 @@ def simulate(
         DataError: If the labels do not fit the model.
         GraphError: If the graph does not fit the stream, or is not strongly connected; if parts do
             not fit the network, or one is empty.
-        StoreError: If the checkpoint is damaged, or that of another run.
+        StoreError: If the checkpoint is damaged, that of another run, or in use by one.
         ClusterError: If a Ray cluster does not answer, or does not fit.
         DivergenceError: If the numbers leave the finite range.
     """
@@ -117,6 +117,7 @@ def simulate(
         if checkpoint is not None:
             told = _identity(config, method, stream, measure)
             kept = Checkpoint(checkpoint, checkpoint_seconds, told)
+            stack.enter_context(kept.held())
         loop = RunLoop(runner, network, measurements, stream.num_rounds, kept)
         loop.run(f"{method.name}, rounds", progress)
         if loop.restarts:
