@@ -336,6 +336,16 @@ def test_a_folder_is_one_runs_at_a_time(tmp_path):
     assert again(tmp_path).complete
 
 
+def test_seeds_of_numpy_are_seeds(tmp_path):
+    plain = again(tmp_path / "plain", seed=4, checkpoint_seconds=0)
+    found = again(tmp_path / "plain", seed=np.int64(4))
+    assert np.array_equal(found.numerators, plain.numerators)
+    assert again(tmp_path / "two", seed=np.array([1, 2])).record.config["seed"] == [1, 2]
+    for wrong in (-1, 1.5, "x", None):
+        with pytest.raises(ConfigError, match="seed is"):
+            again(tmp_path / "none", seed=wrong)
+
+
 def test_a_checkpoint_of_another_format_is_refused(tmp_path):
     interrupted(tmp_path)
     path = tmp_path / "checkpoint.json"

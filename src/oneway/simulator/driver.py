@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from oneway.errors import ConfigError
+from oneway.files.typed_values import whole_number
 from oneway.methods import Isolated, Method
 from oneway.models import Model
 from oneway.records import Batch, Matrix, RunRecord, checksum
@@ -93,6 +94,7 @@ def simulate(
         DivergenceError: If the numbers leave the finite range.
     """
     check_kinds(method, model, stream)
+    seed = _plain(seed)
     choice = EngineChoice(engine, delays, parts, disagreement_every, precision)
     model = model.shaped(stream.shape).told(stream.dim, stream.labels)
     check_memory(model, stream, choice)
@@ -111,7 +113,7 @@ def simulate(
             **about,
             "num_nodes": stream.num_nodes,
             "num_rounds": stream.num_rounds,
-            "seed": seed if isinstance(seed, int) else list(seed),
+            "seed": seed,
         }
         kept = None
         if checkpoint is not None:
@@ -195,6 +197,18 @@ def check_kinds(method: object, model: object, stream: object) -> None:
             f"stream is {stream!r}; it must be a Stream: deal a table with "
             "table.deal(num_nodes) or table.deal_by(column)"
         )
+
+
+def _plain(seed: Any) -> Seed:
+    """A seed in terms JSON can hold, also one of NumPy's integers.
+
+    Raises:
+        ConfigError: It is none.
+    """
+    seed = seed.tolist() if isinstance(seed, np.ndarray) else seed
+    if isinstance(seed, list | tuple | range):
+        return [whole_number("seed", each, 0, ConfigError) for each in seed]
+    return whole_number("seed", seed, 0, ConfigError)
 
 
 def _identity(
