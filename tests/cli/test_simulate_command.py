@@ -317,6 +317,7 @@ def test_a_checkpoint_is_written_and_gone_on_from(oneway, tmp_path):
         assert first[name] == second[name] == plain[name]
     assert "one process" in plain["config"]["engine_reason"]
     oneway(*SMALL, *kept, "--seed", 9).check_refused(StoreError, "another run", "seed")
+    oneway(*SMALL, "--checkpoint", "").check_refused(ConfigError, "checkpoint is ''")
 
 
 def test_parts_are_for_the_engine_ray(oneway, tmp_path):

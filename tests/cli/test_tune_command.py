@@ -64,6 +64,7 @@ def test_what_a_folder_remembers_is_not_run_again(oneway, here):
     assert len(list((here / "runs").iterdir())) == 4
     (here / "file").write_text("")
     oneway(*FEW, "--resume", "file").check_refused(StoreError, "--resume")
+    oneway(*FEW, "--resume", "").check_refused(ConfigError, "--resume is ''")
 
 
 def test_a_cluster_that_cannot_be_used_gets_one_sentence(oneway, monkeypatch):

@@ -242,7 +242,54 @@ def test_a_damaged_checkpoint_is_named(name, damage, tmp_path):
         content[middle] ^= 0xFF
     kept = {"cut short": content[: len(content) // 2], "flipped": content, "emptied": b""}[damage]
     path.write_bytes(kept)
-    with pytest.raises(StoreError, match=rf"{name}.*damaged.*delete the folder"):
+    with pytest.raises(StoreError, match=rf"{name}.*damaged.*delete checkpoint\.json"):
+        again(tmp_path)
+
+
+def changed(**told):
+    """A manifest in which some things are others."""
+
+    def change(path: Path) -> None:
+        path.write_text(json.dumps({**json.loads(path.read_text()), **told}))
+
+    return change
+
+
+def compressed_by_nobody(path: Path) -> None:
+    """The method of compression in both headers of the first array is one that is not known."""
+    content = bytearray(path.read_bytes())
+    content[8] = content[content.index(b"PK\x01\x02") + 10] = 99
+    path.write_bytes(content)
+
+
+def encrypted(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[content.index(b"PK\x01\x02") + 8] |= 1
+    path.write_bytes(content)
+
+
+def an_array(path: Path) -> None:
+    with path.open("wb") as file:
+        np.save(file, np.zeros(3))
+
+
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        ("checkpoint.json", changed(rounds=np.inf)),
+        ("checkpoint.json", changed(rounds=-5)),
+        ("checkpoint.json", changed(files={"measurements": 5, "nodes": 7})),
+        ("checkpoint.json", lambda path: path.write_text("[" * 100_000)),
+        ("checkpoint.json", lambda path: path.write_text("null")),
+        ("nodes", compressed_by_nobody),
+        ("nodes", encrypted),
+        ("nodes", an_array),
+    ],
+)
+def test_whatever_else_is_wrong_with_a_file_is_damage_too(name, damage, tmp_path):
+    interrupted(tmp_path)
+    damage(next(it for it in tmp_path.iterdir() if it.name.startswith(name)))
+    with pytest.raises(StoreError, match=rf"{name}.*damaged.*delete checkpoint\.json"):
         again(tmp_path)
 
 
@@ -250,11 +297,53 @@ def test_half_written_files_of_a_crash_are_of_no_account_and_go(tmp_path):
     interrupted(tmp_path)
     (tmp_path / "nodes-31.draft").write_bytes(b"half")
     (tmp_path / "nodes-31.npz").write_bytes(b"and this was never named")
+    (tmp_path / ".checkpoint.json.0123abcd").write_bytes(b"{")
     run = again(tmp_path, checkpoint_seconds=0)
     assert run.complete
     left = {it.name for it in tmp_path.iterdir()}
     named = json.loads((tmp_path / "checkpoint.json").read_text())["files"].values()
-    assert left == {"checkpoint.json", *named}
+    assert left == {"checkpoint.json", "checkpoint.lock", *named}
+
+
+def test_files_of_others_in_the_folder_stay(tmp_path):
+    theirs = {"mydata.npz", "letter.draft", "nodes.npz", "my-nodes-3.npz", ".checkpoint.json.mine"}
+    for name in theirs:
+        (tmp_path / name).write_text("mine")
+    (tmp_path / "nodes-99.draft").mkdir()
+    assert again(tmp_path, checkpoint_seconds=0).complete
+    for name in theirs:
+        assert (tmp_path / name).read_text() == "mine"
+    assert (tmp_path / "checkpoint.json").exists()
+
+
+def test_a_folder_is_one_runs_at_a_time(tmp_path):
+    stream, graph = world()
+    refused = []
+
+    def other(index: int) -> float:
+        if index == 5 and not refused and (tmp_path / "checkpoint.json").exists():
+            with pytest.raises(StoreError, match="another run uses the checkpoint"):
+                again(tmp_path)
+            refused.append(index)
+        return 0.1
+
+    ow.simulate(
+        ow.OnlinePushSum(other), MODEL, stream, graph, engine="reference",
+        checkpoint=tmp_path, checkpoint_seconds=0,
+    )  # fmt: skip
+    assert refused
+    (tmp_path / "checkpoint.json").unlink()
+    assert again(tmp_path).complete
+
+
+def test_seeds_of_numpy_are_seeds(tmp_path):
+    plain = again(tmp_path / "plain", seed=4, checkpoint_seconds=0)
+    found = again(tmp_path / "plain", seed=np.int64(4))
+    assert np.array_equal(found.numerators, plain.numerators)
+    assert again(tmp_path / "two", seed=np.array([1, 2])).record.config["seed"] == [1, 2]
+    for wrong in (-1, 1.5, "x", None):
+        with pytest.raises(ConfigError, match="seed is"):
+            again(tmp_path / "none", seed=wrong)
 
 
 def test_a_checkpoint_of_another_format_is_refused(tmp_path):
@@ -272,5 +361,6 @@ def test_bad_folders_and_seconds_are_named(tmp_path):
         again(blocked / "inside")
     with pytest.raises(ConfigError, match="checkpoint_seconds is -1"):
         again(tmp_path, checkpoint_seconds=-1)
-    with pytest.raises(ConfigError, match="checkpoint is 5"):
-        again(5)
+    for wrong in (5, ""):
+        with pytest.raises(ConfigError, match=f"checkpoint is {wrong!r}"):
+            again(wrong)

@@ -100,6 +100,65 @@ def test_a_stored_run_knows_the_models_of_its_nodes(labels, task, model, tmp_pat
             stored.model_of("surgry")
 
 
+class Homemade(ow.models.LogisticRegression):
+    """Registered nowhere, under the name that it inherits."""
+
+
+def test_a_model_of_somebodys_own_is_not_stored_as_what_it_was_made_from(tmp_path):
+    run = simulate(Homemade(), table_of(SCORES > 0.0).deal(num_nodes=2))
+    folder = run.save(tmp_path / "run")
+    with pytest.raises(StoreError, match=r"Run\.load\(path, model="):
+        ow.simulator.Run.load(folder).model_of(0)
+
+
+NETS = """
+from torch import nn
+
+def network() -> nn.Module:
+    return nn.Sequential(nn.Linear(2, 3), nn.Tanh(), nn.Linear(3, 1))
+"""
+
+
+def test_a_torch_model_of_probabilities_is_stored_and_runs_in_peers(tmp_path, monkeypatch):
+    pytest.importorskip("torch", reason="the extra torch is not installed")
+    (tmp_path / "kept_nets.py").write_text(NETS)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    model = ow.models.Torch("kept_nets:network", loss="logistic")
+    assert type(model) is not ow.models.Torch
+    stream = table_of(SCORES > 0.0).deal(num_nodes=3).head(20)
+    graph = ow.TrustGraph.random(3, 1, seed=1)
+    method = ow.OnlinePushSum(0.1)
+    rounds = ow.simulate(method, model, stream, graph)
+    peers = ow.simulate_async(method, model, stream, graph, level="exact")
+    assert peers.record.config["exact_books"] is True
+    rows = [dict(zip(("age", "dose"), row, strict=True)) for row in FEATURES[:9].tolist()]
+    for name, run in {"rounds": rounds, "peers": peers}.items():
+        taken = run.model_of(1)
+        found = ow.simulator.Run.load(run.save(tmp_path / name)).model_of(1)
+        assert type(found.model) is type(model)
+        assert np.array_equal(found.params, taken.params)
+        assert found.predict_many(rows) == taken.predict_many(rows)
+
+
+def test_a_node_that_left_has_no_model_and_says_so(tmp_path):
+    stream = table_of(SCORES > 0.0).deal(num_nodes=6).head(20)
+    graph = ow.TrustGraph.random(6, 2, seed=1)
+    run = ow.simulate_async(
+        ow.OnlinePushSum(0.1), ow.models.LogisticRegression(), stream, graph,
+        conditions=ow.Conditions(leaving=0.5),
+    )  # fmt: skip
+    held = run.masses > 0
+    assert 0 < held.sum() < 6
+    assert np.array_equal(np.isfinite(run.estimates).all(axis=1), held)
+    frame = run.to_frame(of="nodes")
+    assert np.array_equal(np.isfinite(frame["distance_from_mean"].to_numpy()), held)
+    loaded = ow.simulator.Run.load(run.save(tmp_path / "run"))
+    for each in (run, loaded):
+        with pytest.raises(ConfigError, match=f"node {held.argmin()} holds no mass"):
+            each.model_of(int(held.argmin()))
+        assert np.isfinite(each.model_of(int(held.argmax())).params).all()
+
+
 def test_a_stored_run_whose_description_was_changed_is_refused(tmp_path):
     stream = table_of(SCORES > 0.0).deal(num_nodes=2)
     folder = simulate(ow.models.LogisticRegression(), stream).save(tmp_path / "run")

@@ -72,7 +72,7 @@ def test_a_lost_part_costs_the_rounds_since_the_checkpoint_and_no_bit(
     )
     # The checkpoint of the run is there, and another one has no use for it.
     assert {it.name.split("-")[0] for it in tmp_path.iterdir()} == {
-        "checkpoint.json", "measurements", "part0", "part1",
+        "checkpoint.json", "checkpoint.lock", "measurements", "part0", "part1",
     }  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -48,6 +49,12 @@ def test_every_trial_comes_back_to_the_last_bit(trial):
         lambda text: text[: len(text) // 2],
         lambda _: "",
         lambda _: "[1]",
+        lambda _: "null",
+        lambda _: "5",
+        lambda _: '"x"',
+        lambda _: "true",
+        lambda _: "[" * 100_000,
+        lambda text: text.replace("0.1", "0.3"),
         lambda _: "\x00\xff",
         lambda text: text.replace('"relay"', "3"),
         lambda text: text.replace("Infinity", '"large"'),
@@ -66,6 +73,41 @@ def test_what_is_damaged_or_of_another_run_is_not_there(tmp_path, damage):
     assert memory.get("a") is None
     memory.put("a", TRIAL)
     assert memory.get("a") == TRIAL
+
+
+def test_no_single_flipped_bit_changes_a_result():
+    memory = ResultFolder(None, Trial)
+    content = memory.written(TRIAL, "a")
+    for place in range(8 * len(content)):
+        flipped = bytearray(content)
+        flipped[place // 8] ^= 1 << place % 8
+        with suppress(ValueError):
+            assert memory.read(bytes(flipped), "a") == TRIAL, bytes(flipped)
+
+
+def test_files_of_before_had_no_checksum_and_are_read():
+    memory = ResultFolder(None, Trial)
+    stored = json.loads(memory.written(TRIAL, "a"))
+    for gone in ("checksum", "key"):
+        del stored[gone]
+        assert memory.read(json.dumps(stored).encode(), "a") == TRIAL
+
+
+def test_a_link_to_itself_is_replaced(tmp_path):
+    memory = ResultFolder(tmp_path, Trial)
+    (tmp_path / "a.json").symlink_to(tmp_path / "a.json")
+    assert memory.get("a") is None
+    memory.put("a", TRIAL)
+    assert memory.get("a") == TRIAL
+
+
+def test_a_cell_that_is_no_archive_is_not_there(tmp_path):
+    memory = CellFolder(tmp_path, Cell)
+    memory.put("a", Cell(*(np.ones(2) for _ in range(5)), 0.25))
+    content = bytearray((tmp_path / "a.npz").read_bytes())
+    content[8] = content[content.index(b"PK\x01\x02") + 10] = 99
+    (tmp_path / "a.npz").write_bytes(content)
+    assert memory.get("a") is None
 
 
 def test_a_cell_is_its_own(tmp_path):
@@ -155,6 +197,7 @@ def test_a_folder_that_cannot_be_is_named(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="file"):
         sweep(FEW, folder=tmp_path / "file" / "runs", **GRID)
-    with pytest.raises(ConfigError, match="resume"):
-        ow.sweep("synthetic", resume=3)
+    for wrong in (3, ""):
+        with pytest.raises(ConfigError, match=f"resume is {wrong!r}"):
+            ow.sweep("synthetic", resume=wrong)
     assert json.loads(ResultFolder(None, Trial).written(TRIAL, "a"))["key"] == "a"

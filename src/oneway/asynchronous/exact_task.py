@@ -9,8 +9,8 @@ from typing import Any
 
 from oneway.errors import ConfigError
 from oneway.methods import METHODS, Method
-from oneway.models import MODELS, LabelKind, Model, typical_sample
-from oneway.simulator.raw_rows import encoder_of
+from oneway.models import LabelKind, Model, typical_sample
+from oneway.simulator.raw_rows import encoder_of, is_registered
 from oneway.streams import Stream
 from oneway.task.privacy import NO_PRIVACY, Privacy
 from oneway.task.task import Task
@@ -27,8 +27,11 @@ def task_for(method: Method, model: Model, stream: Stream) -> Task:
             or their labels come later than the samples.
         TaskError: Peers cannot: the method needs a server.
     """
-    for what, known, given in (("method", METHODS, method), ("model", MODELS, model)):
-        if type(given) not in known.values():
+    for what, given, is_known in (
+        ("method", method, type(method) in METHODS.values()),
+        ("model", model, is_registered(model)),
+    ):
+        if not is_known:
             raise ConfigError(
                 f"{type(given).__name__} is no registered {what}, and the exact level runs peers, "
                 f"whose task names their {what}; register it, or choose level='fast'"

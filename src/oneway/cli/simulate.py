@@ -55,7 +55,7 @@ def simulate(
         Path | None, option("FOLDER", "Save the run there; Run.load reads it.", panel="Run")
     ] = None,
     checkpoint: Annotated[
-        Path | None,
+        str | None,
         option(
             "FOLDER",
             "Write now and then all that is needed to go on there, and go on if it is there.",

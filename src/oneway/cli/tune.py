@@ -23,6 +23,7 @@ from oneway.cli.output import (
 )
 from oneway.cli.settings_flags import read_given
 from oneway.errors import ConfigError
+from oneway.files.paths import as_path
 from oneway.sentences import shown
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def tune(
     ] = None,
     on: On = "local",
     resume: Annotated[
-        Path | None,
+        str | None,
         option("FOLDER", "Remember finished runs there, and do not repeat those that are.", "none"),
     ] = None,
     config: Annotated[Path | None, option("FILE", "TOML file with settings. Flags win.")] = None,
@@ -80,13 +81,15 @@ def tune(
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
     )  # fmt: skip
     interrupted = "Interrupted: nothing was written."
+    folder = None
     if resume is not None:
-        require_writable(resume, "--resume")
+        folder = as_path(resume, "--resume", ConfigError, "name a folder")
+        require_writable(folder, "--resume")
         interrupted = f"Interrupted: what was finished is kept in {resume}; call again to go on."
     with on_interrupt(interrupted), progress_bar(*columns) as bar:
         runs = bar.add_task("runs", total=len(grid) * len(names) * seeds)
         result = tuned(
-            settings, grid, names, numbers, jobs, lambda: bar.advance(runs), on=on, folder=resume
+            settings, grid, names, numbers, jobs, lambda: bar.advance(runs), on=on, folder=folder
         )
     best = result.best
     if out is not None:

@@ -13,7 +13,10 @@ def write_atomically(path: Path, content: str | bytes) -> None:
     Raises:
         OSError: If it cannot be written; what was there stays.
     """
-    target = path.resolve()
+    try:
+        target = path.resolve()
+    except RuntimeError:  # a link to itself, which is replaced
+        target = path
     draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     # Not tempfile.mkstemp, whose files only the owner may read, whatever the umask says.
     number = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)

@@ -2,7 +2,7 @@
 
 A folder holds `checkpoint.json`, which says of which run and round it is and names the files with
 the arrays. That file is replaced last, atomically: a crash leaves the checkpoint before, or the new
-one, and files that nobody names, which the next one removes.
+one, and files that nobody names, which the next one removes. Whatever else is in the folder stays.
 """
 
 from __future__ import annotations
@@ -11,13 +11,15 @@ import json
 import os
 import re
 import time
-import zipfile
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
+import msgspec
 import numpy as np
+from filelock import FileLock, Timeout
 
 from oneway.errors import ConfigError, StoreError
 from oneway.files.atomic import sync_folder, write_atomically
@@ -33,6 +35,7 @@ _MOST_TOLD = 2
 """So many differences to another run are told."""
 _FORMAT = 1
 _MANIFEST = "checkpoint.json"
+_LOCK = "checkpoint.lock"
 _MEASURED = "measurements"
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 """Where a function lies in memory, which Python tells with its name."""
@@ -59,6 +62,16 @@ class Stored:
 
     num_rounds: int
     seconds: float
+
+
+class _Manifest(msgspec.Struct):
+    """What `checkpoint.json` holds."""
+
+    format: int
+    rounds: Annotated[int, msgspec.Meta(ge=0)]
+    seconds: float
+    files: dict[str, str]
+    run: Any
 
 
 class Checkpoint:
@@ -97,6 +110,28 @@ class Checkpoint:
         pause = max(self._seconds, _PAUSE * self._cost if self._seconds else 0.0)
         return time.monotonic() - self._last >= pause
 
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep other runs out of the folder, by a lock that ends with this process at the latest.
+
+        Raises:
+            StoreError: Another run has it.
+        """
+        lock = FileLock(self.folder / _LOCK, timeout=0)
+        try:
+            lock.acquire()
+        except Timeout:
+            raise StoreError(
+                f"another run uses the checkpoint in {self.folder}; wait for its end, or name "
+                "another folder"
+            ) from None
+        except (OSError, NotImplementedError):
+            pass  # A disk that cannot lock files can hold a checkpoint.
+        try:
+            yield
+        finally:
+            lock.release()
+
     def save(self, stored: Stored, measured: Snapshot, run: Resumable) -> None:
         """Replace the checkpoint.
 
@@ -110,21 +145,17 @@ class Checkpoint:
                 for name, arrays in _all(measured, run.snapshots())
             }
             sync_folder(self.folder)
-            manifest = {
-                "format": _FORMAT,
-                "rounds": stored.num_rounds,
-                "seconds": stored.seconds,
-                "files": names,
-                "run": self._identity,
-            }
-            write_atomically(self.folder / _MANIFEST, json.dumps(manifest, indent=1))
-            for path in (*self.folder.glob("*.npz"), *self.folder.glob("*.draft")):
-                if path.name not in names.values():
-                    path.unlink()
+            manifest = _Manifest(_FORMAT, stored.num_rounds, stored.seconds, names, self._identity)
+            text = json.dumps(msgspec.structs.asdict(manifest), indent=1)
+            write_atomically(self.folder / _MANIFEST, text)
+            own = _names_of_files(names)
+            for path in self.folder.iterdir():
+                if own.fullmatch(path.name) and path.name not in names.values() and path.is_file():
+                    path.unlink(missing_ok=True)
         except OSError as error:
             raise StoreError(
                 f"the checkpoint in {self.folder} cannot be written ({error.strerror or error}); "
-                "make room there, or name another folder"
+                "make room there and let nothing else change its files, or name another folder"
             ) from None
         self._last = time.monotonic()
         self._cost = self._last - began
@@ -137,35 +168,38 @@ class Checkpoint:
         """
         path = self.folder / _MANIFEST
         try:
-            found = json.loads(path.read_text("utf-8"))
-            stored = Stored(int(found["rounds"]), float(found["seconds"]))
-            names, identity, kind = dict(found["files"]), found["run"], found["format"]
+            found = msgspec.convert(json.loads(path.read_text("utf-8")), _Manifest)
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, TypeError, KeyError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise self._damaged(_MANIFEST, error) from None
-        if kind != _FORMAT:
+        if found.format != _FORMAT:
             raise StoreError(
-                f"the checkpoint in {self.folder} has format {shown(kind)} and this release reads "
-                f"{_FORMAT}; delete it to start from the first round"
+                f"the checkpoint in {self.folder} has format {shown(found.format)} and this "
+                f"release reads {_FORMAT}; delete {_MANIFEST} there to start from the first round"
             )
-        found_apart = differences(identity, self._identity)
+        found_apart = differences(found.run, self._identity)
         if found_apart:
             raise StoreError(
                 f"the checkpoint in {self.folder} is of another run: {_told(found_apart)}; name "
-                "another folder, or delete this one"
+                f"another folder, or delete {_MANIFEST} there"
             )
 
         def read(name: str) -> Snapshot:
             try:
-                path = self.folder / names[name]
+                path = self.folder / found.files[name]
                 # Opened here: of a damaged file NumPy would leave that open.
                 with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
                     return {each: file[each] for each in file.files}
-            except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-                raise self._damaged(names.get(name, name), error) from None
+            except MemoryError as error:
+                raise StoreError(
+                    f"{found.files[name]} of the checkpoint in {self.folder} does not fit into "
+                    f"memory ({error}); make room there"
+                ) from None
+            except Exception as error:  # whatever NumPy and zipfile make of damaged bytes
+                raise self._damaged(found.files.get(name, name), error) from None
 
-        return stored, read
+        return Stored(found.rounds, found.seconds), read
 
     def _write(self, name: str, num_rounds: int, arrays: Snapshot) -> str:
         path = self.folder / f"{name}-{num_rounds}.npz"
@@ -179,9 +213,15 @@ class Checkpoint:
 
     def _damaged(self, name: str, error: Exception) -> StoreError:
         return StoreError(
-            f"{name} of the checkpoint in {self.folder} is damaged ({error}); delete the folder to "
-            "start from the first round"
+            f"{name} of the checkpoint in {self.folder} is damaged ({error}); delete {_MANIFEST} "
+            "there to start from the first round"
         )
+
+
+def _names_of_files(pieces: Iterable[str]) -> re.Pattern[str]:
+    """What files are called that hold such pieces, and those that a crash left half-written."""
+    names = "|".join(map(re.escape, pieces))
+    return re.compile(rf"({names})-\d+\.(npz|draft)|\.{re.escape(_MANIFEST)}\.[0-9a-f]{{8}}")
 
 
 def differences(there: Any, here: Any, name: str = "") -> list[tuple[str, Any, Any]]:

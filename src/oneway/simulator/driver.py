@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from oneway.errors import ConfigError
+from oneway.files.typed_values import whole_number
 from oneway.methods import Isolated, Method
 from oneway.models import Model
 from oneway.records import Batch, Matrix, RunRecord, checksum
@@ -88,11 +89,12 @@ def simulate(
         DataError: If the labels do not fit the model.
         GraphError: If the graph does not fit the stream, or is not strongly connected; if parts do
             not fit the network, or one is empty.
-        StoreError: If the checkpoint is damaged, or that of another run.
+        StoreError: If the checkpoint is damaged, that of another run, or in use by one.
         ClusterError: If a Ray cluster does not answer, or does not fit.
         DivergenceError: If the numbers leave the finite range.
     """
     check_kinds(method, model, stream)
+    seed = _plain(seed)
     choice = EngineChoice(engine, delays, parts, disagreement_every, precision)
     model = model.shaped(stream.shape).told(stream.dim, stream.labels)
     check_memory(model, stream, choice)
@@ -111,12 +113,13 @@ def simulate(
             **about,
             "num_nodes": stream.num_nodes,
             "num_rounds": stream.num_rounds,
-            "seed": seed if isinstance(seed, int) else list(seed),
+            "seed": seed,
         }
         kept = None
         if checkpoint is not None:
             told = _identity(config, method, stream, measure)
             kept = Checkpoint(checkpoint, checkpoint_seconds, told)
+            stack.enter_context(kept.held())
         loop = RunLoop(runner, network, measurements, stream.num_rounds, kept)
         loop.run(f"{method.name}, rounds", progress)
         if loop.restarts:
@@ -194,6 +197,18 @@ def check_kinds(method: object, model: object, stream: object) -> None:
             f"stream is {stream!r}; it must be a Stream: deal a table with "
             "table.deal(num_nodes) or table.deal_by(column)"
         )
+
+
+def _plain(seed: Any) -> Seed:
+    """A seed in terms JSON can hold, also one of NumPy's integers.
+
+    Raises:
+        ConfigError: It is none.
+    """
+    seed = seed.tolist() if isinstance(seed, np.ndarray) else seed
+    if isinstance(seed, list | tuple | range):
+        return [whole_number("seed", each, 0, ConfigError) for each in seed]
+    return whole_number("seed", seed, 0, ConfigError)
 
 
 def _identity(

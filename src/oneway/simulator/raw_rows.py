@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from oneway.models import HasCoefficients, HasProbabilities, Model
+from oneway.errors import ConfigError
+from oneway.models import MODELS, HasCoefficients, HasProbabilities, Model
 from oneway.streams import Stream
 from oneway.tables.encoder import Encoder, Feature
 
@@ -19,6 +20,21 @@ def encoder_of(stream: Stream, model: Model) -> Encoder:
     if isinstance(known, Encoder):  # numbers are learned from what the table takes for classes
         features, label = known.features, known.label
     return Encoder(features, label, model.labels, _class_codes(stream, model), model.name)
+
+
+def is_registered(model: Model) -> bool:
+    """Whether its name and options make a model of its class again, a subclass included.
+
+    A subclass of somebody's own, under the name it inherits, is another model.
+    """
+    name = getattr(model, "name", "")
+    if name not in MODELS or not isinstance(model, MODELS[name]):
+        return False
+    kind = MODELS[name]
+    try:  # Torch makes a TorchClassifier where the loss is that of probabilities.
+        return type(model) is kind or type(kind(**model.options())) is type(model)
+    except (TypeError, ConfigError):
+        return False
 
 
 def num_classes(model: Model, stream: Stream) -> int:

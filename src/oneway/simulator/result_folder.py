@@ -19,8 +19,8 @@ from oneway.simulator.run import Run
 
 P = TypeVar("P")
 R = TypeVar("R")
-_KEY = "key"
-"""Where a file says whose result it is."""
+_KEY, _SUM = "key", "checksum"
+"""Where a file says whose result it is, and the hash of the rest."""
 
 
 class ResultFolder(Generic[R]):
@@ -51,7 +51,7 @@ class ResultFolder(Generic[R]):
             return None
         try:
             return self.read((self.folder / f"{key}{self.suffix}").read_bytes(), key)
-        except (OSError, ValueError, TypeError, KeyError, EOFError):  # not there, or damaged
+        except Exception:  # not there, or damaged in whatever way
             return None
 
     def put(self, key: str, result: R) -> None:
@@ -92,10 +92,18 @@ class ResultFolder(Generic[R]):
         Raises:
             ValueError: It is damaged, or another run's.
         """
-        stored = json.loads(content)
-        # Files of before had no key.
+        try:
+            stored = json.loads(content)
+        except RecursionError:
+            stored = None
+        if not isinstance(stored, dict):
+            raise ValueError("no result")
+        # Files of before had no key, and no checksum.
         if stored.pop(_KEY, key) != key:
             raise ValueError("the result of another run")
+        told = stored.pop(_SUM, None)
+        if told is not None and told != _checksum(stored):
+            raise ValueError("a damaged result")
         result: R = msgspec.convert(stored, self.kind)
         return result
 
@@ -106,7 +114,7 @@ class ResultFolder(Generic[R]):
             if isinstance(result, Mapping)
             else asdict(result)  # type: ignore[call-overload]
         )
-        return json.dumps({_KEY: key, **plain}).encode()
+        return json.dumps({_KEY: key, _SUM: _checksum(plain), **plain}).encode()
 
 
 def key_of(described: Mapping[str, Any]) -> str:
@@ -118,6 +126,11 @@ def key_of(described: Mapping[str, Any]) -> str:
     described = {"version": version("oneway"), **described}
     text = json.dumps(described, sort_keys=True, default=repr)
     return "" if " at 0x" in text else hashlib.sha256(text.encode()).hexdigest()[:24]
+
+
+def _checksum(plain: Mapping[str, Any]) -> str:
+    # A number that was read is written as it was.
+    return hashlib.sha256(json.dumps(plain).encode()).hexdigest()[:16]
 
 
 def whole(run: Run) -> Run:

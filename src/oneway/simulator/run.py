@@ -23,11 +23,11 @@ from oneway.files.paths import as_path
 from oneway.metrics.baselines import base_rate_sums
 from oneway.metrics.measured import measures_of
 from oneway.metrics.tally import Tally
-from oneway.models import MODELS, Model
+from oneway.models import Model
 from oneway.records import Matrix, NetworkState, RunRecord, Vector
 from oneway.records.measures import Measures
 from oneway.sentences import listed, nearest, shown
-from oneway.simulator.raw_rows import encoder_of, num_classes
+from oneway.simulator.raw_rows import encoder_of, is_registered, num_classes
 from oneway.streams import Stream
 
 if TYPE_CHECKING:
@@ -149,8 +149,9 @@ class Run:
 
     @property
     def estimates(self) -> Matrix:
-        """[n, d] x = z / omega of every node at the end."""
-        return NetworkState(self.numerators, self.masses).estimates
+        """[n, d] x = z / omega of every node at the end; not finite where a node has no mass."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return NetworkState(self.numerators, self.masses).estimates
 
     def model_of(self, node: int | str) -> FittedModel:
         """The model of a node at the end, to take home: it predicts rows in the data's units.
@@ -160,10 +161,15 @@ class Run:
 
         Raises:
             StoreError: The run was stored without saying what its numbers mean.
-            ConfigError: There is no such node, or the model is not registered here.
+            ConfigError: There is no such node, it has no mass, or the model is not registered here.
         """
         told = self._described()
         index = _index_of(node, told.nodes, len(self.masses))
+        if not self.masses[index] > 0:
+            raise ConfigError(
+                f"node {shown(node)} holds no mass at the end, so it has no model: it left, or has "
+                "not joined; ask for a node whose run.masses is above 0"
+            )
         origin = {
             "method": self.record.algorithm,
             "node": told.nodes[index] if told.nodes else index,
@@ -324,7 +330,7 @@ class Run:
         computed = "_with_comparator" in self.__dict__
         record = self._with_comparator if computed else self.record
         asked = [name for name in _ON_DEMAND if name in self.__dict__]
-        if self.stream is not None and type(self.model) in MODELS.values():
+        if self.stream is not None and self.model is not None and is_registered(self.model):
             with suppress(TypeError):  # options that JSON cannot hold, such as code
                 record = replace(record, model=msgspec.to_builtins(self._described()))
         return store.save(replace(record, **{name: getattr(self, name) for name in asked}), path)

@@ -98,8 +98,9 @@ def run_columns(run: Run, of: str) -> dict[str, Any]:
             columns["correct"] = np.where(record.sample_counts > 0, share, np.nan)
         return {**columns, "disagreement": run.disagreement}
     if of == "nodes":
-        estimates = run.estimates
-        away = np.linalg.norm(estimates - estimates.mean(axis=0), axis=1)
+        estimates, held = run.estimates, run.masses > 0  # who left has no model
+        mean = estimates[held].mean(axis=0) if held.any() else np.nan
+        away = np.linalg.norm(estimates - mean, axis=1)
         columns = {"node": np.arange(len(run.masses))}
         if run.stream is not None:
             dealt = run.stream.rows[: record.num_rounds] >= 0
