@@ -221,6 +221,14 @@ def test_a_liar_moves_the_others_and_nobody_can_tell_by_the_books(caplog) -> Non
     assert not caplog.records  # of a thousand peers nobody reads what each of them logs
 
 
+def test_a_liar_that_sends_nothing_changes_nothing():
+    honest, lied = (run(Conditions(**QUICK, liars=liars), ow.Isolated(0.1)) for liars in (0.0, 0.3))
+    truthful = lied.learned == 12  # liars learn nothing
+    assert 0 < truthful.sum() < len(truthful)
+    assert np.array_equal(lied.numerators[truthful], honest.numerators[truthful])
+    assert lied.exact_books
+
+
 def test_a_method_has_the_same_batches_and_noise_as_in_a_simulation() -> None:
     stream, _ = network(4, 5)
     method = ow.Relay("auto", batches=Batches(4, 1.0, 0.5, 2))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -11,9 +12,12 @@ import numpy as np
 
 from oneway.errors import ConfigError
 from oneway.records import Vector
+from oneway.sentences import shown
 
 POINTS = 1024
 """Quantiles of a table; between two of them a draw is interpolated."""
+LONGEST_DELAY = 3600.0
+"""In seconds: a message that takes longer is as good as lost."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,8 +25,8 @@ class Delay:
     """How long something takes: a distribution over seconds, by its quantiles.
 
     Attributes:
-        quantiles: Non-decreasing, not negative, finite; the first is the shortest delay and the
-            last the longest.
+        quantiles: Non-decreasing, not negative; the first is the shortest delay and the last the
+            longest, which is at most 3600 seconds.
         name: How it was written, for records: "uniform:0.01,0.1".
 
     Raises:
@@ -38,7 +42,7 @@ class Delay:
     def __post_init__(self) -> None:
         table = np.asarray(self.quantiles, np.float64)
         object.__setattr__(self, "quantiles", table)
-        if table.ndim != 1 or len(table) < 2 or not np.isfinite(table).all():
+        if table.ndim != 1 or len(table) < 2 or np.isnan(table).any():
             raise ConfigError(
                 f"the delay {self.name!r} is not a distribution; give at least two finite "
                 "quantiles, in seconds"
@@ -47,6 +51,11 @@ class Delay:
             raise ConfigError(
                 f"the delay {self.name!r} has values down to {table.min():g} seconds; nothing "
                 "arrives before it was sent: give values from 0 on"
+            )
+        if table.max() > LONGEST_DELAY:
+            raise ConfigError(
+                f"the delay {self.name!r} has values up to {table.max():g} seconds; it must be at "
+                f"most {LONGEST_DELAY:g}: give shorter ones, or a smaller sigma"
             )
         if (np.diff(table) < 0).any():
             raise ConfigError(f"the quantiles of the delay {self.name!r} fall; they must not")
@@ -77,15 +86,18 @@ class Delay:
     def exponential(cls, mean: float) -> Delay:
         """Without memory; the longest of a thousand is the longest at all."""
         levels = (np.arange(POINTS) + 0.5) / POINTS
-        return cls(-mean * np.log1p(-levels), f"exponential:{mean:g}")
+        with np.errstate(over="ignore"):  # what is infinite is refused
+            return cls(-mean * np.log1p(-levels), f"exponential:{mean:g}")
 
     @classmethod
     def lognormal(cls, median: float, sigma: float) -> Delay:
         """As round trips on the internet are: most are short, some take long."""
         levels = (np.arange(POINTS) + 0.5) / POINTS
         normal = NormalDist()
-        factors = [math.exp(sigma * normal.inv_cdf(level)) for level in levels]
-        return cls(median * np.array(factors), f"lognormal:{median:g},{sigma:g}")
+        # No float is above exp(710); what comes near it is refused.
+        factors = [math.exp(min(sigma * normal.inv_cdf(level), 709.0)) for level in levels]
+        with np.errstate(over="ignore"):
+            return cls(median * np.array(factors), f"lognormal:{median:g},{sigma:g}")
 
     @classmethod
     def measured(cls, seconds: Sequence[float] | Vector, name: str = "measured") -> Delay:
@@ -100,7 +112,7 @@ class Delay:
         """Read how delays are written: "0.05", "uniform:0.01,0.1", "exponential:0.05", ...
 
         Raises:
-            ConfigError: It is written in no such way, or has negative values.
+            ConfigError: It is written in no such way, or has values below 0 or above 3600 seconds.
         """
         kinds: dict[str, tuple[Callable[..., Delay], int]] = {
             "fixed": (cls.fixed, 1),
@@ -108,15 +120,14 @@ class Delay:
             "exponential": (cls.exponential, 1),
             "lognormal": (cls.lognormal, 2),
         }
-        kind, _, rest = str(text).rpartition(":")
-        make, count = kinds.get(kind or "fixed", (cls.fixed, -1))
-        try:
+        make, count, numbers = cls.fixed, -1, []
+        with suppress(ValueError):  # not even an integer of very many digits is text to Python
+            kind, _, rest = str(text).rpartition(":")
+            make, count = kinds.get(kind or "fixed", (cls.fixed, -1))
             numbers = [float(part) for part in rest.split(",")]
-        except ValueError:
-            numbers = []
         if len(numbers) != count:
             raise ConfigError(
-                f"the delay is {text!r}; it must be seconds, such as 0.05, or uniform:0.01,0.1, "
-                "exponential:0.05 or lognormal:0.05,0.5 (median and sigma)"
+                f"the delay is {shown(text)}; it must be seconds, such as 0.05, or "
+                "uniform:0.01,0.1, exponential:0.05 or lognormal:0.05,0.5 (median and sigma)"
             )
         return make(*numbers)

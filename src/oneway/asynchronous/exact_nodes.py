@@ -122,9 +122,10 @@ class LyingNode(CountedNode):
             super().push_if_due()
 
     def _lied(self, state: PeerState) -> PeerState:
-        if state.leaving or state.mass <= 0:
+        place = state.layout.model
+        if state.leaving or state.mass <= 0 or place == slice(0, 0):  # nothing is sent
             return state
-        place, step = state.layout.model, np.zeros(state.dim)
+        step = np.zeros(state.dim)
         weight = state.mass if place not in state.layout.copied else 1.0
         step[place] = state.holding[place] / ONE - weight * self._lie
         return descend(state, step) if np.rint(ONE * step).any() else state

@@ -72,6 +72,7 @@ class Torch(TorchOptions):
         """Return the module's own initialisation, from a seed that `rng` draws."""
         from oneway.models.torch_modules import built, flat
 
+        _ = self._built  # checks what it is
         # Spawned: noise that is drawn from `rng` later is the same whatever model starts.
         seed = int(rng.spawn(1)[0].integers(2**63))
         start: Vector = flat(built(self.module, self.arguments, seed))

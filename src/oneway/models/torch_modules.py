@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
+from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
 from oneway.errors import ConfigError
 from oneway.models.torch_process import drawn_from
@@ -91,9 +92,11 @@ def check_module(module: nn.Module) -> None:
     """Check that all that is learned in a module is in parameters of one kind of number.
 
     Raises:
-        ConfigError: It has buffers, no parameters, or parameters of several kinds.
+        ConfigError: It has buffers, no parameters, parameters of several kinds or without values,
+            or parts that cannot be called with parameters from elsewhere.
     """
     name = type(module).__name__
+    _check_parts(module)
     buffers = [name for name, _ in module.named_buffers()]
     if buffers:
         raise ConfigError(
@@ -109,6 +112,38 @@ def check_module(module: nn.Module) -> None:
             f"{len(trainable(module))} of them to be learned; it needs some, all float32 or all "
             "float64"
         )
+
+
+def _check_parts(module: nn.Module) -> None:
+    """Check that a module can be copied, and called with other parameters."""
+    name = type(module).__name__
+    lazy = [key for key, it in module.named_parameters() if is_lazy(it)]
+    if lazy:
+        raise ConfigError(
+            f"module {name} has parameters without a shape before its first call "
+            f"({listed(lazy, 3)}); all nodes need them from the start: use nn.Linear and such with "
+            "the number of inputs instead of nn.LazyLinear"
+        )
+    unset = [key for key, it in module.named_parameters() if it.is_meta]
+    if unset:
+        raise ConfigError(
+            f"module {name} has parameters without values, on the device meta "
+            f"({listed(unset, 3)}); all nodes start from its values: make it on the device cpu"
+        )
+    for place, part in module.named_modules():
+        own = f"module {name}" if part is module else f"part {place} of module {name}"
+        if isinstance(part, torch.jit.ScriptModule):
+            raise ConfigError(
+                f"{own} is a script of torch.jit, which cannot be called with the parameters of "
+                "every node; give the module that the script was made of"
+            )
+        computed = [key for key, it in vars(part).items() if isinstance(it, Tensor) and it.grad_fn]
+        if computed:
+            raise ConfigError(
+                f"{own} keeps {listed(computed, 3)}, computed from parameters, as nn.utils."
+                "weight_norm does; it must be computed at every call: use "
+                "nn.utils.parametrizations.weight_norm, or compute it in forward"
+            )
 
 
 def trainable(module: nn.Module) -> dict[str, nn.Parameter]:

@@ -8,7 +8,7 @@ batched program, `compile` that program as native code.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import deepcopy
 from dataclasses import dataclass
@@ -25,6 +25,13 @@ from oneway.errors import ConfigError
 from oneway.models.torch_modules import trainable
 from oneway.models.torch_options import Backend
 from oneway.models.torch_process import drawn_from, using_threads
+from oneway.models.torch_trials import (
+    check_loss,
+    check_samples_apart,
+    loss_name,
+    reason_of,
+    unbatched,
+)
 from oneway.records import Floats, Matrix, Vector
 from oneway.sentences import cut, shown
 
@@ -90,7 +97,7 @@ class Network:
 
     @cached_property
     def num_outputs(self) -> int:
-        """How many numbers the module gives for a sample.
+        """How many numbers the module gives for a sample, whatever other samples there are.
 
         Raises:
             ConfigError: It cannot take a sample of this shape, or gives something else.
@@ -100,10 +107,10 @@ class Network:
             zeros = torch.zeros(1, self.dim, dtype=self._kind, device=self._device)
             outputs = self._forward(self._evaluating, self._views(zeros[0]), self._zero_rows(1))
         except Exception as error:  # whatever is wrong in somebody else's code
-            reason = cut(" ".join(f"{type(error).__name__}: {error}".split()))
             raise ConfigError(
-                f"module {name} cannot take a sample of the shape {self._shape} ({reason}); set "
-                "shape to what the module takes, or correct its first layer"
+                f"module {name} cannot take a sample of the shape {self._shape} "
+                f"({reason_of(error)}); set shape to what the module takes, or correct its first "
+                "layer"
             ) from error
         there = isinstance(outputs, Tensor) and outputs.is_floating_point()
         if not (there and outputs.ndim in (1, 2) and len(outputs) == 1):
@@ -111,6 +118,7 @@ class Network:
             raise ConfigError(
                 f"module {name} gives {found} for one sample; it must give [sample, output]"
             )
+        check_samples_apart(self._evaluating, self._shape, self._kind)
         return int(outputs.numel())
 
     @cached_property
@@ -139,30 +147,27 @@ class Network:
         """Whether it was given a loss."""
         return self._loss is not None
 
-    def check_loss(self, label: float) -> None:
-        """Check that the loss of a sample with this label is a scalar.
+    def check_loss(self, labels: list[float]) -> None:
+        """Check the loss of samples with these labels; what cannot be batched is looped.
 
         Raises:
-            ConfigError: It is something else, or cannot be computed.
+            ConfigError: It is no scalar with a gradient, cannot be computed, or cannot be batched
+                where the backend says so.
         """
         assert self._loss is not None
-        name = getattr(self._loss, "__name__", repr(self._loss))
         outputs = torch.zeros(self.num_outputs, dtype=self._kind, device=self._device)
-        [labels] = self._labels(np.array([label]))
-        try:
-            loss = self._loss(outputs, labels)
-        except Exception as error:  # whatever is wrong in somebody else's code
-            reason = cut(" ".join(f"{type(error).__name__}: {error}".split()))
+        truth = self._labels(np.array(labels))
+        with using_threads(self._threads):
+            check_loss(self._loss, outputs, truth)
+            looped = self._backend == "loop"
+            reason = "" if looped else unbatched(self._loss, outputs, truth)
+        if reason and self._backend != "auto":
             raise ConfigError(
-                f"loss {name} cannot take {self.num_outputs} outputs of a sample and its label "
-                f"({reason}); correct it"
-            ) from error
-        if not (isinstance(loss, Tensor) and loss.ndim == 0):
-            found = f"the shape {tuple(loss.shape)}" if isinstance(loss, Tensor) else shown(loss)
-            raise ConfigError(
-                f"loss {name} gives {found} for one sample; it must be a scalar tensor: end "
-                "it with .sum() or .mean()"
+                f"loss {loss_name(self._loss)} cannot be batched over nodes ({reason}); say "
+                'backend = "loop", or write it without if and .item()'
             )
+        if reason:
+            self._backend = "loop"
 
     # What drivers ask for.
 
@@ -196,8 +201,8 @@ class Network:
             own = self._tensor(params).clone().requires_grad_()
             outputs = self._forward(self._evaluating, self._views(own), self._rows(features))
             losses = self._each_loss(outputs.reshape(len(features), -1), self._labels(labels))
-            weights = torch.from_numpy(np.asarray(shares)).to(self._device, self._kind)
-            [found] = torch.autograd.grad(weights @ losses, [own], materialize_grads=True)
+            weights = torch.from_numpy(np.asarray(shares)).to(self._device, losses.dtype)
+            [found] = _gradients(weights @ losses, [own])
             gradient: Vector = _array(found)
             return gradient
 
@@ -232,7 +237,11 @@ class Network:
             else:
                 program = self._learning_program if learning else self._program
                 parts, (losses, outputs) = program(views, rows, truth)
-                gradients = torch.cat([parts[name].flatten(1) for name in self._places], dim=1)
+                flat = [
+                    parts[name].reshape(len(rows), last - first)
+                    for name, (first, last, _) in self._places.items()
+                ]
+                gradients = torch.cat(flat, dim=1)
             if l2:
                 gradients.add_(params, alpha=l2)
             return Passed(
@@ -259,7 +268,7 @@ class Network:
         for row in range(len(rows)):
             own = {name: it[row].detach().requires_grad_() for name, it in views.items()}
             loss, given = sample(own, rows[row], truth[row])
-            parts = torch.autograd.grad(loss, list(own.values()), materialize_grads=True)
+            parts = _gradients(loss, list(own.values()))
             torch.cat([part.reshape(-1) for part in parts], out=gradients[row])
             losses[row], outputs[row] = loss.detach(), given.detach()
         return losses, outputs, gradients
@@ -316,7 +325,7 @@ class Network:
     def _views(self, params: Tensor) -> dict[str, Tensor]:
         """View `params[..., parameter]` as the tensors of the module, `[..., *shape]`."""
         return {
-            name: params[..., first:last].view(*params.shape[:-1], *shape)
+            name: params[..., first:last].view((*params.shape[:-1], *shape))
             for name, (first, last, shape) in self._places.items()
         }
 
@@ -341,6 +350,13 @@ def _draws(part: nn.Module) -> bool:
     """Whether a module that cannot be tried in a batch has dropout, by its attributes."""
     shares = (getattr(part, name, 0.0) for name in ("p", "dropout"))
     return any(isinstance(share, float) and share > 0.0 for share in shares)
+
+
+def _gradients(loss: Tensor, params: list[Tensor]) -> Sequence[Tensor]:
+    """The gradients of a loss; 0 where it is constant, as a branch of a function may be."""
+    if not loss.requires_grad:
+        return [torch.zeros_like(it) for it in params]
+    return torch.autograd.grad(loss, params, materialize_grads=True)
 
 
 def _row(views: dict[str, Tensor], row: int) -> dict[str, Tensor]:

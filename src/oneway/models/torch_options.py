@@ -292,7 +292,8 @@ class TorchOptions(Model):
                 "correct its last layer to give one for each"
             )
         if network.has_loss:
-            network.check_loss(0.0 if whole else 1.0)
+            tried = {"binary": [1.0, -1.0], "classes": [0.0, max(0.0, outputs - 1.0)]}
+            network.check_loss(tried.get(self.labels, [1.0]))
         return network
 
     @property
