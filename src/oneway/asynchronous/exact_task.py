@@ -34,7 +34,7 @@ def task_for(method: Method, model: Model, stream: Stream) -> Task:
         if not is_known:
             raise ConfigError(
                 f"{type(given).__name__} is no registered {what}, and the exact level runs peers, "
-                f"whose task names their {what}; register it, or choose level='fast'"
+                f"whose task names their {what}; register it first"
             )
     if stream.late is not None:
         raise ConfigError(
