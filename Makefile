@@ -31,7 +31,7 @@ lab: $(LAB) ## Eight real peers to watch and to break, on a page
 
 test: export OPENBLAS_NUM_THREADS := 1 # workers share two cores, and wait for others a third of the time
 test: $(DEV) browser ## All tests
-	$(BIN)/python -m pytest -n 3 --dist loadfile --durations 40
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --durations 40
 
 lint: $(DEV) ## Formatting, types and the layer contracts
 	$(BIN)/ruff format --check .
