@@ -8,7 +8,7 @@ import dp_accounting
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from oneway.errors import ConfigError
@@ -139,6 +139,7 @@ def test_hardly_any_noise_has_an_enormous_epsilon(mu):
 
 @settings(deadline=None)
 @given(epsilons, deltas, st.integers(1, 10_000))
+@example(1.0, 0.0025048598320383014, 2)
 def test_a_group_composes_to_what_was_promised_for_it(epsilon, delta, records):
     guarantee = Guarantee(epsilon, delta, unit="group", records_per_group=records)
     assert guarantee.epsilon_of_records(records) <= epsilon

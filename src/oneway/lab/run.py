@@ -24,6 +24,7 @@ from oneway.web.interrupts import on_signals
 
 TURN_SECONDS = 0.2
 FRAME_SECONDS = 0.5
+SETTLING_SECONDS = 3.0
 _WAITING = "waiting until everything has arrived"
 
 Show = Callable[[NetworkFrame, str], None]
@@ -186,6 +187,10 @@ class _MainLoop:
         self._queue.close()
         self._publish("finishing", _WAITING)
         self._lab.drain(meanwhile=lambda: self._look("finishing", _WAITING))
+        # Receivers write their status up to a second after senders know that all has arrived.
+        until = time.monotonic() + SETTLING_SECONDS
+        while self.observer.frame("finishing").mass.in_flight and time.monotonic() < until:
+            time.sleep(TURN_SECONDS)
         self._publish("finishing", "adding up")
         self._lab.stop()
 

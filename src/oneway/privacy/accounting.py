@@ -198,9 +198,10 @@ def _mu_for(epsilon: float, delta: float) -> float:
     while _is_kept(high, epsilon, delta):
         high *= 2
     mu, _ = _bisect(lambda guess: _is_kept(guess, epsilon, delta), low, high)
-    # Both searches end within a tolerance; this makes the inequality between them exact.
+    # Both searches end within a tolerance; this makes the inequality between them exact, and that
+    # for a product which was rounded to less than mu, whose search may end above that for mu.
     less = _TOLERANCE
-    while epsilon_of(mu, delta) > epsilon:
+    while epsilon_of(mu, delta) > epsilon * (1 - 8 * _TOLERANCE):
         mu *= 1 - less
         less = min(2 * less, 0.5)
     return mu
