@@ -87,11 +87,9 @@ class Node:
         1970, for the history; `new_epoch` makes stamps to name edges by, `rng` is for the method.
         A `learner` that is given has all that is random from elsewhere.
         """
-        self.key = key
-        self.task = task
+        self.key, self.task = key, task
         self.lock = threading.RLock()
-        self.disk_problem = ""
-        self.last_skipped = ""
+        self.disk_problem = self.last_skipped = ""
         self.last_sample: float | None = None
         self.guard = ConductLog(config.limits.max_strikes, clock, self.name_of)
         self._seal = ProgressSeal(secret, task.fingerprint)
@@ -113,8 +111,8 @@ class Node:
             memory=self.learner.resumed(snapshot.memory),
         )
         self._estimates = Estimates(self.learner)
-        learns = snapshot.journal.samples > 0
-        self._pace = PushPace(self.learner.start, self.started, learns=learns)
+        self._pace = PushPace(self.learner.start, self.started)
+        self._pace.learns = snapshot.journal.samples > 0
         self.rules = config.limits.rules(task, secret)
         self.schedule = SendSchedule(key, self.rules, snapshot.state.dim, self.started)
         self.follow(config)
@@ -229,8 +227,7 @@ class Node:
         learned = before.with_sample(lesson, self.wall_clock(), sample.position, sample.groups)
         self.snapshot = self._estimates.averaged(learned, self.rules)
         self.recent_losses.append(lesson.loss)
-        self.last_sample = self.clock()
-        self._pace.learns = True
+        self.last_sample, self._pace.learns = self.clock(), True
         if lesson.released:  # an unfinished batch is nobody else's business
             moved = self._pace.moved(self.estimate, self.snapshot.state)
             self._pace.stepped(self.learner.mixes, self.last_sample, moved)

@@ -208,15 +208,16 @@ def _join(ray: Any, options: Mapping[str, Any], address: str) -> None:
 
     def start() -> None:
         try:
-            if address != "auto":
-                _ask(str(options["address"]))
+            if address != "auto":  # a head refuses at once whom Ray lets try for half a minute
+                importlib.import_module("ray._raylet").GcsClient(address=options["address"])
             ray.init(**options)
         except BaseException as error:  # told in the thread that waits
             failure.append(error)
 
     thread = threading.Thread(target=start, name="join Ray", daemon=True)
-    thread.start()
-    thread.join(_JOIN_SECONDS)
+    with _errors_unheard():
+        thread.start()
+        thread.join(_JOIN_SECONDS)
     if thread.is_alive():
         raise ClusterError(
             f"{where} did not let this machine join within {_JOIN_SECONDS:.0f} seconds; give the "
@@ -227,14 +228,14 @@ def _join(ray: Any, options: Mapping[str, Any], address: str) -> None:
         raise ClusterError(_why(failure[0], where, address)) from failure[0]
 
 
-def _ask(address: str) -> None:
-    """Ask the head who it is: it refuses at once whom Ray lets try for half a minute, aloud."""
-    raylet = importlib.import_module("ray._raylet")
+@contextmanager
+def _errors_unheard() -> Iterator[None]:
+    """Keep from stderr what Ray's native code writes there, every second."""
     sys.stderr.flush()
     usual, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
     try:
-        os.dup2(nowhere, 2)
-        raylet.GcsClient(address=address)
+        yield
     finally:
         os.dup2(usual, 2)
         os.close(usual)

@@ -92,10 +92,7 @@ class ResultFolder(Generic[R]):
         Raises:
             ValueError: It is damaged, or another run's.
         """
-        try:
-            stored = json.loads(content)
-        except RecursionError:
-            stored = None
+        stored = json.loads(content)
         if not isinstance(stored, dict):
             raise ValueError("no result")
         # Files of before had no key, and no checksum.
