@@ -281,11 +281,7 @@ def measure(
     seeds = range(min(num_seeds, MOST_SEEDS))
     wanted = [(it, method, seed) for seed in seeds for it in found[::-1] for method in METHODS]
     trials: dict[Place, Trial] = {}
-    memory: ResultFolder[Trial] = ResultFolder(folder, Trial)
-    keys = {it: _key(*it) for it in wanted}
-    for place, one in memory.results(
-        keys, lambda it: Job(_placed, (it, data_table(it[0].data))), executor or Local()
-    ):
+    for place, one in _trials(wanted, ResultFolder(folder, Trial), executor or Local()):
         trials[place] = one
         on_done(len(trials), len(wanted))
     measured = [
