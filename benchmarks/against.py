@@ -4,7 +4,7 @@ The two trees take turns, each with its own script and source; of each number th
 turns counts. A ratio above 1 means more than before: slower where the number is a time, faster
 where it is a count per second.
 
-    python benchmarks/against.py COMMIT [engines pushes susy loading] [--turns 3]
+    python benchmarks/against.py COMMIT [engines peer scale] [--turns 3]
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser()
     parser.add_argument("commit")
-    parser.add_argument("names", nargs="*", default=["engines", "pushes", "susy", "loading"])
+    parser.add_argument("names", nargs="*", default=["engines", "peer", "scale"])
     parser.add_argument("--turns", type=int, default=3)
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:

@@ -13,22 +13,33 @@ from rich.console import Console
 from rich.table import Table
 
 import oneway as ow
+from oneway.methods import Batches
+from oneway.task.learning import Learning
+from oneway.task.privacy import Privacy
 
 CASES = [(20, 10, 20_000, 400, 10), (128, 32, 4_000, 200, 4), (1024, 32, 600, 40, 2)]
 """Nodes, bound, rounds of the fast and of the reference engine, ratio to reach."""
+FEATURES = 18
 METHODS = {
     "ops": ow.OnlinePushSum(0.1),
     "ops x2": ow.OnlinePushSum(0.1, mixes=2),
+    "ops batches": ow.OnlinePushSum(0.05, step="curvature", batches=Batches(16)),
+    "ops private": ow.OnlinePushSum(
+        0.05, step="curvature", batches=Privacy(epsilon=1.0).batches(16, FEATURES + 1)
+    ),
     "pull": ow.Pull(0.1),
     "relay": ow.Relay(0.1),
     "relay auto": ow.Relay("auto", "curvature"),
+    "default": Learning().build_method(FEATURES + 1),
 }
-"""By name; x2 exchanges twice a round, which is as many bytes as Relay sends.
-auto chooses its rates."""
+"""By name; x2 exchanges twice a round, which is as many bytes as Relay sends; private is epsilon 1
+with batches of 16; auto chooses its rates; default is that of a new task."""
 TURNS = 5
+PERSONAL = "default"
+"""The method of a new task, of which the cost of personal predictions is measured."""
 
 
-def samples(num_rows: int, num_features: int = 18) -> tuple[np.ndarray, np.ndarray]:
+def samples(num_rows: int, num_features: int = FEATURES) -> tuple[np.ndarray, np.ndarray]:
     """Gaussian features and labels of a noisy linear rule."""
     rng = np.random.default_rng(1)
     features = rng.standard_normal((num_rows, num_features), dtype=np.float32)
@@ -46,13 +57,11 @@ def per_round(engine: str, name: str, stream: ow.Stream, graph: ow.TrustGraph) -
 
 def main() -> None:
     """Measure and print."""
-    features, labels = samples(200_000)
-    table = ow.Table.from_arrays(features, labels)
+    table = ow.Table.from_arrays(*samples(200_000))
     shown = Table(title="one round, 18 float32 features")
     shown.add_column("method")
-    for heading in ("nodes", "edges", "reference us", "fast us", "ratio", "at least"):
+    for heading in ("nodes", "edges", "reference us", "fast us", "ratio", "at least", "to ops"):
         shown.add_column(heading, justify="right")
-    shown.add_column("to ops", justify="right")
     for num_nodes, bound, fast_rounds, reference_rounds, goal in CASES:
         graph = ow.TrustGraph.random(num_nodes, bound, seed=1)
         stream = table.deal(num_nodes, seed=1, resample=num_nodes * fast_rounds)
@@ -73,6 +82,34 @@ def main() -> None:
                 f"{reference / fast:.1f}x", f"{goal}x", f"{fast / best['fast', 'ops']:.2f}x",
             )  # fmt: skip
     Console().print(shown)
+    Console().print(personal_cost(table))
+
+
+def personal_cost(table: ow.Table) -> Table:
+    """CPU time of runs with and without personal predictions, taking turns; the fastest counts."""
+    shown = Table(title="personal predictions at the defaults of a new task, CPU time a sample")
+    for heading in ("nodes", "without ns", "with ns", "ratio", "at most"):
+        shown.add_column(heading, justify="right")
+    model = ow.models.LogisticRegression()
+    for num_nodes, bound, rounds, *_ in CASES:
+        graph = ow.TrustGraph.random(num_nodes, bound, seed=1)
+        stream = table.deal(num_nodes, seed=1, resample=num_nodes * rounds)
+        best = [float("inf")] * 2
+        for turn in range(TURNS + 1):
+            for personal in (False, True):
+                began = time.process_time()
+                ow.simulate(
+                    METHODS[PERSONAL], model, stream, graph, progress=False, personal=personal
+                )
+                took = (time.process_time() - began) / stream.num_samples
+                if turn:  # the first compiles
+                    best[personal] = min(took, best[personal])
+        without, beside = best
+        shown.add_row(
+            f"{num_nodes}", f"{1e9 * without:.0f}", f"{1e9 * beside:.0f}",
+            f"{beside / without:.2f}x", "2x" if num_nodes >= 128 else "",
+        )  # fmt: skip
+    return shown
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""How fast the networks of many nodes learn: loop, vmap and compiled; and a whole round of it.
+"""How fast the networks of many nodes learn: loop and vmap; and a whole round of it.
 
-    python benchmarks/torch_nodes.py [--seconds 1] [--no-compile]
+    python benchmarks/torch_nodes.py [--seconds 1]
 
 Prints samples per second of losses and gradients by backend, each as a ratio to the loop measured
 in the same run, and how long a simulated round takes compared with gradients and mixing alone. All
@@ -16,12 +16,15 @@ from collections.abc import Callable
 from statistics import median
 
 import numpy as np
+import torch
 from torch import nn
 
 import oneway as ow
 from oneway.files.memory import available_memory
 from oneway.methods import OnlinePushSum
 from oneway.models import Torch
+from oneway.models import torch as torch_models
+from oneway.models.torch import LARGEST_BATCHED
 from oneway.records import Batch
 from oneway.simulator.exchange import Exchange
 from oneway.simulator.measurements import Measurements
@@ -62,7 +65,9 @@ def seconds_of(call: Callable[[], object], budget: float) -> float:
 
 def model_of(size: str, backend: str) -> Torch:
     """The model of one size."""
-    return Torch(lambda: network(HIDDEN[size]), "cross-entropy", backend=backend)
+    largest = {"loop": 0, "vmap": 10**12}.get(backend, LARGEST_BATCHED)
+    torch_models.LARGEST_BATCHED = largest
+    return Torch(lambda: network(HIDDEN[size]), "cross-entropy")
 
 
 def samples(num_rows: int) -> Batch:
@@ -105,9 +110,9 @@ def main() -> None:
     """Print both tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=1.0, help="per measurement, about")
-    parser.add_argument("--compile", action=argparse.BooleanOptionalAction, default=True)
     given = parser.parse_args()
-    backends = ["loop", "vmap", *(["compile"] if given.compile else [])]
+    torch.set_num_threads(1)
+    backends = ["loop", "vmap"]
     print("parameters   nodes  backend   samples/s   times the loop")
     fitting = []
     for size in HIDDEN:

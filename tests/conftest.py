@@ -1,43 +1,30 @@
-"""What tests share: a cache of their own, and the real data if it is there."""
+"""What tests share: the real data if it is there."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pytest
+from builders import replace
 from hypothesis import HealthCheck, settings
+from users_huber import Huber
 
+from oneway.models import MODELS, Model
 from oneway.peer.home.home import Home
 from oneway.peer.learner import Learner
 from oneway.peer.store.store import Owner, PeerStore
 from oneway.protocol.state import InEdge
-from oneway.testing.records import replace
 
-# A busy machine is slow, and slow is not wrong.
-settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("patient")
-
-
-@pytest.fixture(scope="session", autouse=True)
-def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """No test touches the user's cache."""
-    folder = tmp_path_factory.mktemp("cache")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("ONEWAY_CACHE", str(folder))
-        yield folder
-
-
-@pytest.fixture
-def cache_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Even the smallest file is cached, in a folder that starts empty; returns the folder."""
-    folder = tmp_path / "cache"
-    monkeypatch.setenv("ONEWAY_CACHE", str(folder))
-    monkeypatch.setattr("oneway.tables.cache.CACHE_ABOVE_BYTES", 0)
-    return folder
+# No deadlines: a busy machine is slow, and slow is not wrong. `make test` draws the same examples
+# every time; `make test-all` (--hypothesis-profile thorough) draws more, and others.
+_PATIENT = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("quick", max_examples=20, derandomize=True, **_PATIENT)
+settings.register_profile("thorough", max_examples=100, **_PATIENT)
+settings.load_profile("quick")
 
 
 @pytest.fixture
@@ -71,3 +58,10 @@ def flood() -> Callable[[Home, float], None]:
             store.commit(replace(before, state=state))
 
     return take_in
+
+
+@pytest.fixture
+def huber(monkeypatch: pytest.MonkeyPatch) -> type[Model]:
+    """A registered regression model of a user, for the time of a test."""
+    monkeypatch.setitem(MODELS._entries, Huber.name, Huber)
+    return Huber

@@ -16,7 +16,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from oneway.errors import MissingExtraError, OnewayError
+from oneway.errors import MissingExtraError, OnewayError, install_hint
 
 if TYPE_CHECKING:
     from oneway import (
@@ -27,11 +27,9 @@ if TYPE_CHECKING:
         streams,
         tables,
         testing,
-        theory,
         topology,
     )
-    from oneway.asynchronous.conditions import Conditions
-    from oneway.asynchronous.delay import Delay
+    from oneway.asynchronous.conditions import Conditions, Delay
     from oneway.asynchronous.simulate import simulate_async
     from oneway.estimators import (
         OnewayClassifier,
@@ -53,8 +51,8 @@ if TYPE_CHECKING:
     )
     from oneway.peer.peer import Peer
     from oneway.report.run_comparison import compare
-    from oneway.report.sweep_result import sweep
     from oneway.simulator import Run, simulate
+    from oneway.simulator.sweep import sweep
     from oneway.streams import Stream
     from oneway.tables import Table
     from oneway.task.privacy import Privacy
@@ -88,7 +86,6 @@ __all__ = [
     "Task",
     "Tracking",
     "TrustGraph",
-    "algorithms",
     "compare",
     "datasets",
     "methods",
@@ -100,7 +97,6 @@ __all__ = [
     "sweep",
     "tables",
     "testing",
-    "theory",
     "topology",
 ]
 
@@ -128,16 +124,15 @@ _HOME = {
     "TrustGraph": "topology",
     "compare": "report.run_comparison",
     "Conditions": "asynchronous.conditions",
-    "Delay": "asynchronous.delay",
+    "Delay": "asynchronous.conditions",
     "simulate": "simulator",
     "simulate_async": "asynchronous.simulate",
-    "sweep": "report.sweep_result",
+    "sweep": "simulator.sweep",
 }
-_FORMER_NAMES = {"algorithms": "methods"}
 
 
 def __getattr__(name: str) -> Any:
-    """Import what is asked for.
+    """Import a public name.
 
     Raises:
         MissingExtraError: If it needs a package that is not installed.
@@ -145,11 +140,10 @@ def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'oneway' has no attribute {name!r}")
     try:
-        module = import_module(f"oneway.{_HOME.get(name) or _FORMER_NAMES.get(name, name)}")
+        module = import_module(f"oneway.{_HOME.get(name, name)}")
     except ModuleNotFoundError as error:
         raise MissingExtraError(
-            f"oneway.{name} needs {error.name}, which is not installed; "
-            "run: pip install 'oneway[lab]'"
+            f"oneway.{name} needs {error.name}, which is not installed; {install_hint('lab')}"
         ) from error
     return getattr(module, name) if name in _HOME else module
 

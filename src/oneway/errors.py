@@ -12,13 +12,15 @@ from typing import Any
 
 
 class OnewayError(Exception):
-    """Base class of everything raised on purpose.
+    """Base class of every error that oneway raises on purpose.
 
-    A remedy that is one call in Python and another flag at the command line is given apart, once
-    for each reader; all others stand in the message.
+    Args:
+        message: The sentence, with its remedy if that is the same for all users.
+        remedy: The remedy for users of Python.
+        flag_remedy: The remedy for users of the command line.
 
     Attributes:
-        for_shell: The sentence for somebody at the command line; `str` is the one for Python.
+        for_shell: The sentence for users of the command line; `str` is the one for Python.
 
     >>> error = OnewayError("it is not connected", remedy="call mend()", flag_remedy="add --mend")
     >>> str(error), error.for_shell
@@ -30,7 +32,7 @@ class OnewayError(Exception):
         self.for_shell = f"{message}; {flag_remedy}" if flag_remedy else str(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Not through __init__, which takes other arguments: errors come from other processes, too.
+        # Not through __init__, which has other arguments: errors are pickled between processes.
         return _restored, (type(self), self.args, vars(self))
 
 
@@ -56,12 +58,8 @@ class MissingDataError(DataError):
     """A data file is not where it was looked for."""
 
 
-class TicketError(DataError):
-    """A prediction that waits for its label is not there, or cannot be kept."""
-
-
 class GroupLimitError(DataError):
-    """A sample is of a group of which the task allows no more to be learned from."""
+    """A group has more samples than the task allows."""
 
 
 class ConfigError(OnewayError):
@@ -129,11 +127,20 @@ class ClusterError(OnewayError):
 
 
 class LabOverError(OnewayError):
-    """A command came to a lab that takes none any more."""
+    """A command came to a lab that is over."""
 
 
 class MissingExtraError(OnewayError):
     """A feature needs packages that are not installed."""
+
+
+def install_hint(extra: str) -> str:
+    """Return how to install an extra: oneway is not on PyPI, but in a clone of its repository.
+
+    >>> install_hint("torch")
+    "run in your clone of oneway: pip install -e '.[torch]'"
+    """
+    return f"run in your clone of oneway: pip install -e '.[{extra}]'"
 
 
 @contextmanager
@@ -141,8 +148,8 @@ def needs_extra(what: str, extra: str) -> Iterator[None]:
     """Import optional packages in the block.
 
     Args:
-        what: What needs them, for the message.
-        extra: The extra that brings them.
+        what: The feature that needs them, for the message.
+        extra: The extra of oneway that has them.
 
     Raises:
         MissingExtraError: If one of them is not installed.
@@ -153,5 +160,5 @@ def needs_extra(what: str, extra: str) -> Iterator[None]:
         if (error.name or "oneway").startswith("oneway"):
             raise
         raise MissingExtraError(
-            f"{what} needs {error.name}, which is not installed; run: pip install 'oneway[{extra}]'"
+            f"{what} needs {error.name}, which is not installed; {install_hint(extra)}"
         ) from None

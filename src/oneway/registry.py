@@ -1,12 +1,12 @@
-"""Registry: the implementations of one kind of thing by name, and plugins that add to it.
+"""Registry: the implementations of one kind by name, and plugins that add to it.
 
-A kind of thing (model, method, transform, step rule, data set, transport) has one registry; command
-line choices, TOML checks, labels and pages all read it. One call adds an entry, from anywhere:
+Every kind (model, method, transform, step rule, data set, transport) has one registry; command line
+choices, TOML checks, labels and pages all read it. One call adds an entry:
 
     oneway.methods.METHODS.register(MyMethod)
 
-A process that does not run the user's own script (the command line, a real peer of a lab) finds
-such a call in a plugin: a module named by the environment variable ONEWAY_PLUGINS, or by an
+A process that does not run the user's own script (the command line, a real peer of a lab) finds the
+call in a plugin: a module named by the environment variable ONEWAY_PLUGINS, or by an
 installed package's entry point in the group `oneway.plugins`. Plugins are imported once, when a
 registry is first read.
 """
@@ -16,12 +16,10 @@ from __future__ import annotations
 import math
 import os
 import re
-import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import fields
 from importlib import import_module
 from importlib.metadata import entry_points
-from types import BuiltinFunctionType, FunctionType
 from typing import Any, Generic, TypeVar, cast
 
 from oneway.errors import ConfigError, OnewayError
@@ -59,16 +57,19 @@ class Registry(Generic[T]):
             name: How the command line and TOML files call it.
 
         Raises:
-            ConfigError: Another entry has that name.
+            ConfigError: Another entry has that name. A class may be registered again after it
+                was redefined, as when a cell of a notebook runs twice.
         """
         chosen: Any = name or getattr(entry, "name", None)
         added = cast("T", entry)
         if not isinstance(chosen, str) or not chosen:
             raise ConfigError(f"a {self.kind} needs a name to be registered; {entry!r} has none")
-        if self._entries.setdefault(chosen, added) is not added:
+        present = self._entries.get(chosen, added)
+        if present is not added and not _is_redefined(present, added):
             raise ConfigError(
                 f"there is a {self.kind} {chosen!r} already; register yours under another name"
             )
+        self._entries[chosen] = added
         return entry
 
     def __getitem__(self, name: str) -> T:
@@ -105,6 +106,15 @@ class Registry(Generic[T]):
     def values(self) -> list[T]:
         """Entries, in the order in which they were registered."""
         return [entry for _, entry in self.items()]
+
+
+def _is_redefined(before: object, after: object) -> bool:
+    """Whether two classes or functions come from the same definition, run twice."""
+    places = [
+        (getattr(it, "__module__", None), getattr(it, "__qualname__", None))
+        for it in (before, after)
+    ]
+    return places[0] == places[1] and None not in places[0]
 
 
 def load_plugins() -> None:
@@ -182,11 +192,11 @@ def build(registry: Registry[Any], name: str, options: Mapping[str, Any], **give
 def installed_function(path: str, error: type[OnewayError] = ConfigError) -> Callable[..., Any]:
     """Return the function that `package.module:function` names, by importing its module.
 
-    Tasks name code so, and never carry it; each site installs it.
+    This runs code: names from files must pass `require_allowed` first.
 
     Raises:
-        OnewayError: Of the class `error`, if it names none, its module cannot be imported here, or
-            is Python's own.
+        OnewayError: Of the class `error`: the name is malformed, its module cannot be imported, or
+            the module has no such function.
     """
     if not _FUNCTION.fullmatch(path):
         raise error(
@@ -194,30 +204,52 @@ def installed_function(path: str, error: type[OnewayError] = ConfigError) -> Cal
             "installed at every site"
         )
     module, _, name = path.partition(":")
-    package = module.partition(".")[0]
-    # Somebody else's task must not hand a user's cells to os:remove.
-    own = error(
-        f"function {path} is in Python's own library; it must be in a package that is installed "
-        "for this task"
-    )
-    if package in sys.stdlib_module_names:
-        raise own
     try:
         found = getattr(import_module(module), name)
-    except AttributeError:
-        raise error(
-            f"function {path} is not there: {module} is installed and has no {name}; install the "
-            "version that the task was made with"
-        ) from None
     except Exception as reason:
         raise error(
             f"function {path} cannot be imported here ({cut(str(reason) or repr(reason))}); "
-            f"install {package}, or set PYTHONPATH to where it is"
+            f"install the {module.partition('.')[0]} that has it, or set PYTHONPATH"
         ) from None
     if not callable(found):
         raise error(f"{path} is {shown(found)}; it must be a function")
-    is_code = isinstance(found, FunctionType | BuiltinFunctionType | type)
-    if is_code and str(found.__module__).partition(".")[0] in sys.stdlib_module_names:
-        raise own  # passed on by a package that has imported it
     called: Callable[..., Any] = found
     return called
+
+
+def code_names(value: object) -> list[str]:
+    """Return every `package.module:function` among the texts of a nested value, each once.
+
+    >>> code_names({"module": "my.nets:small", "loss": "squared", "arguments": {"size": 3}})
+    ['my.nets:small']
+    """
+    if isinstance(value, str):
+        return [value] if _FUNCTION.fullmatch(value) else []
+    parts = value.values() if isinstance(value, Mapping) else value
+    if not isinstance(parts, Iterable):
+        return []
+    return list(dict.fromkeys(name for part in parts for name in code_names(part)))
+
+
+def require_allowed(
+    value: object, where: str, allow: Collection[str], error: type[OnewayError] = ConfigError
+) -> None:
+    """Check that the owner of this machine has listed all code that a file names.
+
+    Args:
+        value: What the file says, nested as it is there; nothing of it has been imported.
+        where: The file, for the error.
+        allow: The names that may be imported and called.
+        error: The class of what is raised.
+
+    Raises:
+        OnewayError: Of the class `error`: the file names code that is not listed.
+    """
+    if unlisted := [name for name in code_names(value) if name not in allow]:
+        names = ", ".join(f'"{name}"' for name in [*allow, *unlisted])
+        flags = " ".join(f"--allow {name}" for name in unlisted)
+        raise error(
+            f"{where} names the code {listed(unlisted)}, which runs on this machine only if its "
+            f"owner allows exactly that name; if you trust it, use {flags}, or in a "
+            f"peer's folder the line allow = [{names}] of peer.toml"
+        )

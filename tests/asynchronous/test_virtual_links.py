@@ -7,11 +7,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from oneway.asynchronous.conditions import Conditions
-from oneway.asynchronous.delay import Delay
-from oneway.asynchronous.event_queue import EventQueue
-from oneway.asynchronous.virtual_links import Chance, VirtualLinks
-from oneway.peer.outbox import Frame
+from oneway.asynchronous.conditions import Conditions, Delay
+from oneway.asynchronous.virtual_links import Chance, EventQueue, VirtualLinks
+from oneway.peer.node import Frame
 from oneway.testing.memory_network import Datagram, MemoryNetwork
 
 ALICE, BOB = b"a" * 32, b"b" * 32

@@ -48,8 +48,6 @@ def test_too_little_noise_is_caught_in_every_method(method):
     "options",
     [
         {"mixes": 2},
-        {"deposit": "mass"},
-        {"deposit_transforms": ("adagrad",)},
         {"transforms": (Momentum(),)},
         {"transforms": (AdaGrad(),)},
     ],

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 import oneway as ow
 from oneway.audit.inference import TOGETHER, StepInference, untransformed
 from oneway.methods import State
-from oneway.methods.transforms import AdaGrad, Clip, Momentum
-from oneway.methods.transforms.chain import transform_memory, transformed
+from oneway.methods.transforms import AdaGrad, Clip, Momentum, transform_memory, transformed
 
 DIM = 3
 SEEDS = st.integers(0, 2**32)
@@ -125,20 +124,6 @@ def test_segments_that_disagree_are_readings_of_their_own():
     np.testing.assert_allclose(found.readings["parcel"], one[0], atol=1e-9)
     np.testing.assert_allclose(found.readings["numerator"], other[0], atol=1e-9)
     np.testing.assert_allclose(found.readings[TOGETHER], (one[0] + other[0]) / 2, atol=1e-9)
-
-
-def test_what_a_deposit_goes_through_does_not_hide_a_step():
-    """AdaGrad scales what is deposited; the parcel that is passed on is as it was."""
-    method = ow.Relay(0.1, deposit_transforms=("adagrad",))
-    inference, rng = StepInference(method), np.random.default_rng(4)
-    state = method.start(np.zeros((1, DIM)))
-    for _ in range(5):
-        step = rng.normal(size=(1, DIM))
-        sent = method.before_push(method.descend(state, step), rng)
-        found = inference.explain(state, sent.segments)
-        np.testing.assert_allclose(found.readings["parcel"], step[0], atol=1e-12)
-        np.testing.assert_allclose(found.step, step[0], atol=1e-12)
-        state = State(sent.segments, found.after.memory)
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from oneway.errors import ConfigError, StoreError
-
 SMALL = ("audit", "privacy", "--data", "synthetic", "--nodes", 5, "--rounds", 160)
 
 
@@ -25,19 +23,11 @@ def test_json_has_the_numbers_and_what_they_are_about(oneway):
     assert answer["settings"]["samples_per_push"] == 16
 
 
-def test_people_are_told_in_words_and_get_a_page(oneway, here):
+def test_people_get_words_and_a_report(oneway, here):
     shown = oneway(
-        *SMALL, "--privacy", "none", "--samples-per-push", 1, "--canaries", 500, "--out", "a.html"
+        *SMALL, "--privacy", "none", "--samples-per-push", 1, "--canaries", 500, "--out", "a.md"
     )
     assert shown.code == 0
     assert "read 160 of 160 samples exactly" in shown.out
     assert "nothing is promised" in shown.out
-    page = (here / "a.html").read_text()
-    assert "160 of 160 samples could be read exactly" in page
-
-
-def test_bad_arguments_get_a_sentence(oneway, here):
-    oneway(*SMALL, "--against", "moon").check_refused(ConfigError, "moon")
-    oneway(*SMALL, "--epsilon", 0).check_refused(ConfigError, "epsilon")
-    (here / "file").write_text("")
-    oneway(*SMALL, "--out", "file/a.html").check_refused(StoreError, "file")
+    assert "read 160 of 160 samples exactly" in (here / "a.md").read_text()

@@ -22,6 +22,10 @@ HEADER = "x,y,late"
 ROWS = [f"{row},{row % 7},{'yes' if row % 3 else 'no'}" for row in range(40)]
 MINE = ("simulate", "--data", "mine.csv", "--label", "late")
 MADE = ("simulate", "--data", "synthetic", "--rounds", 200)
+TASK = ("peer", "task", "mine.csv", "--label", "late", "--out", "t.toml")
+TUNE = ("tune", "--data", "synthetic", "--rounds", 20)
+AUDIT = ("audit", "privacy", "--data", "synthetic")
+LAB = ("lab", "--data", "synthetic", "--nodes", 3, "--out", "made")
 
 
 def with_cell(row: int, text: str) -> str:
@@ -50,6 +54,7 @@ def files(here: Path) -> None:
         "nested.toml": "[graph]\nnodes = 3\n",
         "range.toml": "rounds = 0\n",
         "choice.toml": 'engine = "fats"\n',
+        "dense.toml": "density = 2\n",
         "latin.toml": b'data = "\xe9"\n',
     }.items():
         (here / name).write_bytes(content if isinstance(content, bytes) else content.encode())
@@ -264,16 +269,42 @@ BAD_INPUT: dict[str, tuple[tuple[object, ...], type[OnewayError], tuple[str, ...
     "a rate that is none": ((*MADE, "--learning-rate", "nan"), ConfigError, ("is nan",)),
     "a share above 1": ((*MADE, "--adversarial", 2), DataError, ("adversarial", "2.0")),
     "a density above 1": (
-        (*MADE, "--graph", "erdos-renyi", "--density", 2),
+        (*MADE, "--graph", "erdos-renyi", "--config", "dense.toml"),
         GraphError,
         ("density", "2.0"),
     ),
-    "a cap without mass": ((*MADE, "--algorithm", "col", "--cap-step"), ConfigError, ("col",)),
+    "a lab that loses more than everything": (
+        (*LAB, "--loss", 1.5),
+        ConfigError,
+        ("--loss is 1.5",),
+    ),
+    "a lab with a negative rate": ((*LAB, "--rate", -1), ConfigError, ("--rate is -1",)),
+    "a lab without samples": ((*LAB, "--samples", 0), ConfigError, ("--samples is 0",)),
+    "a lab without peers": ((*LAB, "--nodes", 0), ConfigError, ("nodes is 0",)),
+    "a time that is none": ((*LAB, "--kill-every", "often"), ConfigError, ("'often'",)),
+    "a graph there is not": ((*LAB, "--graph", "rnig"), ConfigError, ("'rnig'", "'ring'")),
+    "the flag of a page without one": ((*LAB, "--listen", 0), ConfigError, ("--dashboard",)),
     "a run saved over a file": ((*MADE, "--out", "mine.csv"), StoreError, ("mine.csv",)),
     "a run saved below a file": ((*MADE, "--out", "mine.csv/run"), StoreError, ("mine.csv",)),
     "a run saved over a folder": ((*MADE, "--out", "folder"), ConfigError, ("folder",)),
     "an unknown data set to describe": (("data", "info", "susie"), ConfigError, ("'susy'",)),
     "an unknown data set to fetch": (("data", "fetch", "susie"), ConfigError, ("'susy'",)),
+    "a task of a missing file": (
+        ("peer", "task", "no.csv", "--label", "late"),
+        MissingDataError,
+        ("no.csv",),
+    ),
+    "a task in no folder": ((*TASK[:-1], "no/t.toml"), ConfigError, ("no/t.toml",)),
+    "a range without ends": ((*TASK, "--range", "x"), ConfigError, ("'x'", "COLUMN=LOW..HIGH")),
+    "a range upside down": ((*TASK, "--range", "x=5..1"), ConfigError, ("'x'", "5", "1")),
+    "a range of no column": ((*TASK, "--range", "z=0..1"), ConfigError, ("'z'",)),
+    "a task whose delta is too large": ((*TASK, "--delta", 0.9), ConfigError, ("delta is 0.9",)),
+    "a rate to tune that is none": ((*TUNE, "--rates", "fast"), ConfigError, ("'fast'",)),
+    "no rate to tune": ((*TUNE, "--rates", ","), ConfigError, ("','",)),
+    "a method to tune there is not": ((*TUNE, "--methods", "sned"), ConfigError, ("'sned'",)),
+    "an epsilon to audit of zero": ((*AUDIT, "--epsilon", 0), ConfigError, ("epsilon",)),
+    "a lab without time between kills": ((*LAB, "--kill-every", "0s"), ConfigError, ("'0s'",)),
+    "a page at an impossible port": (("runs", ".", "--listen", 70000), ConfigError, ("70000",)),
 }
 
 

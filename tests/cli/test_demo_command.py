@@ -1,111 +1,94 @@
 from __future__ import annotations
 
-import inspect
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
 import oneway as ow
-from oneway.cli import demo as command
 from oneway.report import demo as flights
 
 METHODS = {"ops", "relay", "pull", "dol-symm", "dol-asymm", "col", "local"}
 
 
 def test_json_holds_seven_methods_what_they_ran_on_and_where_the_report_is(demo):
-    assert demo.result.code == 0
-    assert demo.result.err == ""
+    assert (demo.result.code, demo.result.err) == (0, "")
     answer = demo.result.json
-    assert set(answer) == {"methods", "base_loss", "facts", "report"}
+    assert set(answer) == {
+        "methods", "result", "base_loss", "facts", "report",
+        "yours", "shared", "alone", "weights", "believes", "verdict", "user_result",
+    }  # fmt: skip
     assert set(answer["methods"]) == METHODS
     for numbers in answer["methods"].values():
-        assert set(numbers) == {
-            "average_loss",
-            "late_loss",
-            "accuracy",
-            "roc_auc",
-            "disagreement",
-            "learning_rate",
-            "at_edge",
-            "seconds",
-        }
         assert 0 < numbers["average_loss"] < numbers["late_loss"] < 0.75
         assert 0.5 < numbers["accuracy"] < 1
         assert 0.4 < numbers["roc_auc"] < 1
         assert numbers["learning_rate"] in flights.RATES
+    losses = {name: row["average_loss"] for name, row in answer["methods"].items()}
+    assert list(losses.values()) == sorted(losses.values())
+    assert losses["col"] < losses["relay"] < losses["ops"]
+    assert all(losses["ops"] < losses[name] for name in ("dol-symm", "dol-asymm", "local"))
+    facts = answer["facts"]
+    assert 80 <= int(facts["participants"].split()[0]) <= 100
+    assert "6% of them go both ways" in facts["graph"]
     assert Path(answer["report"]) == demo.folder / "report.html"
 
 
-def test_about_ninety_airports_take_part_in_a_one_way_graph(demo):
-    facts = demo.result.json["facts"]
-    assert 80 <= int(facts["participants"].split()[0]) <= 100
-    assert facts["rounds"].startswith("300,")
-    assert "6% of them go both ways" in facts["graph"]
-
-
-def test_centralised_beats_relay_then_comes_online_push_sum_and_then_the_rest(demo):
-    loss = {name: row["average_loss"] for name, row in demo.result.json["methods"].items()}
-    assert loss["col"] < loss["relay"] < loss["ops"]
-    assert all(loss["ops"] < loss[name] for name in ("dol-symm", "dol-asymm", "local"))
-
-
-def test_the_report_says_what_labels_cost_that_come_when_a_flight_has_landed(demo):
-    late = demo.result.json["methods"]["relay"]["late_loss"]
-    page = (demo.folder / "report.html").read_text()
-    assert "<th>labels late</th>" in page
-    assert f"<td>{late:.4f}</td>" in page
-    assert "rounds later on average" in demo.result.json["facts"]["late labels"]
-
-
-def test_methods_come_smallest_loss_first(demo):
-    losses = [row["average_loss"] for row in demo.result.json["methods"].values()]
-    assert losses == sorted(losses)
-
-
 def test_the_folder_holds_the_report_the_chart_and_seven_runs_and_no_drafts(demo):
-    assert {path.name for path in demo.folder.iterdir()} == {"report.html", "loss.png", "runs"}
-    assert {path.name for path in (demo.folder / "runs").iterdir()} == METHODS
-    assert (demo.folder / "loss.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
-    run = ow.Run.load(demo.folder / "runs" / "ops")
-    assert run.average_loss == demo.result.json["methods"]["ops"]["average_loss"]
-    assert run.record.config["graph"]["seed"] == 7
-    assert run.base_loss == pytest.approx(demo.result.json["base_loss"])
-    assert run.alone_loss == demo.result.json["methods"]["local"]["average_loss"]
-    assert run.measures.roc_auc == demo.result.json["methods"]["ops"]["roc_auc"]
+    assert {path.name for path in demo.folder.iterdir()} == {
+        "oneway.json",
+        "report.html",
+        "loss.png",
+        "runs",
+    }
+    assert {path.name for path in (demo.folder / "runs").iterdir()} == METHODS | {"yours"}
+    run, answer = ow.Run.load(demo.folder / "runs" / "ops"), demo.result.json
+    assert run.average_loss == answer["methods"]["ops"]["average_loss"]
+    assert run.base_loss == pytest.approx(answer["base_loss"])
+    assert run.alone_loss == pytest.approx(answer["alone"], rel=1e-12)
+    own = ow.Run.load(demo.folder / "runs" / "yours")
+    assert (own.personal_loss, own.verdict) == (answer["yours"], answer["verdict"])
+    assert own.record.config["batches"]["noise"] > 0
 
 
-def test_the_report_is_whole_and_says_how_to_get_it_again(demo):
+def test_what_a_user_gets_comes_first_and_beats_being_alone(demo):
+    answer = demo.result.json
+    assert answer["yours"] < answer["alone"] < answer["base_loss"]
+    assert answer["verdict"] in answer["user_result"]
+    text = (demo.folder / "report.html").read_text(encoding="utf-8")
+    assert text.index("What a user gets") < text.index("beside it")
+    assert f"{answer['yours']:.4f}" in text
+
+
+def test_the_report_says_its_result_and_what_is_true_about_privacy(demo):
     text = (demo.folder / "report.html").read_text(encoding="utf-8")
     HTMLParser().feed(text)
-    assert text.rstrip().endswith("</html>")
+    assert demo.result.json["result"] in text
+    assert demo.result.json["user_result"] in text
+    assert "without differential privacy" in text
+    assert "reconstruct that flight" in text
+    assert "no flight ever leaves" not in text
     assert "oneway demo --rounds 300<" in text
 
 
-def test_a_table_names_every_method_and_explains_the_star(oneway):
-    """After two rounds the best rate of some method lies at the edge of the grid."""
+@pytest.mark.parametrize("columns", [80, 120])
+def test_the_table_fits_its_terminal_and_the_last_words_are_the_result(
+    oneway, monkeypatch, columns
+):
+    monkeypatch.setenv("COLUMNS", str(columns))
     shown = oneway("demo", "--rounds", 2, "--seed", 3, "--out", "there")
     assert shown.code == 0
+    lines = shown.out.splitlines()
+    assert max(map(len, lines)) <= columns
+    assert "Too narrow" not in shown.out
     for title in ("Online Push-Sum", "DOL-Symm", "DOL-Asymm", "COL", "local"):
         assert title in shown.out
+    # After two rounds the best rate of some method lies at the edge of the grid.
     assert "* best at the edge of the grid" in shown.out
-    assert "Report: there/report.html" in shown.err
+    sentence = shown.out[shown.out.rindex("Relay has an average loss") :]
+    assert " ".join(sentence.split()).endswith("a server that everybody would have to trust.")
+    assert "there/report.html" in shown.err
     assert "oneway demo --rounds 2 --seed 3<" in Path("there/report.html").read_text("utf-8")
-
-
-def test_the_seed_shown_in_the_help_is_the_one_the_demo_has_by_default():
-    shown = inspect.signature(command.demo).parameters["seed"].default
-    assert shown == flights.DEFAULT_SEED
-
-
-def test_an_output_folder_that_cannot_be_written_is_refused_before_the_work(oneway):
-    Path("taken").write_text("mine")
-    refused = oneway("demo", "--out", "taken/demo")  # the whole year: it would take a while
-    assert refused.code == 2
-    assert refused.out == ""
-    assert refused.err.startswith("Error: cannot write to taken/demo: ")
-    assert "taken is a file; choose another folder" in refused.err
-    assert Path("taken").read_text() == "mine"
 
 
 def test_ctrl_c_says_that_nothing_was_written(oneway, monkeypatch):

@@ -1,12 +1,15 @@
-"""What --out names is not overwritten unless that is forced; what is somebody else's never is."""
+"""--force replaces only what the same command made, and never deletes a file of the user."""
 
 from __future__ import annotations
 
+import json
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 
-from oneway.errors import ConfigError
+from oneway.errors import ConfigError, StoreError
+from oneway.files.output_folder import MARKER, clear, mark, part_of, unknown_files
 
 RUN = ("simulate", "--data", "synthetic", "--nodes", 3, "--rounds", 20)
 DEMO = ("demo", "--rounds", 2)
@@ -23,7 +26,7 @@ def stream() -> str:
     return "stream.csv"
 
 
-def commands(stream: str) -> dict[str, tuple[object, ...]]:
+def commands_for(stream: str) -> dict[str, tuple[object, ...]]:
     return {
         "simulate": (*RUN, "--out", "made"),
         "demo": (*DEMO, "--out", "made"),
@@ -34,8 +37,8 @@ def commands(stream: str) -> dict[str, tuple[object, ...]]:
 
 
 @pytest.mark.parametrize("name", ["simulate", "demo", "audit", "task", "deal"])
-def test_what_exists_is_overwritten_only_if_forced(name, oneway, stream):
-    command = commands(stream)[name]
+def test_existing_output_is_replaced_only_with_force(name, oneway, stream):
+    command = commands_for(stream)[name]
     first = oneway(*command)
     assert first.code == 0, first.err
     before = {path: path.stat().st_mtime_ns for path in _files(Path("made"))}
@@ -46,14 +49,93 @@ def test_what_exists_is_overwritten_only_if_forced(name, oneway, stream):
     assert {path.name for path in _files(Path("made"))} == {path.name for path in before}
 
 
-@pytest.mark.parametrize("name", ["simulate", "demo", "deal"])
-def test_a_folder_of_somebody_else_is_never_overwritten(name, oneway, stream):
+@pytest.mark.parametrize(
+    ("name", "made_by"), [("simulate", "simulate"), ("demo", "demo"), ("deal", "data deal")]
+)
+def test_a_folder_says_what_made_it_and_files_of_the_user_in_it_survive(
+    name, made_by, oneway, stream
+):
+    command = commands_for(stream)[name]
+    assert oneway(*command).code == 0
+    marker = json.loads(Path("made", MARKER).read_text())
+    assert marker["made_by"] == made_by
+    assert datetime.fromisoformat(marker["when"]).tzinfo is not None
+    mine = Path("made", "notes.txt")
+    mine.write_text("years of work")
+    oneway(*command, "--force").check_refused(ConfigError, "notes.txt")
+    assert mine.read_text() == "years of work"
+
+
+@pytest.mark.parametrize("name", ["simulate", "demo", "deal", "lab"])
+def test_a_folder_of_the_user_is_never_overwritten(name, oneway, stream):
+    lab = ("lab", "--data", "synthetic", "--nodes", 2, "--out", "made")
+    command = commands_for(stream).get(name, lab)
     Path("made").mkdir()
     Path("made/thesis.tex").write_text("years of work")
     for force in ((), ("--force",)):
-        refused = oneway(*commands(stream)[name], *force)
-        refused.check_refused(ConfigError, "made", "did not write")
+        oneway(*command, *force).check_refused(ConfigError, "made", "was not made by")
     assert [path.name for path in Path("made").iterdir()] == ["thesis.tex"]
+
+
+def test_dealing_into_the_folder_of_the_data_does_not_delete_the_data(oneway, stream):
+    Path("data").mkdir()
+    data = Path(stream).rename("data/my.csv")
+    assert oneway("peer", "task", data, "--label", "late", "--out", "data/task.toml").code == 0
+    deal = ("data", "deal", data, "--label", "late", "--owner", "who", "--out", "data", "--force")
+    oneway(*deal).check_refused(ConfigError, "data")
+    assert data.exists()
+
+
+def test_dealing_a_file_of_the_output_folder_is_refused(oneway, stream):
+    assert oneway(*commands_for(stream)["deal"]).code == 0
+    deal = ("data", "deal", "made/a.csv", "--label", "late", "--owner", "x", "--out", "made")
+    oneway(*deal, "--force").check_refused(ConfigError, "made/a.csv")
+    assert Path("made/a.csv").exists()
+
+
+def test_a_lab_never_deletes_real_peers(oneway, stream):
+    task = Path("network/task.toml")
+    task.parent.mkdir()
+    assert oneway("peer", "task", stream, "--label", "late", "--out", task).code == 0
+    assert oneway("peer", "init", "ann", "--task", task, "--home", "network/ann").code == 0
+    lab = ("lab", "--data", "synthetic", "--nodes", 2, "--out", "network", "--force")
+    oneway(*lab).check_refused(ConfigError, "network")
+    # Not in a lab's own folder either.
+    mark(Path("network"), "lab", ["task.toml"])
+    oneway(*lab).check_refused(ConfigError, "network", "ann")
+    assert Path("network/ann/key.secret").exists()
+
+
+def test_clearing_deletes_known_files_only(tmp_path):
+    mark(tmp_path, "lab", ["task.toml", "runs/*/run.json"])
+    part, other = tmp_path / "peer0", tmp_path / "real"
+    for folder, made_by in ((part, part_of("lab")), (other, "peer init")):
+        folder.mkdir()
+        mark(folder, made_by, ["key.secret"])
+        (folder / "key.secret").write_text("secret")
+    (tmp_path / "runs" / "one").mkdir(parents=True)
+    known = [part / "key.secret", tmp_path / "task.toml", tmp_path / "runs" / "one" / "run.json"]
+    mine = [tmp_path / "runs" / "run.json", tmp_path / "runs" / "one" / "notes.txt"]
+    for path in (*known, *mine):
+        path.write_text("")
+    kept = {*mine, other / "key.secret", other / MARKER}
+    assert set(unknown_files(tmp_path, "lab")) == kept
+    clear(tmp_path, "lab")
+    assert set(_files(tmp_path)) == kept
+    assert not part.exists()
+
+
+def test_saving_a_run_does_not_delete_a_file_beside_it(tmp_path):
+    from builders import make_record
+
+    import oneway as ow
+
+    run = ow.Run(make_record())
+    run.save(tmp_path / "run")
+    run.save(tmp_path / "run")
+    (tmp_path / "run" / "notes.txt").write_text("mine")
+    with pytest.raises(StoreError, match=r"notes\.txt"):
+        run.save(tmp_path / "run")
 
 
 def test_an_empty_folder_is_as_good_as_a_new_one(oneway):
@@ -61,12 +143,12 @@ def test_an_empty_folder_is_as_good_as_a_new_one(oneway):
     assert oneway(*RUN, "--out", "made").code == 0
 
 
-def test_the_folder_of_the_demo_is_refreshed_if_it_is_its_own(oneway):
+def test_the_default_folder_of_the_demo_is_refreshed_without_force(oneway):
     for _ in range(2):
         result = oneway(*DEMO)
         assert result.code == 0, result.err
-    Path("oneway-demo/report.html").unlink()
-    oneway(*DEMO).check_refused(ConfigError, "oneway-demo", "did not write")
+    Path("oneway-demo", MARKER).unlink()
+    oneway(*DEMO).check_refused(ConfigError, "oneway-demo", "was not made by")
 
 
 def test_the_task_of_a_peer_is_not_overwritten_even_if_forced(oneway, stream):
@@ -76,11 +158,10 @@ def test_the_task_of_a_peer_is_not_overwritten_even_if_forced(oneway, stream):
     oneway(*again).check_refused(ConfigError, "ann/task.toml")
 
 
-def test_a_reproduction_goes_on_only_in_a_folder_of_its_own(oneway):
-    Path("made").mkdir()
-    Path("made/thesis.tex").write_text("years of work")
-    refused = oneway("reproduce", "size", "--quick", "--out", "made")
-    refused.check_refused(ConfigError, "made")
+def test_the_flag_that_names_an_unwritable_place_is_named(oneway):
+    Path("taken").write_text("mine")
+    tune = ("tune", "--data", "synthetic", "--rounds", 10, "--chart", "taken/chart.png")
+    oneway(*tune).check_refused(StoreError, "--chart")
 
 
 def _files(path: Path) -> list[Path]:

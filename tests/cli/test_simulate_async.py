@@ -12,21 +12,12 @@ from oneway.asynchronous.conditions import Conditions
 SMALL = ("simulate", "--data", "synthetic", "--nodes", 6, "--rounds", 10, "--async")
 
 
-def test_the_table_tells_traffic_and_books(oneway):
-    result = oneway(*SMALL, "--level", "exact", "--loss", 0.2, "--delay", "uniform:0.01,0.1")
-    assert result.code == 0
-    assert "1 seconds of virtual time" in result.out
-    assert "books" in result.out
-    assert "exact, to the last unit" in result.out
-    assert "of them lost" in result.out
-
-
 def test_flags_are_the_conditions_and_the_run_is_stored(oneway, tmp_path):
-    told = ("--level", "exact", "--sleepers", 0.5, "--unequal", 1, "--no-poisson", "--window", 2)
+    told = ("--sleepers", 0.5, "--unequal", 1, "--no-poisson", "--window", 2)
     result = oneway(*SMALL, *told, "--push-clip", 2, "--json", "--out", tmp_path / "run")
     assert result.code == 0, result.err
     config = result.json["config"]
-    assert (config["level"], config["exact_books"]) == ("exact", True)
+    assert config["exact_books"] is True
     expected = Conditions(sleepers=0.5, unequal=1.0, poisson=False, window=2, clip=2.0)
     assert config["conditions"] == expected.describe()
     assert ow.Run.load(tmp_path / "run").average_loss == result.json["average_loss"]
@@ -44,11 +35,10 @@ def test_there_is_a_flag_for_every_condition(oneway, monkeypatch):
     ("flags", "culprit"),
     [
         (("--delay", "-1"), "delay"),
-        (("--delay", "uniform:-0.1,1"), "delay"),
         (("--loss", "1"), "loss"),
         (("--rate", "0"), "rate"),
-        (("--level", "slow"), "level"),
-        (("--method", "col", "--level", "exact"), "server"),
+        (("--engine", "fast"), "engine"),
+        (("--method", "col"), "server"),
     ],
 )
 def test_bad_input_is_one_sentence(oneway, flags, culprit):

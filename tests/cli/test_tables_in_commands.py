@@ -8,56 +8,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from mixed_tables import MODELS, ROWS, says_what_became_of_columns, write_table
 
 from oneway.task.task import Task
-
-ROWS = 240
-
-
-def write_table(path: Path, label: str, **changes: object) -> Path:
-    """A file with columns of all kinds, an owner, and a label of some kind."""
-    rng = np.random.default_rng(3)
-    age, dose = rng.integers(20, 90, ROWS), rng.choice(["low", "mid", "high"], ROWS)
-    score = 0.1 * (age - 55) + 2.0 * (dose == "high") + 0.3 * rng.normal(size=ROWS)
-    labels = {
-        "two": np.where(score > 0, "ill", "well"),
-        "three": np.select([score < -1, score < 2], ["none", "mild"], "severe"),
-        "number": np.round(100 + 10 * score, 3),
-    }[label]
-    columns = {
-        "id": np.arange(1, ROWS + 1),
-        "age": [str(a) if n % 11 else "" for n, a in enumerate(age)],
-        "dose": dose,
-        "smoker": rng.choice(["yes", "no"], ROWS),
-        "visit": [f"2026-03-{1 + n % 28:02} {n % 24:02}:30" for n in range(ROWS)],
-        "site": rng.choice(["north", "south", "west"], ROWS),
-        "y": labels,
-    } | changes
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(columns)
-        writer.writerows(zip(*columns.values(), strict=True))
-    return path
-
-
-MODELS = {"two": "logistic", "three": "softmax", "number": "ridge"}
 
 
 @pytest.fixture(params=list(MODELS))
 def table(request, tmp_path) -> tuple[Path, str]:
     return write_table(tmp_path / "mine.csv", request.param), MODELS[request.param]
-
-
-def says_what_became_of_columns(err: str) -> bool:
-    lines = {line.split()[0]: line for line in err.splitlines() if line.split()}
-    return (
-        "category of 3" in lines["dose"]
-        and "boolean" in lines["smoker"]
-        and "time" in lines["visit"]
-        and "22 (9%)" in lines["age"]
-        and "left out" in lines["id"]
-        and "identifier" in lines["id"]
-    )
 
 
 def test_a_task_is_derived_for_any_label(oneway, table):
@@ -130,28 +88,6 @@ def test_flags_say_what_columns_are(oneway, tmp_path):
     assert "did you mean 'dose'" in wrong.err
 
 
-def test_a_known_data_set_has_its_own_columns(oneway):
-    result = oneway("simulate", "--data", "synthetic", "--exclude", "x")
-    assert result.code == 2
-    assert "exclude is for files" in result.err
-
-
-def test_private_scales_need_the_values_of_categories_from_public_knowledge(oneway, tmp_path):
-    path = write_table(tmp_path / "mine.csv", "two")
-    flags = ("--label", "y", "--exclude", "site,id", "--private-scales", "--range", "age=0..120")
-    result = oneway("peer", "task", path, *flags)
-    assert result.code == 0, result.err
-    assert "dose" not in tomllib.loads(result.out)["features"], "its values are those of patients"
-    assert "category=dose=A,B" in " ".join(result.err.split())
-    result = oneway("peer", "task", path, *flags, "--category", "dose=low,mid,high")
-    features = tomllib.loads(result.out)["features"]
-    assert features["dose"] == {"values": ["low", "mid", "high"]}
-    assert "gaps" not in features["age"]
-    refused = oneway("peer", "task", path, *flags, "--category", "dose")
-    assert refused.code == 2
-    assert "dose=A,B,C" in refused.err
-
-
 def test_sites_merge_their_tasks_without_their_data(oneway, tmp_path):
     for name in ("a", "b"):
         path = write_table(tmp_path / f"{name}.csv", "two", dose=["low", name] * (ROWS // 2))
@@ -169,27 +105,3 @@ def test_sites_merge_their_tasks_without_their_data(oneway, tmp_path):
     assert (refused.code, "label" in refused.err) == (2, True)
     alone = oneway("peer", "task", *both)
     assert (alone.code, "--merge" in alone.err) == (2, True)
-
-
-@pytest.mark.parametrize("label", ["three", "number"])
-def test_real_peers_learn_any_label_from_a_real_table(oneway, tmp_path, label):
-    path = write_table(tmp_path / "mine.csv", label)
-    flags = ("--owner", "site", "--nodes", 3, "--samples", 15, "--rate", 0, "--json")
-    out = tmp_path / "lab"
-    result = oneway("lab", "--data", path, "--label", "y", *flags, "--out", out)
-    assert result.code == 0, result.err
-    assert says_what_became_of_columns(result.err)
-    assert Task.read(out / "task.toml").model == MODELS[label]
-    given = ("dose=high", "smoker=yes", "visit=2026-03-01 07:30", "age=80")
-    answer = oneway("peer", "predict", *given, "--home", out / "north")
-    assert answer.code == 0, answer.err
-    missing = oneway("peer", "predict", "dose=high", "--home", out / "north")
-    assert missing.code == 2
-    assert all(f"'{name}'" in missing.err for name in ("age", "smoker", "visit"))
-
-
-def test_nobody_is_warned_of_the_statistics_of_public_data(oneway, tmp_path):
-    given = ("flights", "--owner", "origin", "--samples", 20, "--out", tmp_path / "flights")
-    result = oneway("data", "deal", *given)
-    assert result.code == 0, result.err
-    assert "Careful" not in result.err

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import socket
 import sys
 
 import pytest
 
-from oneway.errors import ClusterError, ConfigError, MissingExtraError, StoreError
+from oneway.errors import ConfigError, MissingExtraError, StoreError
 from oneway.task.task import Task
 
-FEW = ("tune", "--data", "synthetic", "--nodes", 4, "--rounds", 60, "--privacy", "none")
+FEW = ("tune", "--data", "synthetic", "--nodes", 4, "--rounds", 30, "--privacy", "none")
 
 
 def test_the_best_is_a_task_that_other_commands_take(oneway, here):
@@ -33,7 +32,7 @@ def test_the_best_is_a_task_that_other_commands_take(oneway, here):
     assert (task.method, task.learning_rate) == (best["method"], best["learning_rate"])
     assert "start" in task.options["logistic"]
     again = oneway(
-        "simulate", "--data", "synthetic", "--task", "best.toml", "--nodes", 4, "--rounds", 60,
+        "simulate", "--data", "synthetic", "--task", "best.toml", "--nodes", 4, "--rounds", 30,
         "--json",
     )  # fmt: skip
     [first] = [
@@ -45,14 +44,6 @@ def test_the_best_is_a_task_that_other_commands_take(oneway, here):
     assert again.json["average_loss"] == pytest.approx(first, rel=1e-6)
     init = oneway("peer", "init", "carol", "--task", "best.toml", "--home", "carol")
     assert init.code == 0, init.err
-
-
-def test_people_get_a_table_with_the_best_first(oneway):
-    shown = oneway(*FEW, "--rates", "0.0001,0.3", "--seeds", 1)
-    lines = [line for line in shown.out.splitlines() if "Relay" in line]
-    assert "0.3" in lines[0]
-    assert "0.0001" in lines[1]
-    assert "better one may lie beyond" in shown.out
 
 
 def test_what_a_folder_remembers_is_not_run_again(oneway, here):
@@ -68,18 +59,6 @@ def test_what_a_folder_remembers_is_not_run_again(oneway, here):
 
 
 def test_a_cluster_that_cannot_be_used_gets_one_sentence(oneway, monkeypatch):
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-    address = f"127.0.0.1:{port}"
-    oneway(*FEW, "--on", f"ray://{address}").check_refused(ClusterError, address)
     oneway(*FEW, "--on", "rya").check_refused(ConfigError, "'rya'")
     monkeypatch.setitem(sys.modules, "ray", None)
-    oneway(*FEW, "--on", "ray").check_refused(MissingExtraError, "oneway[ray]")
-
-
-@pytest.mark.parametrize(
-    ("flags", "culprit"),
-    [(("--rates", "fast"), "'fast'"), (("--methods", "sned"), "'sned'"), (("--rates", ","), "','")],
-)
-def test_bad_lists_get_one_sentence(oneway, flags, culprit):
-    oneway(*FEW, *flags).check_refused(ConfigError, culprit)
+    oneway(*FEW, "--on", "ray").check_refused(MissingExtraError, ".[ray]")

@@ -9,17 +9,15 @@ from contextlib import aclosing
 
 import msgspec
 import pytest
+from builders import make_frame, make_peer_view
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from oneway.dashboard.lab.client import LabClient
-from oneway.dashboard.lab.controls import share_problem
 from oneway.dashboard.lab.frame_text import (
-    exact_mass,
     loss_lines,
     mass_note,
-    worth_of_one_way,
 )
 from oneway.dashboard.lab.watcher import LabWatcher
 from oneway.errors import DataError, OnewayError, TransportError
@@ -32,13 +30,12 @@ from oneway.records.network import (
     NetworkFrame,
     ReferenceCurve,
 )
-from oneway.testing.records import make_frame, make_peer_view
 from oneway.web.api import as_json, make_api, read_body
 from oneway.web.listening import listen, url_of
 from oneway.web.server import run
 
 TOKEN = "0123456789abcdef"
-LIMIT_SECONDS = 60.0
+LIMIT_SECONDS = 240.0
 
 
 @pytest.fixture(autouse=True)
@@ -107,15 +104,6 @@ def with_lab(lab: FakeLab, look, token: str = TOKEN):
     asyncio.run(whole())
 
 
-def test_before_the_first_frame_there_is_nothing_and_no_problem():
-    async def look(watcher, _):
-        await watcher.look()
-        assert watcher.frame is None
-        assert watcher.problem == ""
-
-    with_lab(FakeLab(), look)
-
-
 def test_curves_grow_with_frames_and_a_frame_counts_once():
     lab = FakeLab()
 
@@ -157,18 +145,6 @@ def test_a_frame_is_seen_as_soon_as_the_lab_shows_it_and_no_news_is_no_problem(m
 
     with serve_api() as server:
         asyncio.run(look(server))
-
-
-def test_a_peer_without_a_sample_has_no_curve():
-    lab = FakeLab()
-    lab.frame = frame(1, 0, None)
-
-    async def look(watcher, _):
-        await watcher.look()
-        assert watcher.losses == {}
-        assert watcher.loss_range is None
-
-    with_lab(lab, look)
 
 
 def test_references_are_asked_for_until_they_are_ready():
@@ -217,20 +193,6 @@ def test_a_command_reaches_the_lab_and_a_refusal_comes_back_as_its_sentence():
     with_lab(lab, look)
 
 
-def test_without_the_token_a_lab_says_nothing():
-    async def look(watcher, _):
-        await watcher.look()
-        assert "does not show the token" in watcher.problem
-
-    with_lab(FakeLab(), look, token="another-token-here")
-
-
-def test_a_mass_is_told_to_the_last_unit():
-    assert exact_mass(6 * MASS_UNITS) == "6"
-    assert exact_mass(6 * MASS_UNITS - 1) == "6 - 1 units"
-    assert exact_mass(6 * MASS_UNITS + 2000) == "6 + 2,000 units"
-
-
 def test_the_mark_of_the_mass_is_good_only_if_the_books_are():
     good = MassView(held=MASS_UNITS, in_flight=0, brought=MASS_UNITS, is_exact=True)
     bad = MassView(
@@ -238,29 +200,3 @@ def test_the_mark_of_the_mass_is_good_only_if_the_books_are():
     )
     assert mass_note(good)[1] == "good"
     assert mass_note(bad) == ("\u2717 not exact: a unit", "bad")
-
-
-@pytest.mark.parametrize("text", ["", "abc", None, "-1", "101", "nan"])
-def test_a_share_that_is_none_is_told_at_the_field(text):
-    assert share_problem(text) is not None
-
-
-def test_it_is_said_what_one_way_trust_is_good_for():
-    lab = FakeLab()
-    lab.frame = frame(1, 10)
-    graph = {"arrows": 4, "one_way": 2}
-
-    async def look(watcher, _):
-        await watcher.look()
-        assert worth_of_one_way(watcher) == ""
-        lab.references = [
-            ReferenceCurve(algorithm="ops", samples=[1, 2], average_loss=[0.7, 0.51], **graph),
-            ReferenceCurve(algorithm="dol-symm", samples=[1, 2], average_loss=[0.7, 0.6], **graph),
-        ]
-        await watcher.look()
-        said = worth_of_one_way(watcher)
-        assert said.startswith("2 of the 4 arrows at the start go one way.")
-        assert "0.600 per sample" in said
-        assert said.endswith("uses all: 0.510.")
-
-    with_lab(lab, look)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from oneway.datasets import DATASETS
-from oneway.datasets.trust_graphs import read_ratings
+from oneway.datasets.trust_graphs import graph_sha256, read_ratings
 from oneway.errors import GraphError
 
 RATINGS = b"""\
@@ -80,6 +80,20 @@ def test_an_edge_list_without_ratings_is_refused(tmp_path: Path) -> None:
         read_ratings(path)
     with pytest.raises(GraphError):
         read_ratings(put(tmp_path, "bitcoin-otc", b"<html>sorry</html>"))
+
+
+def test_comments_line_ends_and_packing_make_no_other_graph(tmp_path: Path) -> None:
+    def digest(content: bytes) -> str:
+        (tmp_path / "edges").write_bytes(content)
+        return graph_sha256(tmp_path / "edges")
+
+    plain = digest(b"1 2 .8\n2 1 1\n3 1 .6")
+    assert digest(b"% asym posweighted\n% 3 3 3\r\n1 2 0.8\r\n2 1 1.0\r\n3 1 .6\n") == plain
+    assert digest(gzip.compress(b"1 2 .8\n2 1 1\n3 1 .6\n")) == plain
+    for other in (b"1 2 .8\n2 1 1\n3 1 .8", b"1 2\n2 1\n3 1", b"1 2 .8\n2 1 1\n1 3 .6"):
+        assert digest(other) != plain
+    # A comment that changes what is loaded changes the digest.
+    assert digest(b"% sym\n1 2 .8\n2 1 1\n3 1 .6") != plain
 
 
 def test_the_digest_of_ratings_is_that_of_the_trust_in_them(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import doctest
 import io
-import pkgutil
 import re
 import shlex
 import shutil
@@ -18,49 +17,43 @@ from contextlib import redirect_stderr, redirect_stdout
 from importlib import import_module
 from pathlib import Path
 from subprocess import PIPE
-from typing import Any
 
 import pytest
-import typer
 
 import oneway as ow
+from oneway.cli.lazy_group import LazyGroup
 from oneway.cli.main import command_line, main
 from oneway.peer.home.home import Home
 
-README = Path(__file__).parents[2] / "README.md"
-FENCE = re.compile(r"^```(?P<language>\w*)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
-BLOCKS = [(match["language"], match["code"]) for match in FENCE.finditer(README.read_text("utf-8"))]
+ROOT = Path(__file__).parents[2]
+README = ROOT / "README.md"
+FENCE = re.compile(r"^```python\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 PYTHON = [
-    code
-    for language, code in BLOCKS
-    # One that names its file is a plugin, for a process of its own: `test_extensions.py`.
-    if language == "python" and not re.match(r"# \w+\.py\n", code)
+    match["code"]
+    for page in (README, ROOT / "docs" / "methods.md", ROOT / "docs" / "your-data.md")
+    for match in FENCE.finditer(page.read_text("utf-8"))
 ]
-COMMANDS = [
-    line
-    for language, code in BLOCKS
-    for line in code.splitlines()
-    if language == "" and line.startswith("oneway ")
-]
-MODULES = ["oneway", *(found.name for found in pkgutil.walk_packages(ow.__path__, "oneway."))]
 
 
-def all_commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+def all_commands(group: LazyGroup, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
     """Every command and group of commands, as it is typed after `oneway`."""
     yield path
-    for name, inner in getattr(command, "commands", {}).items():
-        yield from all_commands(inner, (*path, name))
+    for name, (where, _) in group.table.items():
+        if where.endswith(":command_line"):
+            yield from all_commands(group.get_command(None, name), (*path, name))
+        else:
+            yield (*path, name)
 
 
 EXIT_CODES = {("peer", "doctor"): 1}
 """The newcomer's peer is not running, which the doctor finds wrong."""
 
-PAGE_SECONDS = 30.0
+PAGE_SECONDS = 240.0
 
 PAGES = {("peer", "dashboard"), ("runs",)}
 """Their examples serve a page, and end when somebody presses Ctrl-C."""
 
-PATHS = list(all_commands(typer.main.get_command(command_line())))
+PATHS = list(all_commands(command_line()))
 
 
 @pytest.fixture(scope="session")
@@ -95,7 +88,7 @@ def free_address() -> str:
         return f"127.0.0.1:{probe.getsockname()[1]}"
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def newcomer(tmp_path: Path, prepared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A fresh folder with the files that examples name, and no data but what is installed."""
     here = tmp_path / "here"
@@ -103,7 +96,6 @@ def newcomer(tmp_path: Path, prepared: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.chdir(here)
     monkeypatch.delenv("ONEWAY_PEER", raising=False)
     monkeypatch.setenv("ONEWAY_DATA", str(tmp_path / "data"))
-    monkeypatch.setenv("ONEWAY_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("COLUMNS", "80")
 
 
@@ -118,40 +110,34 @@ def call(arguments: list[str]) -> tuple[int, str, str]:
     return int(left.value.code or 0), out.getvalue(), err.getvalue()
 
 
-def test_there_is_something_to_test():
-    assert len(PYTHON) >= 2
-    assert COMMANDS
-    assert len(MODULES) > 50
-    assert {(), ("demo",), ("simulate",), ("graph",), ("data", "fetch"), ("peer", "run")} <= set(
-        PATHS
-    )
-
-
 @pytest.mark.parametrize("code", PYTHON, ids=lambda code: code.split("\n")[2][:40])
-def test_python_in_the_readme_runs(code):
+@pytest.mark.usefixtures("newcomer")
+def test_python_in_the_documents_runs(code, capsys):
     exec(compile(code, str(README), "exec"), {"__name__": "readme"})
+    if code == PYTHON[0]:  # which shows that together is better
+        shown = re.fullmatch(r"together (0\.\d+), alone (0\.\d+)\n", capsys.readouterr().out)
+        assert shown is not None
+        assert float(shown[1]) < float(shown[2])
 
 
-def test_the_readme_opens_with_code_that_shows_that_together_is_better(capsys):
-    exec(PYTHON[0], {"__name__": "readme"})
-    shown = re.fullmatch(r"together (0\.\d+), alone (0\.\d+)\n", capsys.readouterr().out)
-    assert shown is not None
-    assert float(shown[1]) < float(shown[2])
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_commands_in_the_readme_run(command):
-    code, _, err = call([*shlex.split(command)[1:], "--rounds", "200"])
-    assert code == 0, err
-
-
-@pytest.mark.parametrize("module", MODULES)
-def test_doctests_hold(module):
-    result = doctest.testmod(import_module(module))
-    assert result.failed == 0
+def test_doctests_hold(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    source = Path(ow.__path__[0])
+    failed, attempted = [], 0
+    for path in sorted(source.rglob("*.py")):
+        if ">>>" not in path.read_text("utf-8"):
+            continue
+        parts = path.relative_to(source.parent).with_suffix("").parts
+        module = import_module(".".join(part for part in parts if part != "__init__"))
+        result = doctest.testmod(module)
+        attempted += result.attempted
+        failed += [module.__name__] * result.failed
+    assert attempted > 50
+    assert failed == []
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: " ".join(("oneway", *path)))
+@pytest.mark.usefixtures("newcomer")
 def test_help_ends_with_an_example_that_runs(path):
     code, help_text, err = call([*path, "--help"])
     assert (code, err) == (0, "")

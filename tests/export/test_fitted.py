@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from taken_models import FEATURES, KINDS, fitted
 
@@ -15,7 +15,6 @@ from oneway.tables import Encoder, Feature
 
 
 @pytest.mark.parametrize(("model", "classes"), KINDS, ids=str)
-@settings(max_examples=30, deadline=None)
 @given(seed=st.integers(0, 10_000))
 def test_the_score_is_the_intercept_plus_coefficients_times_raw_values(model, classes, seed):
     taken = fitted(model, classes, seed)
@@ -45,7 +44,7 @@ def test_probabilities_are_those_of_the_model_by_class():
     score = taken.model.scores(taken.params, taken.encoder.vector(row)[None, :])[0]
     assert taken.predict_proba_one(row)["well"] == pytest.approx(1 / (1 + np.exp(-score)))
     assert sum(taken.predict_proba_one(row).values()) == 1.0
-    with pytest.raises(ConfigError, match="a hinge model does not say how probable"):
+    with pytest.raises(ConfigError, match="hinge"):
         fitted(*KINDS[2]).predict_proba_one(row)
     with pytest.raises(DataError, match="'plain'"):
         taken.predict_one({"age": 1, "pressure": 2})
@@ -69,7 +68,7 @@ def test_booleans_are_booleans_and_all_else_is_as_the_data_has_it(classes, names
     assert list(taken.predict_proba_one(rows[0])) == list(names)
 
 
-def test_parameters_that_do_not_fit_and_models_without_coefficients_get_a_sentence():
+def test_parameters_that_do_not_fit_and_a_feature_called_intercept_are_refused():
     model, classes = KINDS[0]
     with pytest.raises(ConfigError, match=r"3 columns has 4 parameters, and \(5,\) are given"):
         FittedModel(fitted(model, classes).encoder, model, np.zeros(5))

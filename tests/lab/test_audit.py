@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from builders import replace
 
 import oneway as ow
 from oneway.errors import StoreError
@@ -16,7 +17,6 @@ from oneway.protocol.incoming import mint
 from oneway.protocol.layout import Layout
 from oneway.protocol.state import InEdge, OutEdge, OutPhase, PeerState
 from oneway.protocol.transitions import descend, leave
-from oneway.testing.records import replace
 
 ANN, BOB = b"a" * 32, b"b" * 32
 HANDED = fixed(np.array([0.25, -1.5]), 0.375)

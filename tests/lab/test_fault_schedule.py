@@ -1,15 +1,19 @@
-"""Who is killed comes back, and nobody is killed twice at once."""
+"""The kill schedule: its victims come back, and it ends when all have learned, not before."""
 
 from __future__ import annotations
 
 import random
-import re
+import threading
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
+from builders import make_frame
 
-from oneway.errors import ConfigError
-from oneway.lab.fault_schedule import KillSchedule, parse_seconds
+from oneway.lab.fault_schedule import KillSchedule
+from oneway.lab.lab import Lab
+from oneway.lab.peer_process import Observation
+from oneway.lab.run import Conditions, _MainLoop
 
 
 class Fake:
@@ -79,29 +83,6 @@ def test_in_the_end_everybody_is_back():
     assert network.up == {0, 1, 2, 3}
 
 
-def test_a_network_without_survivors_is_left_alone():
-    network, _ = life(seed=6, size=1, every=0.2, seconds=20)
-    assert network.kills
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"), [("5s", 5.0), ("0.5", 0.5), ("250ms", 0.25), ("2 m", 120.0), (" 1. ", 1.0)]
-)
-def test_times_are_read_as_people_write_them(text, seconds):
-    assert parse_seconds(text) == seconds
-
-
-@pytest.mark.parametrize("text", ["", "0s", "-5s", "soon", "5h", "1e3", "nan", "inf"])
-def test_what_is_no_time_gets_a_sentence(text):
-    with pytest.raises(ConfigError, match=re.escape(repr(text))):
-        parse_seconds(text)
-
-
-def test_a_schedule_needs_a_time_above_zero():
-    with pytest.raises(ConfigError, match="above 0"):
-        KillSchedule(Fake(1), 0.0, random.Random(1))
-
-
 def test_whom_somebody_else_killed_or_started_is_left_to_them():
     network = Fake(3)
     schedule = KillSchedule(network, 0.1, random.Random(1))
@@ -119,12 +100,66 @@ def test_whom_somebody_else_killed_or_started_is_left_to_them():
     assert victim not in network.up
 
 
-def test_a_victim_that_somebody_started_already_is_not_started_twice():
-    network = Fake(3)
-    schedule = KillSchedule(network, 0.1, random.Random(1))
-    while not network.kills:
-        schedule.step(network.now)
-        network.now += 0.05
-    network.restart(network.kills[0][1])
-    schedule.finish()
-    assert network.up == {0, 1, 2}
+@pytest.fixture
+def lab(tmp_path, problem):
+    """Five peers, none of which was started."""
+    lab = Lab(tmp_path / "lab", problem)
+    yield lab
+    lab.close()
+
+
+def loop_over(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> tuple[_MainLoop, threading.Event]:
+    stop = threading.Event()
+    loop = _MainLoop(lab, Conditions(kill_every=1000.0), lambda *_: None, stop, None)
+    monkeypatch.setattr(loop.observer, "frame", lambda _: make_frame())
+    monkeypatch.setattr(loop._queue, "wait", lambda _: None)
+    return loop, stop
+
+
+def test_kills_end_when_all_have_learned_although_one_is_always_starting(
+    lab, make_observation, monkeypatch
+):
+    loop, stop = loop_over(lab, monkeypatch)
+    seen: list[str] = []
+
+    def observe() -> list[Observation]:
+        """The first peer is killed again and again before it has started."""
+        seen.append("starting" if loop._kills is not None else "up")
+        if len(seen) > 20:
+            stop.set()
+        return [
+            make_observation(
+                peer.key, state=seen[-1] if peer is lab.peers[0] else "up", finished=True
+            )
+            for peer in lab.peers
+        ]
+
+    monkeypatch.setattr(lab, "observe", observe)
+    assert loop.learn(stay=False)
+    assert not stop.is_set()
+    loop.close()
+
+
+def test_learning_goes_on_after_a_moment_in_which_all_peers_were_down(
+    lab, make_observation, monkeypatch
+):
+    loop, stop = loop_over(lab, monkeypatch)
+    moments: list[bool] = []
+
+    def observe() -> list[Observation]:
+        """All are down with samples left; the schedule will restart them."""
+        moments.append(loop._kills is not None)
+        if len(moments) > 20:
+            stop.set()
+        loop._kills._victims = {f"peer{n}": 0.0 for n in range(5)}
+        return [
+            replace(make_observation(peer.key, state="down", finished=False), name=peer.name)
+            for peer in lab.peers
+        ]
+
+    monkeypatch.setattr(lab, "observe", observe)
+    monkeypatch.setattr(loop._kills, "step", lambda _: None)
+    monkeypatch.setattr(loop._kills, "_restart", lambda _: None)
+    assert not loop.learn(stay=False)
+    assert all(moments)
+    loop.close()

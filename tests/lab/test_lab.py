@@ -1,96 +1,198 @@
-"""Everything one can do to a running lab, and the books balance in the end."""
+"""What can be done to a lab, where mass gathers, and when a network is at rest."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+from dataclasses import replace
 
+import networkx as nx
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import oneway as ow
 from oneway.errors import ConfigError
-from oneway.lab.lab import Lab
+from oneway.lab.lab import (
+    Lab,
+    Quiescence,
+    TrustEdges,
+    dead_ends,
+    overfull,
+)
+from oneway.lab.peer_process import PeerProcess
 from oneway.lab.problem import Problem
-from oneway.protocol.fixed_point import ONE
+from oneway.lab.result import fresh_rows
+from oneway.records.network import AddPeer, Heal, Kill, SetLoss, Trust
 
-PATIENCE = 300.0
-
-
-def until(holds: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < deadline, f"it never came to this: {what}"
-        time.sleep(0.05)
+ANN, BOB, CEM = (name * 32 for name in (b"a", b"b", b"c"))
 
 
-def phases(lab: Lab, sender: int) -> dict[str, str]:
-    status = lab.observe()[sender].status
-    return {} if status is None else {edge.name: edge.phase for edge in status.receivers}
+@pytest.fixture
+def lab(tmp_path, problem):
+    """Five peers, none of which was started."""
+    lab = Lab(tmp_path / "lab", problem)
+    yield lab
+    lab.close()
 
 
-def mass(lab: Lab, peer: int) -> float:
-    status = lab.observe()[peer].status
-    return 0.0 if status is None else status.mass
+@pytest.mark.parametrize(
+    ("command", "culprit"),
+    [
+        (Kill("peer0"), "peer0 is down"),
+        (Kill("pear0"), "'pear0'.*'peer0'"),
+        (Heal("peer0", "peer1"), "peer0 and peer1 is not cut"),
+        (SetLoss(1.5), "loss is 1"),
+        (Trust("peer1", "peer1"), "peer1 cannot send to itself"),
+        (AddPeer("PEER1", [], []), "PEER1"),
+        (AddPeer("task.toml", [], []), "task.toml"),
+        (AddPeer("oneway.json", [], []), "oneway.json"),
+        (AddPeer("dora", ["peer33"], []), "'peer33'"),
+    ],
+)
+def test_an_impossible_command_is_refused_and_changes_nothing(lab, command, culprit):
+    with pytest.raises(ConfigError, match=culprit):
+        lab.carry_out(command)
+    assert (len(lab.peers), lab.events, lab.loss) == (5, [], 0.0)
+    assert not (lab.peers[0].home.folder.parent / "dora").exists()
 
 
-def test_cuts_distrust_newcomers_and_kills_cost_no_mass(tmp_path):
-    table = ow.streams.synthetic(num_samples=2000, num_features=3, seed=1).table
-    graph = ow.TrustGraph.from_edges([(0, 1), (1, 2), (2, 0), (0, 2)])
-    problem = Problem.deal(table, graph, samples=600, seed=2)
-    with Lab(tmp_path / "lab", problem, rate=30.0) as lab:
-        until(lambda: all(phases(lab, peer).values() for peer in range(3)), "all have edges")
-        lab.set_loss(0.3)
-        lab.cut("peer1", "peer2")
-        assert not lab.is_rewired
-        lab.distrust("peer0", "peer2")
-        assert lab.is_rewired
-        until(lambda: "peer2" not in phases(lab, 0), "the edge 0 -> 2 is settled")
-        lab.add_peer("dora", np.arange(1900, 2000), receivers=["peer0"], senders=["peer1"])
-        until(lambda: mass(lab, 3) > 0, "the newcomer takes part")
-        lab.kill("peer0")
-        assert lab.pid("peer0") is None
-        assert lab.observe()[0].state == "down"
-        assert lab.down == {lab.peers[0].key}
-        lab.heal("peer1", "peer2")
-        lab.restart("peer0")
-        until(lambda: lab.observe()[0].state == "up", "the victim is back")
-        assert lab.down == set()
-        assert lab.drain()
-        assert all(look.state == "paused" for look in lab.observe())
-        lab.stop()
-        audit = lab.audit()
-        assert audit.is_exact, audit.sentences
-        assert audit.minted_units == 4 * ONE
-        assert not audit.stranded.any()
-    said = "\n".join(lab.events)
-    for sentence in (
-        "3 peers were started",
-        "30% of the messages are lost",
-        "the line between peer1 and peer2 was cut",
-        "peer0 no longer sends to peer2",
-        "dora joined with 100 samples, sends to peer0, hears from peer1",
-        "peer0 was killed",
-        "peer0 was started again",
-        "nothing is in flight any more",
-    ):
-        assert sentence in said
+def test_a_cut_can_be_healed_after_trust_has_ended(lab):
+    trust = TrustEdges.of(lab.peers)
+    sender, receiver = next((a, b) for a, b in trust.edges if (b, a) not in trust.edges)
+    one, other = (int(name.removeprefix("peer")) for name in (sender, receiver))
+    lab.cut(sender, receiver)
+    # Only the end that admits the other still knows it while running, and can undo the cut.
+    assert lab.peers[other].home.config().faults.cut == (sender,)
+    assert lab.peers[one].home.config().faults.cut == ()
+    lab.distrust(sender, receiver)
+    lab.heal(sender, receiver)
+    assert [member.home.config().faults.cut for member in lab.peers] == [()] * 5
+    assert not TrustEdges.of(lab.peers).is_cut(sender, receiver)
 
 
-def test_a_lab_that_never_ran_has_nothing_to_audit(tmp_path, problem):
+# Newcomers.
+
+
+@pytest.fixture
+def without_processes(monkeypatch):
+    """Peers that start nothing, and do as they are told at once."""
+
+    def observe(peer):
+        state = "paused" if peer.config.paused else "up"
+        return replace(seen(peer), state=state)
+
+    seen = PeerProcess.observe
+    monkeypatch.setattr(PeerProcess, "start", lambda _: None)
+    monkeypatch.setattr(PeerProcess, "observe", observe)
+
+
+def states(lab: Lab) -> set[str]:
+    return {peer.state for peer in lab.observe()}
+
+
+@pytest.mark.usefixtures("without_processes")
+def test_peers_learn_although_one_joined_while_the_lab_was_starting(lab):
+    lab.start()
+    lab.add_peer()
+    lab.observe()
+    assert states(lab) == {"up"}
+    lab.add_peer()
+    assert states(lab) == {"up"}
+
+
+@pytest.mark.usefixtures("without_processes")
+def test_rows_that_a_newcomer_learned_from_are_not_fresh(tmp_path):
+    table = ow.streams.synthetic(num_samples=100, num_features=3, seed=1).table
+    problem = Problem.deal(table, ow.TrustGraph.ring(3), samples=20, seed=2)
     lab = Lab(tmp_path / "lab", problem)
     try:
-        with pytest.raises(ow.OnewayError, match="nothing to audit"):
-            lab.audit()
-        with pytest.raises(ConfigError, match=r"loss is 1\.5"):
-            lab.set_loss(1.5)
-        with pytest.raises(ConfigError, match="peer0 does not send to peer0"):
-            lab.distrust("peer0", "peer0")
+        assert len(fresh_rows(problem, lab.dealt)) == 40
+        assert lab.add_peer().startswith("peer3 joined with 20 samples, sends to peer")
+        fresh = fresh_rows(problem, lab.dealt)
+        assert len(fresh) == 20
+        learned = lab.peers[-1].samples_path.read_text().splitlines()[1:]
+        for row in fresh:
+            only = tmp_path / f"{row}.csv"
+            table.write_csv(only, np.array([row]), problem.task.encoder, [])
+            assert only.read_text().splitlines()[1] not in learned
     finally:
         lab.close()
 
 
-def test_a_rate_below_zero_is_refused_before_anything_is_made(tmp_path, problem):
-    with pytest.raises(ConfigError, match="rate is -1"):
-        Lab(tmp_path / "lab", problem, rate=-1.0)
-    assert not (tmp_path / "lab").exists()
+# Where mass gathers.
+
+PEERS = "abcdef"
+EDGES = st.sets(st.tuples(st.sampled_from(PEERS), st.sampled_from(PEERS)))
+
+
+@given(EDGES, st.sets(st.sampled_from(PEERS), min_size=1))
+def test_from_every_peer_a_dead_end_can_be_reached_and_none_can_be_left(edges, running):
+    ends = dead_ends(running, edges)
+    graph = nx.DiGraph([edge for edge in edges if set(edge) <= running])
+    graph.add_nodes_from(running)
+    if not ends:
+        assert nx.is_strongly_connected(graph)
+        return
+    inside = {name for end in ends for name in end}
+    for peer in running:
+        assert (nx.descendants(graph, peer) | {peer}) & inside
+    for end in ends:
+        assert all(nx.descendants(graph, peer) | {peer} == set(end) for peer in end)
+
+
+# When a network is at rest.
+
+
+def test_peers_are_at_rest_when_they_say_so_twice(make_observation):
+    quiescence = Quiescence()
+    first = [make_observation(key, time=1.0, edges={CEM: {}}) for key in (ANN, BOB)]
+    assert not quiescence.seen_in(first)
+    assert not quiescence.seen_in([replace(first[0], status=None), first[1]])
+    assert not quiescence.seen_in(first)
+    later = [make_observation(key, time=2.0, edges={CEM: {}}) for key in (ANN, BOB)]
+    assert quiescence.seen_in(later)
+
+
+def test_what_a_peer_said_before_the_last_one_paused_does_not_count(make_observation):
+    quiescence = Quiescence()
+    old = make_observation(ANN, time=1.0)
+    assert not quiescence.seen_in([old, make_observation(BOB, state="up", time=1.0)])
+    assert not quiescence.seen_in([old, make_observation(BOB, time=2.0)])
+    assert not quiescence.seen_in([old, make_observation(BOB, time=3.0)])
+    assert quiescence.seen_in([make_observation(ANN, time=2.5), make_observation(BOB, time=3.0)])
+
+
+def test_what_is_not_acknowledged_and_what_is_being_agreed_on_is_not_at_rest(make_observation):
+    for edge in ({"acked": 6}, {"phase": "resync"}, {"phase": "closing"}, {"phase": "dead"}):
+        quiescence = Quiescence()
+        quiescence.seen_in([make_observation(ANN, time=1.0, edges={BOB: edge})])
+        assert not quiescence.seen_in([make_observation(ANN, time=2.0, edges={BOB: edge})])
+
+
+def test_edges_to_a_dead_peer_are_not_waited_for(make_observation):
+    quiescence = Quiescence()
+    dead = make_observation(BOB, state="down", time=1.0)
+    first, second = (
+        [make_observation(ANN, time=time, edges={BOB: {"acked": 2}}), dead] for time in (1.0, 2.0)
+    )
+    quiescence.seen_in(first, {BOB})
+    assert quiescence.seen_in(second, {BOB})
+
+
+def test_when_one_more_is_down_the_others_have_to_say_it_again(make_observation):
+    quiescence = Quiescence()
+    alive = [make_observation(key, time=1.0) for key in (ANN, BOB)]
+    assert not quiescence.seen_in(alive)
+    later = [make_observation(ANN, time=2.0), make_observation(BOB, state="down", time=1.0)]
+    assert not quiescence.seen_in(later, {BOB})
+    later[0] = make_observation(ANN, time=3.0)
+    assert quiescence.seen_in(later, {BOB})
+
+
+def test_who_lets_mass_wait_has_to_hand_some_out(make_observation):
+    waiting = make_observation(ANN, time=1.0, edges={BOB: {"acked": 6, "lag": 6.0}, CEM: {}})
+    others = [make_observation(key, time=1.0) for key in (BOB, CEM)]
+    assert overfull([waiting, *others]) == {BOB}
+    assert overfull([waiting, *others], {BOB}) == set()
+    soon = make_observation(ANN, time=1.0, edges={BOB: {"acked": 6, "lag": 4.0}, CEM: {}})
+    assert overfull([soon, *others]) == set()

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import csv
 import socket
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import oneway as ow
-from oneway.errors import ConfigError, DataError, GraphError
-from oneway.lab.peer_folders import CachedFile, make_peers, write_owner_files
+from oneway.cli.data_deal import write_owner_files
+from oneway.lab.peer_folders import CachedFile, make_peers
 from oneway.lab.ports import Ports
 from oneway.lab.problem import Problem, problem_of
-from oneway.peer.home.torch_site import TorchSite
 from oneway.tables.array_source import open_arrays
-from oneway.task.settings import Settings, read_settings
+from oneway.task.settings import read_settings
 from oneway.task.task import Feature, Task
 
 
@@ -60,24 +58,6 @@ def test_peers_get_their_samples_in_order_and_see_what_the_simulator_sees(peers,
         assert labels == problem.stream.labels[dealt].tolist()
 
 
-def test_what_a_lab_says_for_its_own_machine_stands_in_the_file_of_every_peer(tmp_path):
-    pytest.importorskip("torch", reason="the extra torch is not installed")
-    options = {"module": "oneway.models.examples:digits_network", "threads": 2, "backend": "loop"}
-    problem = Problem.deal(
-        ow.streams.load("digits"),
-        ow.TrustGraph.ring(2),
-        samples=2,
-        model="torch",
-        options={"torch": options},
-    )
-    with Ports() as ports:
-        peers = make_peers(tmp_path / "lab", problem, ports.reserve)
-    for peer in peers:
-        assert peer.home.config().torch == TorchSite(threads=2, backend="loop")
-        assert peer.home.task().build_model().threads == 2
-        assert "threads" not in peer.home.task_path.read_text()
-
-
 def test_peers_of_images_get_them_as_arrays_and_see_what_the_simulator_sees(tmp_path):
     digits = ow.streams.load("digits")
     problem = Problem.deal(digits, ow.TrustGraph.ring(3), samples=9, classes_per_node=4)
@@ -113,11 +93,6 @@ def test_scaling_is_part_of_the_task_and_undone_in_the_files(tmp_path):
     assert peer.home.task().classes == ("false", "true")
 
 
-def test_peers_have_one_task_and_different_keys(peers):
-    assert len({peer.home.task().fingerprint for peer in peers}) == 1
-    assert len({peer.key for peer in peers}) == len(peers)
-
-
 def owners(*counts: int) -> ow.Table:
     """A table with as many rows per owner, its only feature the row's number."""
     names = [f"owner-{index}" for index, number in enumerate(counts) for _ in range(number)]
@@ -139,51 +114,6 @@ def test_the_owners_with_the_most_samples_are_peers_and_get_their_first_ones_in_
     for node, name in enumerate(problem.names):
         assert problem.rows_of(node).tolist() == np.flatnonzero(names == name)[:10].tolist()
     assert problem.stream.rows[-1].tolist()[0] == -1
-
-
-def test_more_peers_than_owners_get_a_sentence():
-    with pytest.raises(DataError, match=r"'who'.* 2 owners.* 3 peers"):
-        Problem.deal(owners(5, 5), ow.TrustGraph.ring(3), samples=5, owner="who")
-
-
-def test_names_that_no_peer_can_have_are_replaced_by_numbers():
-    graph = ow.TrustGraph.from_edges([("my house", "b"), ("b", "c"), ("c", "my house")])
-    table = ow.streams.synthetic(num_samples=30, num_features=2, seed=1).table
-    assert Problem.deal(table, graph, samples=5).names == ("peer0", "peer1", "peer2")
-    named = ow.TrustGraph.from_edges([("ann", "bob"), ("bob", "cem"), ("cem", "ann")])
-    assert Problem.deal(table, named, samples=5).names == ("ann", "bob", "cem")
-
-
-def test_a_graph_on_which_not_everybody_hears_of_everybody_is_refused():
-    table = ow.streams.synthetic(num_samples=30, num_features=2, seed=1).table
-    chain = ow.TrustGraph.from_edges([(0, 1), (1, 2), (2, 1)])
-    with pytest.raises(GraphError, match="strong"):
-        Problem.deal(table, chain, samples=5)
-
-
-def test_a_folder_that_holds_something_is_left_alone(tmp_path, problem):
-    (tmp_path / "mine.txt").write_text("mine")
-    with pytest.raises(ConfigError, match="is not empty"):
-        make_peers(tmp_path, problem, lambda: pytest.fail("no address is needed"))
-    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
-
-
-def test_a_node_that_keeps_nothing_cannot_be_a_peer(tmp_path, problem):
-    graph = replace(problem.graph, kept_shares=np.zeros(5))
-    with Ports() as ports, pytest.raises(ConfigError, match="keep is 0"):
-        make_peers(tmp_path / "lab", replace(problem, graph=graph), ports.reserve)
-
-
-def test_made_up_samples_suit_the_model():
-    made = {"data": "synthetic", "nodes": 5, "rounds": 10, "seed": 1}
-    table = problem_of(Settings(**made), watched=False).table
-    assert set(table.labels.tolist()) == {-1.0, 1.0}
-    numbers = problem_of(Settings(**made, model="ridge"), watched=False).table
-    assert len(set(numbers.labels.tolist())) == 50
-    with pytest.raises(DataError, match="class"):
-        problem_of(Settings(**made, model="softmax"), watched=False)
-    with pytest.raises(ConfigError, match="'y'"):
-        problem_of(Settings(**made, model="ridge", label="y"), watched=False)
 
 
 def listen(address: str) -> socket.socket:
@@ -282,20 +212,3 @@ def test_peers_get_at_most_so_many_samples_of_a_group_and_are_told_whose_they_ar
     # Those who have fewer have theirs first, since a simulation of the lab counts them so.
     gaps = problem.stream.rows < 0
     assert (gaps[1:] >= gaps[:-1]).all()
-
-
-def test_without_groups_no_further_column_is_written(tmp_path):
-    problem = grouped_problem(tmp_path)
-    with Ports() as ports:
-        [peer, *_] = make_peers(tmp_path / "lab", problem, ports.reserve)
-    assert peer.samples_path.read_text().splitlines()[0] == "u,v,late"
-
-
-def test_a_group_column_that_the_table_lacks_is_named(tmp_path):
-    with pytest.raises(DataError, match="'person'"):
-        grouped_problem(tmp_path, **GROUPED | {"group": "person"})
-
-
-def test_a_delta_that_is_too_large_for_the_samples_of_a_lab_is_refused(tmp_path):
-    with pytest.raises(ConfigError, match=r"delta is 0\.1"):
-        grouped_problem(tmp_path, delta=0.1)

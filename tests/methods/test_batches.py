@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import oneway as ow
@@ -18,7 +18,6 @@ from oneway.methods import Batches, Gradients, State
 from oneway.methods.base import BATCH_MEMORY
 from oneway.methods.transforms import Momentum, Transform
 
-EXAMPLES = settings(deadline=None, max_examples=80)
 RULES = ("paper", "capped", "mass", "curvature")
 
 
@@ -86,7 +85,6 @@ some_batches = st.builds(
 ) | st.builds(Batches, samples=st.integers(1, 5))
 
 
-@EXAMPLES
 @given(
     batches=some_batches,
     rule=st.sampled_from(RULES),
@@ -134,7 +132,6 @@ def released(batches, gradients, active=None, seed=0):
     return said
 
 
-@EXAMPLES
 @given(
     batches=some_batches.filter(lambda batches: math.isfinite(batches.clip)),
     holes=st.sampled_from([0.0, 0.4]),
@@ -162,7 +159,6 @@ def test_one_sample_moves_one_release_by_the_clip_at_most(batches, holes, size, 
         assert distance <= (bound * (1 + 1e-9) if key in touched and active[where] else 0.0)
 
 
-@EXAMPLES
 @given(
     batches=some_batches,
     active=st.lists(st.lists(st.booleans(), min_size=3, max_size=3), min_size=1, max_size=20),

@@ -8,11 +8,9 @@ import numpy as np
 import pytest
 
 import oneway as ow
-from oneway.errors import ConfigError
-from oneway.methods import AutoRate, Batches, Gradients, State
+from oneway.methods import AutoRate, Batches, Gradients
 from oneway.methods.auto_rate import SQUARES
-from oneway.methods.transforms import Forget, Restart
-from oneway.methods.transforms.restart import MARKS, restarts
+from oneway.methods.transforms import MARKS, Forget, Restart, restarts
 
 RNG = np.random.default_rng(0)
 
@@ -37,6 +35,8 @@ def test_what_is_forgotten_is_a_geometric_sum():
         model = model - min(0.4, 1.5 / math.sqrt(squares)) * gradients[place]
         assert state.memory[SQUARES].item() == pytest.approx(squares, rel=1e-12)
         np.testing.assert_allclose(method.estimate(state)[0], model, rtol=1e-12, atol=1e-14)
+    wrong = run(ow.Isolated(AutoRate(1.5, 0.4), transforms=(Forget(0.64),)), gradients)[-1]
+    assert abs(wrong.memory[SQUARES].item() - squares) > 1e-3
 
 
 def literal_restarts(gradients, sure, slack, beta):
@@ -76,10 +76,12 @@ def test_a_restart_is_pages_test_on_the_cosine_with_the_mean_before():
     np.testing.assert_allclose([it.memory[SQUARES].item() for it in states], sums, rtol=1e-12)
 
 
-def test_noise_alone_restarts_nothing():
-    gradients = np.random.default_rng(3).normal(size=(4000, 10))
+def test_noise_alone_restarts_nothing_and_one_direction_does():
+    gradients = np.random.default_rng(3).normal(size=(2000, 10))
     method = ow.Isolated(AutoRate(1.5, 0.4), transforms=(Restart(),))
-    assert restarts(run(method, gradients)[-1].memory) == []
+    assert restarts(run(method, gradients)[-1].memory) == restarts({}) == []
+    always = np.tile([1.0, 0.0], (100, 1))
+    assert len(restarts(run(method, always)[-1].memory)) == MARKS, "the last ones are remembered"
 
 
 class NeverForgetsItsMean(Restart):
@@ -99,27 +101,11 @@ class ComparesWithItself(Restart):
         return super().update(gradients, {**memory, "mean": mean}, rng)
 
 
-class ForgetsAfterTheSquares(Forget):
-    """The newest update fades with the others."""
-
-    def squares_kept(self, memory):
-        return self.factor**2
-
-
 @pytest.mark.parametrize("wrong", [NeverForgetsItsMean(), ComparesWithItself()])
 def test_the_transcription_tells_wrong_restarts_apart(wrong):
     fired, _ = literal_restarts(drifting(), 2.0, 0.2, 0.9)
     method = ow.Isolated(AutoRate(1.5, 0.4), transforms=(wrong,))
     assert restarts(run(method, drifting())[-1].memory) != fired[-MARKS:]
-
-
-def test_only_the_last_restarts_are_remembered():
-    gradients = np.tile([1.0, 0.0], (100, 1))  # the same way, always
-    method = ow.Isolated(AutoRate(1.0, 0.1), transforms=(Restart(),))
-    marks = restarts(run(method, gradients)[-1].memory)
-    assert len(marks) == MARKS
-    assert marks == sorted(set(marks))
-    assert marks[-1] > 95
 
 
 def test_restarts_depend_on_samples_only_through_full_batches():
@@ -132,15 +118,6 @@ def test_restarts_depend_on_samples_only_through_full_batches():
             np.testing.assert_array_equal(state.memory[name], array)
     state = method.learn(state, Gradients(np.ones((1, 3)), 3), RNG)
     assert state.memory["0.restart.updates"] == 1.0
-
-
-def test_a_number_for_the_rate_has_nothing_to_forget_or_to_restart():
-    gradients = drifting(60)
-    plain, changed = (
-        run(ow.Isolated(0.1, transforms=chain), gradients)[-1]
-        for chain in ((), (Forget(), Restart()))
-    )
-    np.testing.assert_array_equal(plain.memory["model"], changed.memory["model"])
 
 
 def stream(drift, seed=1, rounds=1600, nodes=8):
@@ -164,30 +141,3 @@ def test_they_help_after_a_drift_and_cost_little_without(chain, cost):
 
     assert loss(True, chain) < 0.99 * loss(True, ())
     assert loss(False, chain) < cost * loss(False, ())
-
-
-@pytest.mark.parametrize(
-    ("make", "culprit"),
-    [
-        (lambda: Forget(1.0), "factor is 1.0"),
-        (lambda: Restart(sure=0.0), "sure is 0.0"),
-        (lambda: Restart(slack=1.0), "slack is 1.0"),
-        (lambda: Restart(beta=0), "beta is 0"),
-    ],
-)
-def test_a_parameter_that_breaks_its_rule_is_named(make, culprit):
-    with pytest.raises(ConfigError, match=culprit):
-        make()
-
-
-def test_the_geometric_sum_tells_a_wrong_factor_apart():
-    gradients = np.random.default_rng(1).normal(size=(20, 3))
-    right, wrong = (
-        run(ow.Isolated(AutoRate(1.5, 0.4), transforms=(it,)), gradients)[-1].memory[SQUARES]
-        for it in (Forget(0.8), ForgetsAfterTheSquares(0.8))
-    )
-    assert abs(right - wrong).item() > 1e-3
-
-
-def test_a_method_without_such_transforms_has_no_restarts():
-    assert restarts(State({}, {}).memory) == []

@@ -1,9 +1,7 @@
-"""Each method's step is its equation, written here with plain loops over nodes."""
+"""Methods, step rules and transforms are their equations, written here with plain loops."""
 
 from __future__ import annotations
 
-import dataclasses
-import json
 import math
 
 import numpy as np
@@ -13,10 +11,12 @@ from hypothesis import strategies as st
 
 import oneway as ow
 from oneway.errors import ConfigError
-from oneway.methods import METHODS
-from oneway.methods.step_rules import STEP_RULES, Capped
-from oneway.records import NetworkState
-from oneway.testing.method_checks import step_network
+from oneway.methods import METHODS, AutoRate, Gradients
+from oneway.methods.step_rules import STEP_RULES, Capped, Curvature, StepRule
+from oneway.methods.transforms import AdaGrad, Clip, Forget, Momentum, Restart
+from oneway.models import LogisticRegression, RidgeRegression, SoftmaxRegression
+from oneway.records import Batch, NetworkState
+from oneway.testing import step_network
 
 seeds = st.integers(0, 10_000)
 
@@ -41,22 +41,10 @@ def received(shares, sent):
     return [sum(shares[i][j] * sent[i] for i in nodes) for j in nodes]
 
 
-@given(seeds, st.sampled_from([False, True, 0.5, 2.0, math.inf]))
-def test_online_push_sum_descends_then_pushes_shares_of_numerator_and_mass(seed, cap_step):
-    graph, state, gradients = random_network(seed)
-    after = stepped(ow.OnlinePushSum(0.3, cap_step=cap_step), graph, state, gradients)
-    shares = graph.mixing().toarray()
-    z, omega = state.numerators, state.masses
-    half = []
-    for i in range(graph.num_nodes):
-        step = 0.3 * (min(cap_step, omega[i]) if cap_step else 1.0)
-        half.append(z[i] - step * gradients[i])
-    np.testing.assert_allclose(after.numerators, received(shares, half), rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(after.masses, received(shares, omega), rtol=1e-12)
-
-
 @given(seeds, st.sampled_from(sorted(STEP_RULES)), st.booleans())
-def test_every_step_rule_is_its_formula(seed, rule, with_curvature):
+def test_push_sum_descends_by_its_step_rule_then_pushes_shares_of_numerator_and_mass(
+    seed, rule, with_curvature
+):
     graph, state, gradients = random_network(seed)
     omega = state.masses
     bends = np.random.default_rng(seed).uniform(0.01, 30.0, len(omega)) if with_curvature else None
@@ -71,8 +59,9 @@ def test_every_step_rule_is_its_formula(seed, rule, with_curvature):
             "curvature": safe,
         }[rule]
         half.append(state.numerators[i] - step * gradients[i])
-    expected = received(graph.mixing().toarray(), half)
-    np.testing.assert_allclose(after.numerators, expected, rtol=1e-12, atol=1e-12)
+    shares = graph.mixing().toarray()
+    np.testing.assert_allclose(after.numerators, received(shares, half), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(after.masses, received(shares, omega), rtol=1e-12)
 
 
 @given(seeds)
@@ -111,16 +100,6 @@ def test_centralised_moves_everybody_to_the_mean(seed):
         np.testing.assert_allclose(numerator, total / graph.num_nodes, rtol=1e-12, atol=1e-12)
 
 
-@given(seeds)
-def test_isolated_descends_alone(seed):
-    graph, state, gradients = random_network(seed)
-    after = stepped(ow.Isolated(0.3), graph, state, gradients)
-    for i in range(graph.num_nodes):
-        expected = [z - 0.3 * g for z, g in zip(state.numerators[i], gradients[i], strict=True)]
-        np.testing.assert_allclose(after.numerators[i], expected, rtol=1e-15)
-    np.testing.assert_array_equal(after.masses, state.masses)
-
-
 @given(seeds, st.sampled_from(sorted(METHODS)))
 def test_a_step_changes_nothing_it_was_given(seed, name):
     graph, state, gradients = random_network(seed)
@@ -132,16 +111,6 @@ def test_a_step_changes_nothing_it_was_given(seed, name):
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_everybody_starts_at_the_given_model_with_mass_one(name):
-    method = METHODS[name](0.1)
-    model = np.random.default_rng(2).standard_normal((4, 3))
-    state = method.start(model)
-    np.testing.assert_array_equal(method.numerators(state), model)
-    np.testing.assert_array_equal(method.estimate(state), model)
-    np.testing.assert_array_equal(method.masses(state), np.ones(4))
-
-
-@pytest.mark.parametrize("name", METHODS)
 def test_a_schedule_says_the_rate_of_each_round(name):
     graph, state, gradients = random_network(3)
     scheduled = stepped(METHODS[name](ow.InverseSqrt(0.6)), graph, state, gradients, round_index=8)
@@ -149,78 +118,147 @@ def test_a_schedule_says_the_rate_of_each_round(name):
     np.testing.assert_allclose(scheduled.numerators, fixed.numerators, rtol=1e-12)
 
 
-def test_inverse_sqrt_falls_from_its_scale():
-    rates = [ow.OnlinePushSum(ow.InverseSqrt(0.6)).rate(t) for t in (0, 3, 8)]
-    assert rates == pytest.approx([0.6, 0.3, 0.2])
-
-
-@pytest.mark.parametrize("name", METHODS)
-def test_only_methods_that_use_a_graph_have_shares(name):
-    graph = ow.TrustGraph.random(5, 2, seed=1)
-    algorithm = METHODS[name](0.1)
-    assert (algorithm.shares(graph) is None) == (algorithm.exchange != "graph")
-    assert algorithm.has_mass == (name in ("ops", "relay"))
-
-
-@pytest.mark.parametrize("name", METHODS)
-def test_a_description_names_the_method_and_its_parameters_in_json(name):
-    described = METHODS[name](0.25).describe()
-    assert described["algorithm"] == name
-    assert described["learning_rate"] == 0.25
-    assert json.loads(json.dumps(described)) == described
-    scheduled = METHODS[name](ow.InverseSqrt(0.5)).describe()
-    assert scheduled["learning_rate"] == "InverseSqrt(scale=0.5)"
-
-
-def test_a_description_says_the_step_rule_and_its_parameters():
-    assert ow.OnlinePushSum(0.1).describe()["step"] == "paper"
-    assert ow.OnlinePushSum(0.1, step="mass").describe()["step"] == "mass"
-    assert ow.OnlinePushSum(0.1, step=Capped(0.5)).describe()["step"] == {
-        "name": "capped",
-        "cap": 0.5,
-    }
-
-
-def test_the_former_cap_step_says_the_same_as_a_step_rule():
-    for former, now in ((True, Capped()), (0.5, Capped(0.5)), (math.inf, STEP_RULES["mass"]())):
-        assert ow.OnlinePushSum(0.1, cap_step=former).rule == now
-    assert ow.OnlinePushSum(0.1, cap_step=False).rule == STEP_RULES["paper"]()
-    with pytest.raises(ConfigError, match="cap_step is True"):
-        ow.OnlinePushSum(0.1, step="mass", cap_step=True)
-
-
-@pytest.mark.parametrize("cap", [-1.0, math.nan])
-def test_a_cap_that_is_negative_or_no_number_is_refused(cap):
-    with pytest.raises(ConfigError, match=f"cap is {cap}"):
-        ow.OnlinePushSum(0.1, cap_step=cap)
-
-
 @pytest.mark.parametrize("rate", [-0.1, float("nan"), float("inf")])
-@pytest.mark.parametrize("name", METHODS)
-def test_a_rate_that_is_negative_or_not_finite_is_refused(name, rate):
-    with pytest.raises(ConfigError, match=f"learning rate of {name} is {rate} in round 0"):
-        METHODS[name](rate)
+def test_a_rate_that_is_negative_or_not_finite_is_refused(rate):
+    with pytest.raises(ConfigError, match=f"learning rate of ops is {rate} in round 0"):
+        ow.OnlinePushSum(rate)
     with pytest.raises(ConfigError, match="in round 5"):
-        METHODS[name](lambda _: rate).rate(5)
+        ow.OnlinePushSum(lambda _: rate).rate(5)
 
 
-def test_a_rate_of_zero_only_mixes():
-    graph, state, gradients = random_network(5)
-    with_gradients = stepped(ow.OnlinePushSum(0.0), graph, state, gradients)
-    without = stepped(ow.OnlinePushSum(0.3), graph, state, np.zeros_like(gradients))
-    np.testing.assert_array_equal(with_gradients.numerators, without.numerators)
+# Step rules: how far a node moves for one sample, whatever its mass.
+
+rates = st.floats(1e-6, 1e3)
+masses = st.floats(1e-12, 1e3)
+curvatures = st.floats(1e-9, 1e9)
 
 
-def test_the_papers_methods_keep_their_short_names_beside_those_beyond_it():
-    ours, papers = ["relay", "tracking", "pull"], ["dol-symm", "dol-asymm", "col", "local"]
-    assert list(METHODS)[:8] == ["ops", *ours, *papers]
+def length(rule: StepRule, rate: float, mass: float, curvature: float | None) -> float:
+    bends = None if curvature is None else np.array([curvature])
+    return float(rule.lengths(rate, np.array([mass]), bends)[0])
 
 
-def test_a_subclass_is_not_described_as_the_method_it_changes():
-    @dataclasses.dataclass(frozen=True)
-    class Hasty(ow.OnlinePushSum):
-        haste: float = 2.0
+@given(rates, masses, curvatures)
+def test_the_curvature_limited_step_is_the_protocols(learning_rate, mass, curvature):
+    literal = learning_rate * min(1.0, 0.5 * mass / (learning_rate * curvature))
+    assert length(Curvature(), learning_rate, mass, curvature) == pytest.approx(literal, rel=1e-12)
 
-    described = Hasty(0.1, haste=3.0).describe()
-    assert described["algorithm"] == "hasty"
-    assert described["haste"] == 3.0
+
+@given(rates, masses)
+def test_without_a_known_curvature_the_cap_is_by_mass_alone(learning_rate, mass):
+    literal = learning_rate * min(1.0, mass)
+    assert length(Curvature(), learning_rate, mass, None) == literal
+    assert length(Curvature(), learning_rate, mass, 0.0) == literal
+    assert length(Capped(), learning_rate, mass, 0.25) == literal
+
+
+@given(rates, masses, curvatures)
+def test_the_estimate_never_moves_farther_than_half_of_what_the_sample_bears(
+    learning_rate, mass, curvature
+):
+    moved_per_gradient = length(Curvature(), learning_rate, mass, curvature) / mass
+    assert moved_per_gradient <= 0.5 / curvature * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("name", STEP_RULES)
+@pytest.mark.parametrize("mass", [0.0, -0.0, -1e-12, -5.0])
+def test_without_a_positive_mass_no_step_is_taken(name, mass):
+    assert length(STEP_RULES[name](), 0.3, mass, 0.25) == 0.0
+    assert length(STEP_RULES[name](), 0.3, mass, None) == 0.0
+
+
+@given(
+    st.integers(0, 2**32 - 1),
+    st.sampled_from([LogisticRegression(0.01), RidgeRegression(0.01), SoftmaxRegression(3, 0.01)]),
+    st.floats(1e-6, 1e3),
+    st.floats(1e-3, 1e3),
+    st.floats(1e-9, 10.0),
+)
+def test_with_the_curvature_limited_step_the_loss_of_the_sample_itself_never_rises(
+    seed, model, size, learning_rate, mass
+):
+    """However large its features, however small the mass."""
+    rng = np.random.default_rng(seed)
+    batch = Batch(size * rng.normal(size=(1, 4)), np.ones(1))
+    params = rng.normal(size=model.dim(4))
+    [curvature] = model.curvature_bounds(batch.features)
+    step = length(Curvature(), learning_rate, mass, float(curvature))
+    before = model.loss(params, batch)
+    after = model.loss(params - step / mass * model.gradient(params, batch), batch)
+    assert after <= before * (1 + 1e-9)
+
+
+# Transforms.
+
+RNG = np.random.default_rng(0)
+
+
+def test_clipping_shortens_only_what_is_too_long():
+    gradients = np.array([[3.0, 4.0], [0.3, 0.4], [0.0, 0.0]])
+    clipped, memory = Clip(norm=1.0).update(gradients, {}, RNG)
+    np.testing.assert_allclose(clipped, [[0.6, 0.8], [0.3, 0.4], [0.0, 0.0]], rtol=1e-15)
+    assert memory == {}
+
+
+def test_momentum_is_an_exponential_mean_of_the_gradients():
+    momentum, gradients = Momentum(beta=0.8), np.random.default_rng(1).normal(size=(6, 3, 2))
+    memory = momentum.init(np.zeros((3, 2)))
+    literal = np.zeros((3, 2))
+    for gradient in gradients:
+        update, memory = momentum.update(gradient, memory, RNG)
+        literal = 0.8 * literal + 0.2 * gradient
+        np.testing.assert_allclose(update, literal, rtol=1e-14, atol=1e-15)
+
+
+def test_transforms_apply_in_order():
+    """Clip, then momentum: the other order would give another number."""
+    method = ow.Isolated(1.0, transforms=(Clip(1.0), Momentum(0.5)))
+    state = method.start(np.zeros((1, 1)))
+    after = method.local_step(state, Gradients(np.array([[10.0]]), 0), RNG)
+    assert method.estimate(after) == -0.5
+    swapped = ow.Isolated(1.0, transforms=(Momentum(0.5), Clip(1.0)))
+    after = swapped.local_step(
+        swapped.start(np.zeros((1, 1))), Gradients(np.array([[10.0]]), 0), RNG
+    )
+    assert swapped.estimate(after) == -1.0
+
+
+def test_a_node_without_a_sample_keeps_its_model_and_its_memory():
+    method = ow.OnlinePushSum(0.5, transforms=(Momentum(0.5),))
+    state = method.start(np.ones((2, 3)))
+    learned = Gradients(np.ones((2, 3)), 0, active=np.array([True, False]))
+    after = method.local_step(state, learned, RNG)
+    np.testing.assert_array_equal(method.estimate(after), [[0.75] * 3, [1.0] * 3])
+    np.testing.assert_array_equal(after.memory["0.momentum.mean"], [[0.5] * 3, [0.0] * 3])
+
+
+@pytest.mark.parametrize(
+    ("make", "culprit"),
+    [
+        (lambda: ow.Relay(0.1, amount=0), "amount is 0"),
+        (lambda: ow.Relay(0.1, amount=math.nan), "amount is nan"),
+        (lambda: ow.Relay(0.1, amount="much"), "amount is 'much'"),
+        (lambda: ow.Tracking(0.1, beta=1.0), "beta is 1.0"),
+        (lambda: ow.Tracking(0.1, beta="some"), "beta is 'some'"),
+        (lambda: ow.Pull(0.1, mixes=0), "mixes is 0"),
+        (lambda: ow.Pull(0.1, mixes=True), "mixes is True"),
+        (lambda: AdaGrad(epsilon=0), "epsilon is 0"),
+        (lambda: Forget(1.0), "factor is 1.0"),
+        (lambda: Restart(sure=0.0), "sure is 0.0"),
+        (lambda: Restart(slack=1.0), "slack is 1.0"),
+        (lambda: ow.Relay("fast"), "'fast'"),
+        (lambda: AutoRate(reach=0), "reach is 0"),
+        (lambda: AutoRate(ceiling=math.inf), "ceiling is inf"),
+        (lambda: Clip(norm=0), "norm is 0"),
+        (lambda: Clip(norm=math.inf), "norm is inf"),
+        (lambda: Momentum(beta=1.0), "beta is 1.0"),
+        (lambda: Momentum(beta=-0.1), "beta is -0.1"),
+        (lambda: Capped(cap=0.0), "cap is 0"),
+        (lambda: Capped(cap=math.inf), "cap is inf"),
+        (lambda: Curvature(stable=0), "stable is 0"),
+        (lambda: Curvature(stable=2.1), "stable is 2.1"),
+    ],
+)
+def test_a_parameter_that_breaks_its_rule_is_named(make, culprit):
+    with pytest.raises(ConfigError, match=culprit):
+        make()

@@ -7,12 +7,18 @@ import math
 import numpy as np
 import pytest
 import sklearn.metrics as sk
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.calibration import calibration_curve
 
-from oneway.metrics.measured import measures_of, roc_auc
-from oneway.metrics.tally import base_expectation, counted, merged, with_sample
+from oneway.metrics.tally import (
+    base_expectation,
+    counted,
+    measures_of,
+    merged,
+    roc_auc,
+    with_sample,
+)
 from oneway.models import Hinge, LogisticRegression, Model, RidgeRegression, SoftmaxRegression
 from oneway.records import Batch
 
@@ -44,12 +50,17 @@ def tally_of(name: str, stack: np.ndarray, batch: Batch, rows: slice = slice(Non
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_samples_one_by_one_and_in_any_parts_give_the_same_tally(name):
-    stack, batch = samples(name, 60, seed=1)
+@pytest.mark.parametrize("spread", [1.0, 300.0])
+def test_samples_one_by_one_and_in_any_parts_give_the_same_tally(name, spread):
+    stack, batch = samples(name, 60, seed=1, spread=spread)
     whole = tally_of(name, stack, batch)
     one_by_one, parts = {}, {}
+    model, losses = MODELS[name], MODELS[name].losses(stack, batch)
     for row in range(60):
-        one_by_one = merged(one_by_one, tally_of(name, stack, batch, slice(row, row + 1)))
+        answers = model.answers(stack[row], batch.features[row : row + 1])
+        label, loss = float(batch.labels[row]), float(losses[row])
+        more = (answers, label, loss, loss + 1.0, loss + 2.0)
+        one_by_one = with_sample(one_by_one, model, SIZES[name], *more)
     for rows in (slice(40, 60), slice(0, 7), slice(7, 40)):
         parts = merged(tally_of(name, stack, batch, rows), parts)
     for other in (one_by_one, parts):
@@ -57,28 +68,6 @@ def test_samples_one_by_one_and_in_any_parts_give_the_same_tally(name):
         for key, array in whole.items():
             np.testing.assert_allclose(other[key], array, rtol=1e-12, atol=1e-12)
     assert sum(array.size for array in whole.values()) < 2200  # however many samples there are
-
-
-@pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("spread", [1.0, 300.0])
-def test_one_sample_more_is_counted_as_a_block_of_one_is_merged(name, spread):
-    model, size = MODELS[name], SIZES[name]
-    stack, batch = samples(name, 60, seed=4, spread=spread)
-    losses = model.losses(stack, batch)
-    tally: dict = {}
-    for row in range(60):
-        before = {key: array.copy() for key, array in tally.items()}
-        answers = model.answers(stack[row], batch.features[row : row + 1])
-        loss = float(losses[row])
-        label = float(batch.labels[row])
-        after = with_sample(tally, model, size, answers, label, loss, loss + 1.0, loss + 2.0)
-        for key, array in before.items():
-            np.testing.assert_array_equal(tally[key], array, "what was stored stays as it is")
-        tally = after
-    whole = tally_of(name, stack, batch)
-    assert tally.keys() == whole.keys()
-    for key, array in whole.items():
-        np.testing.assert_allclose(tally[key], array, rtol=1e-12, atol=1e-12)
 
 
 def test_sums_of_single_samples_stop_at_the_largest_number():
@@ -89,6 +78,7 @@ def test_sums_of_single_samples_stop_at_the_largest_number():
         tally = with_sample(tally, model, 0, answers, 0.0, largest, largest, alone)
     assert tally["losses"].tolist() == [3.0, largest, largest]
     assert (tally["alone"].tolist(), tally["errors"][0]) == ([largest], largest)
+    assert measures_of(tally).so_far.alone_loss > 1e300
 
 
 @pytest.mark.parametrize("name", ["logistic", "hinge"])
@@ -170,7 +160,6 @@ def test_numbers_are_measured_as_scikit_learn_does_also_far_from_zero():
     assert found.accuracy is found.roc_auc is found.answer_share is None
 
 
-@settings(deadline=None, max_examples=60)
 @given(seed=st.integers(0, 2**32 - 1), power=st.floats(-8.0, 8.0), ties=st.booleans())
 def test_binned_area_is_never_further_off_than_it_says(seed, power, ties):
     rng = np.random.default_rng(seed)
@@ -212,17 +201,6 @@ def test_a_thousand_classes_have_neither_table_nor_ranks_but_recall_and_precisio
     assert found.confusion == []
     assert found.roc_auc is None
     assert sum(it.samples for it in found.classes) == 50
-
-
-def test_a_learner_that_diverged_alone_leaves_finite_sums():
-    model, losses = MODELS["logistic"], np.array([1.0])
-    tally = {}
-    for worst in (np.inf, np.nan, 1e308, 1e308):
-        answers = model.answers_to(np.zeros(1))
-        one = counted(model, 2, answers, np.ones(1), losses, losses, np.array([worst]))
-        tally = merged(tally, one)
-    assert np.isfinite(tally["alone"]).all()
-    assert measures_of(tally).so_far.alone_loss > 1e300
 
 
 def test_the_base_rate_knows_what_was_seen_and_half_a_sample_of_each_class():

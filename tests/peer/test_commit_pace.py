@@ -11,9 +11,9 @@ from plain import PLAIN_TOML
 from town import SAMPLE, TASK, Town, quiet
 
 from oneway.lab.ports import Ports
-from oneway.peer.commit_pace import WAIT_SECONDS, CommitPace
 from oneway.peer.home.home import Home
 from oneway.peer.peer import Peer
+from oneway.peer.runtime import WAIT_SECONDS, CommitPace
 from oneway.peer.store import large
 from oneway.peer.store.store import read_snapshot
 from oneway.tables.rows import Position, Row
@@ -50,18 +50,6 @@ def test_a_step_waits_for_the_answer_to_the_push_before_but_not_for_long():
     assert 0.0 < pace.wait <= WAIT_SECONDS
     town.time += 1.01 * WAIT_SECONDS
     assert pace.wait == 0.0
-
-
-@pytest.mark.usefixtures("large_models")
-def test_whoever_wants_a_commit_gets_one_at_once():
-    town, pace = town_with_a_push_under_way()
-    town.nodes["ann"].learn(SAMPLE, "no")
-    number = pace.want()
-    assert pace.wait == 0.0
-    commit(town.nodes["ann"], pace)
-    assert pace.begun == number
-    town.nodes["ann"].learn(SAMPLE, "no")
-    assert pace.wait > 0.0
 
 
 @pytest.mark.usefixtures("large_models")
@@ -123,7 +111,7 @@ def test_every_row_of_a_stream_is_learned_once_and_durable_when_the_peer_stops(t
     async def live() -> int:
         peer = Peer(home.folder)
         running = asyncio.create_task(peer.run(rows()))
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(240):
             while peer.node.snapshot.journal.samples < 22:
                 await asyncio.sleep(0.01)
         peer.stop()

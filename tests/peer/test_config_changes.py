@@ -73,14 +73,8 @@ def test_what_two_processes_change_at_once_is_all_kept(home: Home):
             assert other.stdin is not None
             other.stdin.close()
         for other in others:
-            assert other.wait(timeout=120) == 0
+            assert other.wait(timeout=240) == 0
     assert len(home.config().senders) == 2 * COUNT
-
-
-def test_a_change_returns_what_was_and_what_is(home: Home):
-    before, after = home.change(lambda config: replace(config, anyone=True))
-    assert (before.anyone, after.anyone) == (False, True)
-    assert home.config() == after
 
 
 def test_a_change_that_fails_changes_nothing_and_the_next_one_goes_on(home: Home):
@@ -101,9 +95,3 @@ def test_a_peer_that_runs_can_be_changed_and_its_own_lock_is_another(home: Home)
     assert home.config().paused
     assert stat.S_IMODE(home.config_lock_path.stat().st_mode) == 0o600
     assert Home.open(home.folder).running_process() is None
-
-
-def test_where_there_is_no_peer_no_lock_is_left(tmp_path: Path):
-    with pytest.raises(ConfigError, match=r"there is no .*peer\.toml"):
-        Home(tmp_path).change(lambda config: config)
-    assert list(tmp_path.iterdir()) == []

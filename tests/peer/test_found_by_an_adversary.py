@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from tests.peer.town import BOOT, TASK, Town, key_of, life, quiet
+from town import BOOT, TASK, Town, key_of, life, quiet
 
 from oneway.peer.home.limits import Limits
 from oneway.peer.inbox import MOST_STRANGERS

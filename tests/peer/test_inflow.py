@@ -89,14 +89,6 @@ def test_nobody_keeps_others_away_by_offering_what_cannot_be_taken():
     assert inflow.allowance(b"honest", 0.0) == max(FIRST_UNITS - ONE // 2, AT_ONCE)
 
 
-def test_nothing_that_goes_out_or_stays_away_uses_an_allowance_up():
-    inflow = Inflow(AT_ONCE / ONE, LIMIT)
-    inflow.took(b"a", 0, 0.0)
-    inflow.took(b"a", -5 * ONE, 0.0)
-    inflow.handed_out(-5 * ONE)
-    assert inflow.allowance(b"a", 0.0) == FEWEST
-
-
 def test_to_a_peer_that_holds_little_more_may_be_brought():
     poor, rich = Inflow(AT_ONCE / ONE, LIMIT, held=0), Inflow(AT_ONCE / ONE, LIMIT, held=POOR)
     for inflow in (poor, rich):

@@ -6,7 +6,6 @@ import pytest
 from msgspec.structs import replace
 from town import LIMITS, SAMPLE, Town, config, key_of, quiet
 
-from oneway.peer.departure import give_up
 from oneway.peer.inbox import REOPEN_SECONDS
 from oneway.peer.send_schedule import HEARTBEAT
 from oneway.protocol.fixed_point import ONE, mass_of
@@ -267,18 +266,3 @@ def test_a_leave_ends_although_one_of_several_receivers_is_gone():
     town.power_on("bob", disk, config("bob"))
     settle(town)
     check_all_is_there(town, 3)
-
-
-def test_a_leave_that_nobody_takes_over_can_be_given_up():
-    edges = {"alice": ["bob"], "bob": []}
-    town = quiet(**edges)
-    town.learn("alice")
-    disk = town.power_off("bob")
-    assert not leave(town, "alice", edges)
-    assert give_up(town.nodes["alice"]) == pytest.approx(0.5)
-    town.exchange()
-    assert town.nodes["alice"].is_drained
-    assert town.state("alice").mass == 0.0
-    town.power_on("bob", disk, config("bob"))
-    settle(town)
-    town.check_books()

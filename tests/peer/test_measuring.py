@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import math
-import shutil
-import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-import msgspec
 import numpy as np
 import pytest
-from town import TASK, Town
+from builders import replace
+from literal_personal import LiteralPersonal
+from town import SAMPLE, TASK, Town, config
 
 import oneway as ow
-from oneway.metrics.tally import MOST_CLASSES
+from oneway.errors import ConfigError
+from oneway.models import RidgeRegression
 from oneway.peer.home.home import Home
-from oneway.peer.measuring import Measuring
+from oneway.peer.measuring import Measuring, measures_in
 from oneway.peer.peer import Peer
-from oneway.peer.status_text import status_facts, status_line
-from oneway.peer.store.store import read_snapshot
-from oneway.records.status import Status
-from oneway.task.privacy import NO_PRIVACY
+from oneway.peer.store.store import Owner, PeerStore
+from oneway.peer.telemetry import Activity, status_of
+from oneway.records.curve import Curve
 from oneway.task.task import Feature, Task
-from oneway.testing.records import make_status
 
 MODELS = {
     "logistic": ("no", "yes"),
@@ -58,48 +56,49 @@ def make_home(tmp_path: Path):
     return make
 
 
-def status_of(peer: Peer) -> Status:
-    """What the peer would say if it ran."""
-    journal = peer.node.snapshot.journal
-    mean = journal.loss_sum / journal.samples
-    return make_status(samples=journal.samples, average_loss=mean, measures=peer.measures)
-
-
 def teach(peer: Peer, rows: list) -> list[float]:
     return [peer.learn_one(x, y) for x, y in rows]
 
 
 @pytest.mark.parametrize("rate", [0.2, "auto"])
 @pytest.mark.parametrize("model", MODELS)
-def test_both_baselines_are_what_they_are_said_to_be(make_home, model, rate):
+def test_all_four_losses_are_what_they_are_said_to_be(make_home, model, rate):
     rows = samples(model, 80)
-    home = make_home(
-        model, learning_rate=rate
-    )  # with noise for privacy, batches, and the method that is usual
+    # With noise for privacy, batches, and the method that is usual.
+    home = make_home(model, learning_rate=rate)
+    suffered, base, seen = [], [], []
     with closing(Peer(home.folder)) as peer:
-        losses = teach(peer, rows)
-        found, task = peer.measures, peer.task
-        curve = peer.curve()
-    features = np.array([[x["u"], x["v"]] for x, _ in rows], np.float64)[:, None, :]
-    labels = np.array([[task.encoder.label_value(y)] for _, y in rows])
-    stream = ow.Stream.from_arrays(features, labels)
-    # Alone is the simulator's local method, with the same model, step and rate, and no noise.
-    alone = ow.simulate(task.with_method("local").build_method(), task.build_model(), stream)
-    assert found.so_far.samples == 80
-    assert found.so_far.loss == pytest.approx(np.mean(losses), rel=1e-12)
-    assert found.so_far.alone_loss == pytest.approx(alone.average_loss, rel=1e-9)
-    np.testing.assert_allclose(curve.alone_sums, alone.record.loss_sums, rtol=1e-9)
-    base, seen = [], []
-    for _, y in rows:
-        base.append(literal_base_loss(model, task, seen, task.encoder.label_value(y)))
-        seen.append(task.encoder.label_value(y))
-    assert found.so_far.base_loss == pytest.approx(np.mean(base), rel=1e-12)
+        task, built = peer.task, peer.task.build_model()
+        literal = LiteralPersonal(2, 0.0, squared=model == "ridge")
+        for x, y in rows:
+            params, label = peer.node.estimate, task.encoder.label_value(y)
+            features = task.encoder.vector(x)
+            if model in ("logistic", "ridge"):
+                score = float(built.scores(params, features[None])[0])
+                suffered.append(literal.step(features.tolist(), score, label)[:3])
+            base.append(literal_base_loss(model, task, seen, label))
+            seen.append(label)
+            loss = peer.learn_one(x, y)
+            assert loss == pytest.approx(peer.curve().loss_sums[-1], rel=1e-12)
+        found, curve = peer.measures, peer.curve()
+    losses = np.array([curve.loss_sums, curve.shared_sums, curve.alone_sums])
+    if suffered:
+        np.testing.assert_allclose(losses, np.transpose(suffered), rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(curve.base_sums, base, rtol=1e-12)
+    assert found.so_far.samples == 80
+    means = [found.so_far.loss, found.so_far.shared_loss, found.so_far.alone_loss]
+    np.testing.assert_allclose(means, losses.mean(axis=1), rtol=1e-12)
+    assert found.so_far.base_loss == pytest.approx(np.mean(base), rel=1e-12)
+    assert sum(found.weights.values()) == pytest.approx(1.0)
+    assert found.believes
+    assert found.verdict.startswith("not decided yet")
     if model == "ridge":
-        assert found.rmse == pytest.approx(math.sqrt(2 * np.mean(losses)), rel=1e-3)  # l2 aside
+        assert found.rmse == pytest.approx(math.sqrt(2 * losses[0].mean()), rel=1e-9)
     else:
         assert sum(map(sum, found.confusion)) == 80
         assert [it.name for it in found.classes] == list(MODELS[model])
+    if found.log_loss is not None:  # what is counted is what answers
+        assert found.log_loss == pytest.approx(losses[0].mean(), rel=1e-9)
 
 
 def literal_base_loss(model: str, task: Task, seen: list[float], label: float) -> float:
@@ -111,76 +110,52 @@ def literal_base_loss(model: str, task: Task, seen: list[float], label: float) -
     return -math.log((seen.count(label) + 0.5) / (len(seen) + 0.5 * num_classes))
 
 
-def test_measures_go_on_after_a_restart_as_if_there_had_been_none(make_home, tmp_path):
-    rows = samples("logistic", 40)
-    home = make_home(privacy=NO_PRIVACY, samples_per_push=1, method="ops")
-    with closing(Peer(home.folder)) as peer:
-        teach(peer, rows[:25])
-    stored = read_snapshot(home.store_path)
-    with closing(Peer(home.folder)) as peer:
-        teach(peer, rows[25:])
-        found = peer.measures
-    other = Home.create(tmp_path / "bob", "bob", home.task_path, "127.0.0.1:7701")
-    with closing(Peer(other.folder)) as peer:
-        teach(peer, rows)
-        assert peer.measures == found
-    assert stored.measures["tally.losses"][0] == 25
-    assert stored.journal.samples == 25
+def test_a_kill_after_any_commit_costs_nothing_of_the_experts(tmp_path):
+    """Every sample's own commit has them: what is read back goes on as if nothing had been."""
+    rows = samples("logistic", 12)
+    names = {"alice": ["bob"], "bob": []}
+    steady, shaken = Town(names), Town(names)
+    node = shaken.nodes["alice"]
+    owner = Owner(node.key, TASK.fingerprint, node.snapshot.state.dim)
+    store = PeerStore.create(tmp_path / "store.db", owner, node.snapshot)
+    for x, y in rows:
+        steady.nodes["alice"].learn(x, y)
+        shaken.nodes["alice"].learn(x, y)
+        store.commit(shaken.nodes["alice"].begin().snapshot)
+        store.close()  # nothing is written by this
+        shaken.power_off("alice")
+        store = PeerStore.open(tmp_path / "store.db", owner)
+        shaken.power_on("alice", store.load(), config("alice", ["bob"]))
+    store.close()
+    expected, found = (town.nodes["alice"].snapshot.measures for town in (steady, shaken))
+    assert {name for name in found if name.startswith("personal.")}
+    assert expected.keys() == found.keys()
+    for name, array in expected.items():
+        np.testing.assert_array_equal(found[name], array)
+    assert not shaken.nodes["alice"].personal_note
 
 
-def test_a_restored_backup_is_of_one_moment(make_home):
-    rows = samples("logistic", 40)
-    home = make_home()
-    with closing(Peer(home.folder)) as peer:
-        teach(peer, rows[:10])
-        before = peer.measures
-    backup = home.store_path.with_name("backup")
-    shutil.copy(home.store_path, backup)
-    with closing(Peer(home.folder)) as peer:
-        teach(peer, rows[10:])
-    shutil.copy(backup, home.store_path)
-    home.store_path.with_name(f"{home.store_path.name}-wal").unlink(missing_ok=True)
-    with closing(Peer(home.folder)) as peer:
-        assert peer.measures == before
-        assert peer.node.snapshot.journal.samples == 10
-
-
-def test_a_store_of_a_release_that_measured_nothing_begins_to_measure(make_home):
-    rows = samples("logistic", 30)
-    home = make_home()
-    with closing(Peer(home.folder)) as peer:
-        teach(peer, rows[:10])
-    with closing(sqlite3.connect(home.store_path)) as store:
-        store.execute("DROP TABLE measure")
-        for column in ("base_sum", "alone_sum"):
-            store.execute(f"ALTER TABLE curve DROP COLUMN {column}")
-        store.commit()
-    with closing(Peer(home.folder)) as peer:
-        assert peer.measures is None
-        losses = teach(peer, rows[10:])
-        status, curve = status_of(peer), peer.curve()
-    assert status.measures.so_far.samples == 20
-    assert status.measures.so_far.loss == pytest.approx(np.mean(losses), rel=1e-12)
-    assert curve.base_sums[:10] == curve.alone_sums[:10] == (None,) * 10
-    assert None not in curve.base_sums[10:] + curve.alone_sums[10:]
-    assert "measured since sample 10" in status_facts(status)["base rate"]
-
-
-def test_samples_that_another_release_learned_from_begin_the_measures_anew(make_home):
-    home = make_home()
-    with closing(Peer(home.folder)) as peer:
-        teach(peer, samples("logistic", 10))
-    with closing(sqlite3.connect(home.store_path)) as store:
-        store.execute("DELETE FROM measure WHERE name = 'tally.losses'")
-        store.execute(
-            "INSERT INTO measure SELECT 'tally.losses', shape, ? FROM measure WHERE name = "
-            "'tally.chances'",
-            (np.array([7.0, 1.0]).tobytes(),),
-        )
-        store.commit()
-    with closing(Peer(home.folder)) as peer:
-        teach(peer, samples("logistic", 4))
-        assert peer.measures.so_far.samples == 4
+@pytest.mark.parametrize("change", ["shape", "names", "nan"])
+def test_a_stored_mixture_of_another_shape_begins_anew_with_a_sentence(change):
+    town = Town({"alice": ["bob"], "bob": []})
+    town.learn("alice", 3)
+    stored = town.nodes["alice"].snapshot
+    name = "personal.params"
+    wrong = {
+        "shape": {**stored.measures, name: np.zeros((1, 40))},
+        "names": {key: it for key, it in stored.measures.items() if key != name},
+        "nan": {**stored.measures, name: np.full_like(stored.measures[name], np.nan)},
+    }[change]
+    town.power_off("alice")
+    town.power_on("alice", replace(stored, measures=wrong), config("alice", ["bob"]))
+    alice = town.nodes["alice"]
+    assert "begin anew" in alice.personal_note
+    assert alice.personal_note in status_of(alice, town.ends["alice"], Activity()).personal
+    before = alice.learner.fitted(alice.settled).predict_one(SAMPLE)
+    assert alice.personal_model().predict_one(SAMPLE) == before == "yes"
+    town.learn("alice")
+    assert np.isfinite(alice.snapshot.measures[name]).all()
+    assert alice.snapshot.measures["tally.losses"][0] == 4  # counts go on
 
 
 def test_nothing_that_is_measured_is_ever_sent(monkeypatch):
@@ -202,55 +177,53 @@ def test_nothing_that_is_measured_is_ever_sent(monkeypatch):
     honest = words(Town({"alice": ["bob"], "bob": ["alice"]}))
     measured = Measuring.measured
 
-    def other(self, arrays, params, batch, loss, seen):
-        found = measured(self, arrays, params, batch, loss, seen)
+    def other(self, arrays, *given):
+        found = measured(self, arrays, *given)
         wrong = {name: array + 17.0 for name, array in found.arrays.items()}
-        return found._replace(arrays=wrong, base_loss=3.0, alone_loss=4.0)
+        return found._replace(
+            arrays=wrong, loss=2.0, shared_loss=5.0, alone_loss=4.0, base_loss=3.0
+        )
 
     monkeypatch.setattr(Measuring, "measured", other)
     assert words(Town({"alice": ["bob"], "bob": ["alice"]})) == honest
     assert honest
 
 
-def test_a_peer_that_is_alone_is_its_own_baseline(make_home):
+def test_a_peer_that_sends_nothing_answers_with_its_own_model(make_home):
     home = make_home(method="local")
     with closing(Peer(home.folder)) as peer:
         teach(peer, samples("logistic", 5))
         found = peer.measures
-        assert not any(name.startswith("alone") for name in peer.node.snapshot.measures)
-    assert found.so_far.alone_loss is None
+        assert not any(name.startswith("personal") for name in peer.node.snapshot.measures)
+    assert (found.so_far.shared_loss, found.so_far.alone_loss, found.verdict) == (None, None, "")
 
 
-def test_a_learner_that_diverges_alone_neither_stops_the_peer_nor_leaves_the_numbers():
-    model = TASK.build_model()
-    measuring = Measuring(TASK, model, 2, np.zeros(TASK.dim))
-    monster = ow.records.Batch(np.array([[1e200, -1e200]]), np.array([1.0]))
+def test_a_sample_of_any_size_leaves_experts_finite_and_names_who_had_no_answer():
+    model = RidgeRegression()
+    task = Task("ridge", "y", (Feature("u"), Feature("v")))
+    measuring = Measuring(task, model, 2, np.zeros(3))
+    huge = ow.records.Batch(np.array([[1e200, -1e200]]), np.array([1.0]))
     arrays: dict = {}
-    for seen in range(4):
-        found = measuring.measured(arrays, np.zeros(TASK.dim), monster, 0.7, seen)
+    for params in (np.zeros(3), np.zeros(3), np.full(3, np.nan)):
+        found = measuring.measured(arrays, params, huge, 0.7, None, 0)
         arrays = found.arrays
+        assert math.isfinite(found.loss)
         assert math.isfinite(found.alone_loss)
         assert all(np.isfinite(array).all() for array in arrays.values())
+    assert measures_in(arrays, task, Curve()).left_out == {"shared": 1}
 
 
-def test_a_status_of_an_older_release_has_no_measures_and_is_read_all_the_same():
-    old = msgspec.to_builtins(make_status(samples=4, average_loss=0.5))
-    del old["measures"]
-    status = msgspec.convert(old, Status)
-    assert status.measures is None
-    assert "base rate" not in status_facts(status)
+def test_a_model_that_experts_cannot_mix_says_so_and_its_shared_model_answers(monkeypatch):
+    def refuse(model):
+        raise ConfigError(f"{type(model).__name__} has no personal predictions")
 
-
-def test_line_and_facts_say_loss_and_baselines(make_home):
-    home = make_home()
-    with closing(Peer(home.folder)) as peer:
-        teach(peer, samples("logistic", 50))
-        status = status_of(peer)
-    so_far = status.measures.so_far
-    line = status_line(status)
-    assert f"base rate {so_far.base_loss:.4f}, alone {so_far.alone_loss:.4f}" in line
-    facts = status_facts(status)
-    assert {"base rate", "alone", "ROC AUC", "log loss", "Brier score", "class yes"} <= {*facts}
-    again = msgspec.json.decode(msgspec.json.encode(status), type=Status)
-    assert again.measures == status.measures
-    assert len(status.measures.classes) <= MOST_CLASSES
+    monkeypatch.setattr("oneway.personal.personal.link_of", refuse)
+    town = Town({"alice": ["bob"], "bob": []})
+    town.learn("alice", 3)
+    alice = town.nodes["alice"]
+    assert "LogisticRegression has no personal predictions" in alice.personal_note
+    assert alice.personal_model() is None
+    assert alice.learner.fitted(alice.settled).predict_one(SAMPLE) == "yes"
+    told = status_of(alice, town.ends["alice"], Activity())
+    assert told.measures.so_far.shared_loss is None
+    assert told.average_loss == told.measures.so_far.loss

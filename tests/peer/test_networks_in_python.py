@@ -15,12 +15,12 @@ import pytest
 from unused_address import unused_address
 
 import oneway as ow
-from oneway.errors import CardError, ConfigError, DataError, OnewayError, TaskError
+from oneway.errors import CardError, ConfigError, DataError
 from oneway.peer.home.home import Home
 from oneway.task.privacy import NO_PRIVACY
 
 PLAIN = {"privacy": NO_PRIVACY, "samples_per_push": 1, "learning_rate": 0.3}
-PATIENCE = 120.0
+PATIENCE = 240.0
 
 
 def table(num_rows: int = 60) -> ow.Table:
@@ -60,17 +60,6 @@ def alice(tmp_path: Path, task: ow.Task) -> Iterator[ow.Peer]:
     peer.close()
 
 
-def test_the_task_of_a_table_has_its_features_scaling_and_classes(task):
-    assert (task.model, task.label, task.classes) == ("logistic", "late", ("no", "yes"))
-    assert task.encoder.names == ("rain", "wind")
-    assert task.features[0].center == pytest.approx(5.0, abs=1.0)
-    number = ow.Table.from_arrays([[0.0], [1.0]], [1.5, 2.5], task="number")
-    assert ow.Task.of(number).model == "ridge"
-    classes = ow.Table.from_arrays(np.eye(3), ["a", "b", "c"], task="classes")
-    assert ow.Task.of(classes).model == "softmax"
-    assert ow.Task.of(table(), model="ridge").classes == ()
-
-
 def test_a_peer_made_in_python_is_one_made_on_the_command_line(alice, tmp_path, task):
     assert alice.name == "alice"
     assert alice.card.startswith("oneway:")
@@ -79,31 +68,6 @@ def test_a_peer_made_in_python_is_one_made_on_the_command_line(alice, tmp_path, 
     assert str(home.config().card(home.keys().public)) == alice.card
     with pytest.raises(ConfigError, match="never overwritten"):
         ow.Peer.create(tmp_path / "alice", task)
-
-
-def test_a_peer_may_be_made_from_a_task_file_and_be_told_its_name_and_address(tmp_path, task):
-    (tmp_path / "task.toml").write_text(task.to_toml())
-    bob = ow.Peer.create(
-        tmp_path / "x", str(tmp_path / "task.toml"), name="bob", listen="0.0.0.0:7999",
-        advertise="bob.example:7999",
-    )  # fmt: skip
-    assert (bob.name, "bob.example:7999" in bob.card) == ("bob", True)
-    bob.close()
-
-
-def test_what_no_peer_can_be_made_of_is_refused_and_leaves_nothing(tmp_path, task):
-    folder = tmp_path / "new"
-    with pytest.raises(ConfigError, match=r'every interface.*advertise="HOST:7999"'):
-        ow.Peer.create(folder, task, listen="0.0.0.0:7999")
-    with pytest.raises(TaskError, match="DataFrame"):
-        ow.Peer.create(folder, frame())  # type: ignore[arg-type]
-    with pytest.raises(TaskError, match="there is no"):
-        ow.Peer.create(folder, tmp_path / "task.toml")
-    with pytest.raises(ConfigError, match="DataFrame"):
-        ow.Peer.create(frame(), task)  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="server"):
-        ow.Peer.create(folder, ow.Task.of(table(), method="col", **PLAIN))
-    assert not folder.exists()
 
 
 def test_trust_and_admission_are_written_down_and_followed_at_once(alice, tmp_path, task):
@@ -165,15 +129,16 @@ def test_a_bad_sample_is_named_and_those_before_it_stay(alice):
         alice.learn_many(7)
 
 
-def test_an_empty_cell_of_pandas_is_a_gap(tmp_path, task):
-    one, many = (ow.Peer.create(tmp_path / name, task) for name in ("one", "many"))
-    expected = one.learn_one({"rain": None, "wind": 0.5}, "yes")
-    frame = pandas.DataFrame({"rain": [None], "wind": [0.5], "late": ["yes"]}, dtype=object)
-    numbers = pandas.DataFrame({"rain": [float("nan")], "wind": [0.5], "late": ["yes"]})
-    assert many.learn_many(frame).tolist() == [expected]
-    assert many.learn_many(numbers).size == 1
-    one.close()
-    many.close()
+def test_rows_without_a_label_are_skipped_and_counted(alice):
+    rows = as_rows()[:6]
+    rows[1], rows[4] = {**rows[1], "late": None}, {**rows[4], "late": ""}
+    assert len(alice.learn_many(rows)) == 4
+    journal = alice.node.snapshot.journal
+    assert (journal.samples, journal.skipped) == (4, 2)
+    assert "sample 4" in alice.node.last_skipped
+    rows[5] = {**rows[5], "rain": "much"}
+    with pytest.raises(DataError, match=r"sample 5.*'much'"):
+        alice.learn_many(rows)
 
 
 def test_two_peers_of_one_notebook_learn_from_each_other(tmp_path, task):
@@ -204,18 +169,6 @@ def test_two_peers_of_one_notebook_learn_from_each_other(tmp_path, task):
     again = ow.Peer(tmp_path / "bob")
     assert again.predict_one({"rain": 12.0, "wind": 0.0}) == "yes"
     again.close()
-
-
-def test_a_receiver_that_does_not_run_keeps_a_peer_from_being_quiet(alice, tmp_path, task):
-    bob = ow.Peer.create(tmp_path / "bob", task)
-    alice.trust(bob)
-    alice.start()
-    alice.learn_many(frame())
-    assert not alice.wait_until_quiet(0.3)
-    bob.close()
-    alice.close()
-    with pytest.raises(OnewayError, match="not running"):
-        alice.wait_until_quiet(0.1)
 
 
 class Words(HTMLParser):

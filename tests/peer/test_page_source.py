@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import socket
 from pathlib import Path
 
-import msgspec
 import pytest
 from plain import PLAIN
 
-from oneway.errors import CardError, ConfigError, DataError, StoreError
+from oneway.errors import DataError, StoreError
 from oneway.peer.home.home import Home
-from oneway.peer.page_source import FolderSource, latest
+from oneway.peer.page_source import FolderSource
 from oneway.peer.peer import Peer
 from oneway.task.task import Feature, Task
 from oneway.web.peer_page import PeerSource
@@ -69,12 +65,6 @@ def test_a_stopped_peer_is_seen_as_it_is_on_the_disk(home: Home):
         source.predict({"light": "abc"})
 
 
-def test_a_peer_that_runs_is_said_to(home: Home):
-    with Peer(home.folder):
-        assert FolderSource(home).look().is_running
-    assert not FolderSource(home).look().is_running
-
-
 def test_a_folder_that_disappears_is_told_and_what_was_seen_stays(home: Home):
     teach(home, 10)
     source = FolderSource(home)
@@ -102,25 +92,6 @@ def test_a_file_that_is_damaged_takes_nothing_else_with_it(home: Home, name: str
     assert look.curve == before.curve
 
 
-def test_an_api_that_does_not_answer_leaves_the_folder_and_is_told(home: Home):
-    teach(home, 10)
-    status = home.status()
-    assert status is not None
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{probe.getsockname()[1]}"
-    source = FolderSource(home)
-    with home.lock():
-        home.write_status(msgspec.structs.replace(status, pid=os.getpid(), api=url))
-        for _ in range(2):
-            look = source.look()
-            assert look.is_running
-            assert f"the local API {url} does not answer" in look.note
-            assert look.curve.samples == 10
-        assert not source.predict({"light": "400"}).is_live
-    assert source.look().note == ""
-
-
 def test_trust_goes_through_peer_toml_and_back(home: Home, bobs_card: str):
     source = FolderSource(home)
     assert source.trust(bobs_card, 2.0).startswith("alice sends to bob with weight 2.")
@@ -132,48 +103,3 @@ def test_trust_goes_through_peer_toml_and_back(home: Home, bobs_card: str):
     [sender] = source.look().senders
     assert source.revoke(sender.key).startswith("alice takes in nothing more from bob.")
     assert source.look().senders == ()
-
-
-def test_what_is_no_card_is_told_and_no_file_is_read_for_it(home: Home):
-    source = FolderSource(home)
-    for text in ("nonsense", "-", str(home.key_path)):
-        with pytest.raises(CardError, match="is not a card"):
-            source.trust(text, 1.0)
-        with pytest.raises(CardError):
-            source.admit(text)
-    with pytest.raises(CardError, match="your own card"):
-        source.admit(source.look().card)
-
-
-@pytest.mark.parametrize("weight", [0.0, -1.0, 1e9])
-def test_a_weight_that_breaks_its_rule_is_told(home: Home, bobs_card: str, weight: float):
-    with pytest.raises(ConfigError, match="the weight of bob"):
-        FolderSource(home).trust(bobs_card, weight)
-
-
-def test_a_peer_that_nobody_can_dial_has_no_card_and_says_why(home: Home):
-    text = home.config_path.read_text().replace("127.0.0.1:", "0.0.0.0:")
-    home.config_path.write_text(text)
-    look = FolderSource(home).look()
-    assert look.card == ""
-    assert "advertise" in look.card_problem
-
-
-def test_a_folder_that_is_removed_for_good_breaks_nothing(home: Home):
-    source = FolderSource(home)
-    shutil.rmtree(home.folder)
-    assert "there is no peer's folder" in source.look().problem
-    with pytest.raises(ConfigError):
-        source.distrust("x")
-
-
-def test_what_a_peer_answered_is_not_forgotten_for_what_it_wrote_before(home: Home):
-    teach(home, 10)
-    written = home.status()
-    assert written is not None
-    answered = msgspec.structs.replace(written, samples=12, time=written.time - 3600)
-    assert latest(written, answered) is answered
-    assert latest(msgspec.structs.replace(written, samples=13), answered) is not answered
-    assert latest(msgspec.structs.replace(written, pid=written.pid + 1), answered) is not answered
-    assert latest(written, None) is written
-    assert latest(None, answered) is None

@@ -1,13 +1,12 @@
 from __future__ import annotations
 
 import os
-import stat
 import tempfile
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from oneway.errors import CardError, ConfigError
@@ -16,8 +15,6 @@ from oneway.peer.home.config_file import config_toml, parse_config, read_config,
 from oneway.peer.home.limits import Limits
 from oneway.peer.identity.card import Card
 from oneway.peer.identity.keys import key_text
-from oneway.protocol.compact import FORMATS
-from oneway.task.task import Feature, Task
 from oneway.transport import Faults
 
 OWN = bytes([9]) * 32
@@ -52,14 +49,11 @@ def configs(draw: st.DrawFn) -> PeerConfig:
             window=draw(st.just("auto") | st.integers(1, 64)),
             max_strikes=draw(st.integers(1, 1000)),
             clip=draw(st.just(0.0) | positive),
-            max_message_bytes=draw(st.integers(1024, 2**30)),
             pushes_per_second=draw(positive),
             presume_dead_after=draw(positive),
         ),
         faults=Faults(
             loss=draw(shares),
-            duplicate=draw(shares),
-            reorder=draw(shares),
             delay=draw(positive),
             cut=tuple(draw(st.lists(names))),
         ),
@@ -67,24 +61,10 @@ def configs(draw: st.DrawFn) -> PeerConfig:
 
 
 @given(configs())
-@settings(deadline=None)
 def test_a_written_configuration_reads_back_equal(config):
     text = config_toml(config)
     assert parse_config(text) == config
     assert config_toml(parse_config(text)) == text
-
-
-def test_a_configuration_needs_a_name_and_an_address_only():
-    assert parse_config(TOP) == ALICE
-    assert ALICE.limits == Limits(
-        window="auto",
-        max_strikes=10,
-        clip=0.5,
-        max_message_bytes=2**24,
-        pushes_per_second=1000.0,
-        presume_dead_after=120.0,
-    )
-    assert not ALICE.anyone
 
 
 def test_a_configuration_can_be_written_by_hand():
@@ -108,11 +88,6 @@ def test_a_configuration_can_be_written_by_hand():
     assert config.receivers[1].address == "[2001:db8::7]:7703"
 
 
-def test_faults_are_written_only_if_there_are_any():
-    assert "faults" not in config_toml(ALICE)
-    assert "[faults]" in config_toml(replace(ALICE, faults=Faults(loss=0.2, cut=("bob",))))
-
-
 def test_nothing_secret_and_every_setting_is_in_the_file():
     lines = config_toml(ALICE).splitlines()
     assert all("#" in line for line in lines if "=" in line and not line.startswith("name"))
@@ -133,11 +108,9 @@ BAD_FILES = {
         f"{TOP}[[senders]]\nkeys = 1",
         r"\[\[senders\]\].* 'keys', did you mean 'key'",
     ),
-    "limits that are no table": (f"{TOP}limits = 3", r"\[limits\].* is 3; .* table"),
     "receivers that are no list": (f"{TOP}[receivers]", r"\[\[receivers\]\]"),
     "a receiver that is no table": (f"{TOP}receivers = [1]", r"\[\[receivers\]\].* is 1;"),
     "a bad card": (f"{TOP}[[receivers]]\ncard = 'x'", "'x' is not a card: .* looks like"),
-    "a card that is no text": (f"{TOP}[[receivers]]\ncard = 1", "card under .* is 1;"),
     "a sender without a key": (f"{TOP}[[senders]]\nname = 'a'", r"\[\[senders\]\].* has no key"),
     "a bad key": (f"{TOP}[[senders]]\nkey = 'a'", "the key 'a' is 1 long"),
     "a bad sender's name": (
@@ -161,21 +134,15 @@ BAD_FILES = {
     "an address that is no text": ('name = "a"\nlisten = 7701', "listen .* is 7701; .* quotes"),
     "a bad advertised address": (f"{TOP}advertise = '0.0.0.0:1'", "advertise .* nobody can dial"),
     "keeping everything": (f"{TOP}keep = 1.0", "keep .* is 1.0; .* above 0 and below 1"),
-    "keeping nothing": (f"{TOP}keep = 0", "keep .* is 0;"),
     "keeping no number": (f"{TOP}keep = nan", "keep .* is nan;"),
     "a truth value as text": (f"{TOP}anyone = 'no'", "anyone .* is 'no'; .* true or false"),
     "a window of zero": (f"{TOP}[limits]\nwindow = 0", 'window .* is 0; .* 1 to 64 or "auto"'),
-    "a format that is none": (f"{TOP}[limits]\nformat = 'int2'", "format .* is 'int2';"),
-    "a window of words": (f"{TOP}[limits]\nwindow = 'x'", "window .* is 'x';"),
     "half a strike": (f"{TOP}[limits]\nmax_strikes = 0.5", "max_strikes .* is 0.5; .* at least 1"),
     "a negative clip": (f"{TOP}[limits]\nclip = -1", 'clip .* is -1; .* "off"'),
     "a clip of zero": (f"{TOP}[limits]\nclip = 0", 'clip .* is 0; .* above 0, or "off"'),
-    "a clip of words": (f"{TOP}[limits]\nclip = 'on'", "clip .* is 'on';"),
-    "tiny messages": (f"{TOP}[limits]\nmax_message_bytes = 9", "max_message_bytes .* is 9; .*1024"),
     "no pushes": (f"{TOP}[limits]\npushes_per_second = 0", "pushes_per_second .* is 0; .* above 0"),
     "no end": (f"{TOP}[limits]\npresume_dead_after = inf", "presume_dead_after .* is inf;"),
     "too much loss": (f"{TOP}[faults]\nloss = 20", r"loss under \[faults\] .* is 20; .* 0 to 1"),
-    "a negative delay": (f"{TOP}[faults]\ndelay = -1", "delay .* is -1;"),
     "a cut that is no list": (f"{TOP}[faults]\ncut = 'bob'", "cut .* is 'bob'; .* list"),
     "a cut of no name": (f"{TOP}[faults]\ncut = [1]", "cut .* is a list of 1; .* quotes"),
     "an unknown transport": (f"{TOP}transport = 'pigeon'", "transport .* is 'pigeon'"),
@@ -230,20 +197,6 @@ def test_a_change_of_one_key_keeps_comments_order_and_spelling(tmp_path):
     assert text == HAND_WRITTEN.replace("5e-1", "0.25")
 
 
-def test_a_key_that_was_not_there_is_added_above_the_tables(tmp_path):
-    config = replace(parse_config(HAND_WRITTEN), anyone=True)
-    text = changed(config, tmp_path / "peer.toml")
-    assert text.replace("anyone = true\n", "") == HAND_WRITTEN
-
-
-def test_a_limit_is_changed_in_its_table_and_its_comment_stays(tmp_path):
-    before = parse_config(HAND_WRITTEN)
-    config = replace(before, limits=replace(before.limits, window=4, clip=0.0))
-    text = changed(config, tmp_path / "peer.toml")
-    assert "# Half of it.\nwindow = 4   # three" in text
-    assert 'clip = "off"' in text
-
-
 def test_a_receiver_goes_with_the_comment_above_it_and_the_others_keep_theirs(tmp_path):
     config = parse_config(HAND_WRITTEN).without_receiver("bob")
     text = changed(config, tmp_path / "peer.toml")
@@ -253,71 +206,10 @@ def test_a_receiver_goes_with_the_comment_above_it_and_the_others_keep_theirs(tm
     assert text.endswith("# the end\n")
 
 
-def test_a_new_receiver_comes_after_the_others_and_takes_no_comment_along(tmp_path):
-    dave = Card(bytes([3]) * 32, "127.0.0.1", 7704, "dave")
-    config = parse_config(HAND_WRITTEN).with_receiver(dave, own_key=OWN)
-    text = changed(config, tmp_path / "peer.toml")
-    block = f'[[receivers]]\ncard = "{dave}"\nweight = 1.0\n'
-    assert text.replace(block, "").split() == HAND_WRITTEN.split()
-    assert "# May send.\n[[senders]]" in text
-
-
-def test_a_receiver_that_moved_is_changed_where_it_stands(tmp_path):
-    config = parse_config(HAND_WRITTEN).with_receiver(replace(BOB, port=9), 3.0, own_key=OWN)
-    text = changed(config, tmp_path / "peer.toml")
-    assert f'[[receivers]]\ncard = "{replace(BOB, port=9)}"  # by mail\nweight = 3.0\n' in text
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        f"{TOP}receivers = []\n",
-        f'{TOP}receivers = [{{card = "{BOB}"}}]\n',
-        f"{TOP}senders = [\n  # nobody\n]\nlimits.window = 3\nlimits.clip = 1",
-        f'{TOP}faults.cut = ["""\n[nowhere]\n"""]\n',
-        f'{TOP}limits = {{window = 3}} # [[receivers]]\n\n[[receivers]]\ncard = """{BOB}"""',
-    ],
-)
-def test_what_is_written_in_another_way_is_changed_too(tmp_path, text):
-    config = parse_config(text).with_receiver(CAROL, own_key=OWN).with_sender(BOB, own_key=OWN)
-    changed(replace(config, limits=Limits(window=5)), tmp_path / "peer.toml", text)
-
-
 @given(configs(), configs())
-@settings(deadline=None, max_examples=40)
 def test_any_file_can_be_changed_into_any_configuration(before, after):
     with tempfile.TemporaryDirectory() as folder:
         changed(after, Path(folder) / "peer.toml", config_toml(before))
-
-
-def test_a_file_is_replaced_whole_and_keeps_its_mode(tmp_path):
-    path = tmp_path / "peer.toml"
-    write_config(ALICE, path)
-    path.chmod(0o640)
-    before = path.stat().st_ino
-    write_config(replace(ALICE, anyone=True), path)
-    assert read_config(path).anyone
-    assert stat.S_IMODE(path.stat().st_mode) == 0o640
-    assert path.stat().st_ino != before
-    assert [item.name for item in tmp_path.iterdir()] == ["peer.toml"]
-
-
-def test_a_new_file_has_the_mode_that_the_umask_asks_for(tmp_path):
-    before = os.umask(0o027)
-    try:
-        write_config(ALICE, tmp_path / "peer.toml")
-    finally:
-        os.umask(before)
-    assert stat.S_IMODE((tmp_path / "peer.toml").stat().st_mode) == 0o640
-
-
-def test_a_link_stays_a_link(tmp_path):
-    (tmp_path / "real").mkdir()
-    write_config(ALICE, tmp_path / "real" / "peer.toml")
-    (tmp_path / "peer.toml").symlink_to(tmp_path / "real" / "peer.toml")
-    write_config(replace(ALICE, anyone=True), tmp_path / "peer.toml")
-    assert (tmp_path / "peer.toml").is_symlink()
-    assert read_config(tmp_path / "real" / "peer.toml").anyone
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
@@ -334,18 +226,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
     assert [item.name for item in tmp_path.iterdir()] == ["peer.toml"]
 
 
-def test_a_missing_file_gets_a_remedy(tmp_path):
-    with pytest.raises(ConfigError, match=r"there is no .*peer.toml; make a peer with oneway peer"):
-        read_config(tmp_path / "peer.toml")
-
-
 # --- the card of this peer ---
-
-
-def test_the_card_says_where_the_peer_listens_or_what_it_advertises():
-    assert ALICE.card(OWN) == Card(OWN, "127.0.0.1", 7701, "alice")
-    elsewhere = replace(ALICE, listen="0.0.0.0:7701", advertise="alice.example.org:80")
-    assert elsewhere.card(OWN) == Card(OWN, "alice.example.org", 80, "alice")
 
 
 @pytest.mark.parametrize("listen", ["0.0.0.0:7701", "[::]:7701", "[::0]:7701"])
@@ -365,15 +246,6 @@ def test_trust_and_distrust():
     assert ALICE.receivers == ()
 
 
-def test_trusting_a_known_key_again_changes_its_address_name_and_weight():
-    config = ALICE.with_receiver(BOB, own_key=OWN).with_receiver(CAROL, own_key=OWN)
-    moved = replace(BOB, host="10.0.0.7", name="robert")
-    assert config.with_receiver(moved, 3.0, own_key=OWN).receivers == (
-        Receiver(moved, 3.0),
-        Receiver(CAROL, 1.0),
-    )
-
-
 def test_admit_by_card_or_by_key_and_withdraw():
     config = ALICE.with_sender(BOB, own_key=OWN).with_sender(CAROL.key, own_key=OWN)
     assert config.senders == (Sender(BOB.key, "bob"), Sender(CAROL.key, ""))
@@ -383,23 +255,10 @@ def test_admit_by_card_or_by_key_and_withdraw():
     assert config.without_sender(key_text(CAROL.key)).senders == (Sender(BOB.key, "bob"),)
 
 
-def test_a_peer_may_be_both_receiver_and_sender():
-    config = ALICE.with_receiver(BOB, own_key=OWN).with_sender(BOB, own_key=OWN)
-    assert parse_config(config_toml(config)) == config
-
-
 def test_peers_are_called_by_name_or_by_the_beginning_of_their_key():
     config = ALICE.with_receiver(BOB, own_key=OWN).with_sender(CAROL.key, own_key=OWN)
     assert config.name_of(BOB.key) == "bob"
     assert config.name_of(CAROL.key) == f"{key_text(CAROL.key)[:8]}..."
-
-
-def test_ones_own_card_is_refused():
-    with pytest.raises(CardError, match="that is your own card; ask the other peer"):
-        ALICE.with_receiver(ALICE.card(OWN), own_key=OWN)
-    for own in (ALICE.card(OWN), OWN):
-        with pytest.raises(CardError, match="that is your own card"):
-            ALICE.with_sender(own, own_key=OWN)
 
 
 def test_a_name_belongs_to_one_key():
@@ -408,51 +267,7 @@ def test_a_name_belongs_to_one_key():
     for trust in (config.with_receiver, config.with_sender):
         with pytest.raises(CardError, match=r"the name bob is taken by the key .*\?name=bob2"):
             trust(other, own_key=OWN)
+        with pytest.raises(CardError, match="the name Bob is taken"):
+            trust(replace(CAROL, name="Bob"), own_key=OWN)
         with pytest.raises(CardError, match="the name alice is taken by yourself"):
             trust(replace(CAROL, name="alice"), own_key=OWN)
-
-
-@pytest.mark.parametrize("weight", [0, -1.0, float("nan"), float("inf"), True, "2"])
-def test_a_weight_must_be_positive(weight):
-    with pytest.raises(ConfigError, match="the weight of bob is "):
-        ALICE.with_receiver(BOB, weight, own_key=OWN)
-
-
-def test_an_unknown_name_gets_the_nearest():
-    config = ALICE.with_receiver(CAROL, own_key=OWN).with_sender(CAROL, own_key=OWN)
-    with pytest.raises(ConfigError, match="no receiver 'carl', did you mean 'carol'"):
-        config.without_receiver("carl")
-    with pytest.raises(ConfigError, match="no sender 'zzz'; there are carol"):
-        config.without_sender("zzz")
-    with pytest.raises(ConfigError, match="no receiver 'bob'; there is no receiver at all"):
-        ALICE.without_receiver("bob")
-
-
-# --- limits ---
-
-
-def test_the_window_shrinks_as_models_grow():
-    windows = [Limits().window_for(dim) for dim in (1, 20, 8000, 10_000, 1_000_000)]
-    assert windows == [16, 16, 16, 13, 1]
-    assert Limits(window=3).window_for(1_000_000) == 3
-
-
-def test_large_models_travel_in_codes_unless_somebody_wants_totals():
-    assert [Limits().format_for(dim) for dim in (1, 1000, 1001)] == ["total", "total", "int8"]
-    assert Limits(format="int4").format_for(2) == "int4"
-    task = Task("logistic", "y", tuple(Feature(f"x{n}") for n in range(1001)), ("no", "yes"))
-    auto = Limits().rules(task, b"secret")
-    assert (auto.format, auto.takes) == ("int8", FORMATS)
-    lossless = Limits(format="total").rules(task, b"secret")
-    assert (lossless.format, lossless.takes) == ("total", ("total",))
-
-
-def test_a_model_must_fit_into_a_message():
-    Limits().check_dim(1_000_000)
-    with pytest.raises(ConfigError, match=r"10,000,000 parameters needs messages of .* raise it"):
-        Limits().check_dim(10_000_000)
-
-
-def test_a_window_beyond_what_receivers_take_in_is_refused():
-    with pytest.raises(ConfigError, match=r"window is 5000; .* 64"):
-        Limits(window=5000)

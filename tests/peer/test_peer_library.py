@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
+import asyncio
 from pathlib import Path
+from threading import Semaphore
 
 import pytest
+import threadpoolctl
 from plain import PLAIN_TOML
 from unused_address import unused_address
 
 import oneway as ow
-from oneway.errors import DataError, OnewayError
+from oneway.errors import OnewayError
 from oneway.methods import METHODS
 from oneway.peer.home.home import Home
-from oneway.peer.offline import stored_model
+from oneway.peer.node import Node
+from oneway.peer.offline import stored_model, stored_personal
 from oneway.peer.store.store import read_snapshot
 
 TASK = f"""
@@ -51,46 +52,65 @@ def test_a_peer_learns_and_predicts_one_sample_at_a_time(folder):
     assert read_snapshot(folder / "peer.sqlite").journal.samples == 102
 
 
-@pytest.mark.skipif(os.cpu_count() == 1, reason="one core has one thread anyway")
-def test_a_running_peer_multiplies_with_one_thread(folder):
-    script = """
-import sys, threadpoolctl, oneway
-def threads():
-    return [it["num_threads"] for it in threadpoolctl.threadpool_info() if it["user_api"] == "blas"]
-with oneway.Peer(sys.argv[1]):
-    print(*threads())
-print(*threads())
-"""
-    two = os.environ | {"OPENBLAS_NUM_THREADS": "2"}
-    command = [sys.executable, "-c", script, str(folder)]
-    ended = subprocess.run(command, env=two, capture_output=True, text=True, timeout=60)
-    assert ended.stdout.split() == ["1", "2"], ended.stderr
+def test_a_peer_leaves_the_threads_and_the_event_loop_of_its_host_alone(folder):
+    def blas() -> list[int]:
+        found = threadpoolctl.threadpool_info()
+        return [it["num_threads"] for it in found if it["user_api"] == "blas"]
+
+    def handler(loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None: ...
+
+    async def host() -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(handler)
+        peer, listens = ow.Peer(folder), asyncio.Event()
+        running = asyncio.create_task(peer.run(ready=listens.set))
+        async with asyncio.timeout(240):
+            await listens.wait()
+            assert loop.get_exception_handler() is handler
+            assert blas() == before
+            peer.stop()
+            await running
+        peer.close()
+
+    with threadpoolctl.threadpool_limits(2, user_api="blas"):
+        before = blas()
+        asyncio.run(host())
 
 
-def test_what_was_learned_is_kept_even_if_the_peer_never_ran(folder):
+def test_a_closed_peer_says_so_and_can_be_opened_again(folder):
     peer = ow.Peer(folder)
-    peer.learn_one({"rain": 1.0}, "yes")
     peer.close()
-    again = ow.Peer(folder)
-    assert again.node.snapshot.journal.samples == 1
-    assert again.predict_one({"rain": 1.0}) == "yes"
-    again.close()
+    for use in (peer.start, lambda: peer.learn_one({"rain": 1.0}, "yes")):
+        with pytest.raises(OnewayError, match="closed; open it again"):
+            use()
+    with ow.Peer(folder) as again:
+        again.learn_one({"rain": 1.0}, "yes")
 
 
-def test_a_sample_that_cannot_be_used_changes_nothing(folder):
-    peer = ow.Peer(folder)
-    before = peer.node.snapshot
-    with pytest.raises(DataError, match="the sample has no feature 'rain'"):
-        peer.learn_one({"sun": 1.0}, "yes")
-    assert peer.node.snapshot is before
-    peer.close()
+def test_a_peer_at_rest_does_not_write_its_status_again_and_again(folder, monkeypatch):
+    monkeypatch.setattr("oneway.peer.runtime.TICK_SECONDS", 0.001)
+    monkeypatch.setattr("oneway.peer.runtime.STATUS_SECONDS", 0.0)
+    monkeypatch.setattr("oneway.peer.runtime.REST_SECONDS", 1e6)
+    written = []
+    monkeypatch.setattr(Home, "write_status", lambda _, status: written.append(status.samples))
+    ticks = Semaphore(0)
+    tick = Node.tick
+    monkeypatch.setattr(Node, "tick", lambda node: (tick(node), ticks.release())[0])
 
+    def let_it_tick() -> None:
+        for _ in range(20):
+            assert ticks.acquire(timeout=240)
 
-def test_a_peer_that_does_not_run_says_so(folder):
-    peer = ow.Peer(folder)
-    with pytest.raises(OnewayError, match="the peer is not running"):
-        peer.status()
-    peer.close()
+    with ow.Peer(folder) as peer:
+        while not peer.node.snapshot.state.has_minted or not peer.node.is_on_disk:
+            let_it_tick()
+        let_it_tick()
+        before = len(written)
+        let_it_tick()
+        assert len(written) == before
+        peer.learn_one({"rain": 1.0}, "yes")
+        while 1 not in written:
+            let_it_tick()
 
 
 @pytest.mark.parametrize(
@@ -102,7 +122,10 @@ def test_the_model_on_the_disk_predicts_like_the_peer_whatever_its_method_sends(
     peer = ow.Peer(folder)
     for _ in range(5):
         peer.learn_one({"rain": 1.0}, "yes")
-    said = {flag: peer.predict_proba_one({"rain": 2.0}, momentary=flag) for flag in (True, False)}
+    mine, shared = (
+        peer.predict_proba_one({"rain": 2.0}, model=it) for it in ("personal", "shared")
+    )
     peer.close()
-    for flag, shares in said.items():
-        assert stored_model(home, momentary=flag).predict_proba_one({"rain": "2.0"}) == shares
+    assert stored_model(home).predict_proba_one({"rain": "2.0"}) == shared
+    assert stored_personal(home).predict_proba_one({"rain": "2.0"}) == mine
+    assert (mine == shared) == (method == "local")

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from builders import replace
 from plain import PLAIN_TOML
 
 from oneway.errors import ConfigError
@@ -15,11 +16,10 @@ from oneway.peer.home.config_file import config_toml, parse_config
 from oneway.peer.home.home import Home
 from oneway.peer.peer import Peer
 from oneway.testing import MemoryNetwork
-from oneway.testing.records import replace
 from oneway.transport import TRANSPORTS, Faults, Faulty
 from oneway.transport.keys import public_of
 
-PATIENCE = 60.0
+PATIENCE = 240.0
 TASK = f"""
 {PLAIN_TOML}label = "late"
 classes = ["no", "yes"]

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from town import LIMITS, SAMPLE, TASK, Town, config
+from builders import replace
+from town import BOOT, LIMITS, SAMPLE, TASK, Town, config, key_of, life
 
 from oneway.peer.home.limits import Limits
 from oneway.peer.push_pace import IDLE_SECONDS
 from oneway.protocol.audit import untracked
-from oneway.protocol.fixed_point import ONE, fixed
+from oneway.protocol.fixed_point import ONE, fixed, zeros
+from oneway.protocol.messages import NO_PROGRESS, Data, Hello
+from oneway.protocol.tags import NO_TAG
 from oneway.task.task import Feature
-from oneway.testing.records import replace
+from oneway.transport.base import Arrival
+from oneway.transport.wire import encode
 
 RELAY = replace(TASK, method="relay", step="paper")
 TRACKING = replace(TASK, method="tracking", step="paper")
@@ -157,3 +161,145 @@ def test_the_window_goes_by_all_that_a_push_carries():
     tasks = [replace(TASK, features=features, method=method) for method in ("ops", "relay")]
     windows = [Limits().rules(task, b"").window for task in tasks]
     assert windows == [2**17 // 20_001, 2**17 // 40_002]
+
+
+# What a sender can do with what travels beside its model.
+
+MALLORY = key_of("mallory")
+
+
+class Liar:
+    """A sender that hands over whatever it likes, to one peer of a town."""
+
+    def __init__(self, town, victim):
+        self.node, self.seq = town.nodes[victim], 0
+        self.total = zeros(self.node.learner.layout.width)
+        self.say(Hello(1, life(), 0, 1))
+
+    def say(self, message):
+        frame = encode(message, self.node.task.fingerprint)
+        self.node.take(Arrival(MALLORY, frame, "push"))
+
+    def push(self, pushes=1, mass=0.0, **segments):
+        """Hand over so much of some segments, as if in so many pushes."""
+        for name, numbers in segments.items():
+            place = self.node.learner.layout.places[name]
+            self.total[place] += np.rint(np.array(numbers) * ONE).astype(np.int64)
+        self.total[-1] += round(mass * ONE)
+        self.seq += pushes
+        ledger = self.node.snapshot.state.ledger
+        total = self.total.copy()
+        self.say(Data(1, life(), ledger, 1, BOOT, self.seq, total, NO_TAG, NO_PROGRESS))
+        assert self.node.snapshot.state.in_[MALLORY, 1].seq == self.seq
+
+
+def commits(town, name, seconds):
+    """How often a peer commits in some time."""
+    count = 0
+    for _ in range(round(seconds / IDLE_SECONDS)):
+        before = town.durable[name]
+        town.pass_time(IDLE_SECONDS)
+        count += town.durable[name] is not before
+    return count
+
+
+def test_no_parcel_brings_an_estimate_out_of_the_radius():
+    """There it could not be shown to anybody, and nothing would ever bring it back."""
+    town = founded(RELAY, CLIPPED, bob=[])
+    bob, liar = town.nodes["bob"], Liar(town, "bob")
+    for number in range(100):
+        liar.push(pushes=64, parcel=[500.0, -300.0 * (number % 2)], count=0.0)
+        town.pass_time(2 * IDLE_SECONDS)
+        assert town.state("bob").is_sound(bob.rules.radius, bob.rules.mass_floor)
+    assert np.abs(bob.estimate).max() > 900  # and there it is held
+    town.check_books()
+    town.pass_time(IDLE_SECONDS)
+    commits(town, "bob", 40.0)  # without samples of its own it deposits once a second
+    assert np.abs(in_segment(town, "bob", "parcel")).max() < 1e-2
+    before = bob.estimate[0]
+    with_parcel(town, "bob", [-1.0, 0.0])
+    commits(town, "bob", 4.0)
+    assert bob.estimate[0] > before + 0.5  # an honest step leads back
+
+
+def test_a_parcel_moves_no_newcomer_without_mass():
+    town = Town({"bob": []}, task=RELAY, limits=CLIPPED)
+    bob, liar = town.nodes["bob"], Liar(town, "bob")
+    liar.push(pushes=64, parcel=[500.0, 0.0], count=0.0)
+    for _ in range(10):
+        town.pass_time(IDLE_SECONDS)
+    bob.ensure_minted()
+    np.testing.assert_array_equal(bob.estimate, bob.learner.start)
+    town.pass_time(2 * IDLE_SECONDS)
+    assert 0 < np.linalg.norm(bob.estimate) <= 0.5 * (1 + 1e-9)
+    town.check_books()
+
+
+def test_a_parcel_that_cannot_go_anywhere_costs_no_commit():
+    newcomer = Town({"bob": []}, task=RELAY, limits=CLIPPED)
+    Liar(newcomer, "bob").push(parcel=[1.0, 0.0], count=1.0)
+    newcomer.pass_time(1.0)
+    assert commits(newcomer, "bob", 5.0) == 0
+    lonely = founded(RELAY, CLIPPED, alice=["bob"], bob=[])
+    lonely.learn("alice", times=3)
+    commits(lonely, "bob", 10.0)
+    assert commits(lonely, "bob", 5.0) == 0
+
+
+def test_who_has_nobody_to_push_to_deposits_what_arrives_after_its_own_last_step():
+    town = founded(RELAY, CLIPPED, bob=[])
+    town.learn("bob")
+    before = in_segment(town, "bob", "numerator") - in_segment(town, "bob", "parcel")
+    Liar(town, "bob").push(parcel=[1.0, 0.0], count=1.0)
+    commits(town, "bob", 10.0)
+    np.testing.assert_allclose(in_segment(town, "bob", "parcel"), 0.0, atol=1e-5)
+    after = in_segment(town, "bob", "numerator")
+    np.testing.assert_allclose(after - before, [-1.0, 0.0], atol=1e-5)
+
+
+def test_nobody_keeps_others_away_by_filling_what_travels_beside_a_model():
+    for segment, most in (("count", 256e3), ("parcel", [512.0, 0.0])):
+        town = founded(RELAY, CLIPPED, alice=["bob"], bob=[])
+        liar, before = Liar(town, "bob"), town.state("bob").mass
+        for _ in range(1 if segment == "count" else 600):
+            liar.push(pushes=256, **{segment: most})
+        town.learn("alice", times=3)
+        town.pass_time(1.0)
+        assert town.state("bob").mass > before
+        assert all(edge.is_at_rest for edge in town.state("alice").out.values())
+        town.check_books()
+        assert not town.strikes()
+
+
+def test_at_the_smallest_mass_a_parcel_waits_to_be_passed_on():
+    """Deposited there, a parcel of 1 would move the estimate by more than a hundred."""
+    town = founded(RELAY, CLIPPED, alice=["bob"], bob=["alice"])
+    alice, state, light = town.nodes["alice"], town.state("alice"), zeros(5)
+    light[-1] = round(0.995 * ONE)
+    state = replace(state, holding=state.holding - light, minted=state.minted - light)
+    alice.snapshot = replace(alice.snapshot, state=state)
+    with_parcel(town, "alice", [1.0, 0.0])
+    town.pass_time(1.0)
+    before = alice.estimate
+    assert commits(town, "alice", 10.0) == 0
+    np.testing.assert_array_equal(alice.estimate, before)
+    town.learn("bob")  # which brings mass
+    commits(town, "alice", 20.0)
+    assert np.abs(in_segment(town, "alice", "parcel")).max() < 1e-4
+    assert not any(node.is_restless for node in town.nodes.values())
+    town.check_exact()
+
+
+def test_a_forged_tracker_moves_a_model_no_further_at_once_than_a_model_could():
+    town = founded(TRACKING, CLIPPED, bob=[])
+    bob, liar = town.nodes["bob"], Liar(town, "bob")
+    liar.push(pushes=64, tracker=[500.0, 0.0])
+    for _ in range(100):
+        liar.push(pushes=64, tracker=[5000.0, 0.0])
+        before = bob.estimate
+        town.learn("bob")
+        moved = np.linalg.norm(bob.estimate - before)
+        assert moved <= 0.5 * (1 + np.linalg.norm(before)) * (1 + 1e-9)
+        assert town.state("bob").is_sound(bob.rules.radius, bob.rules.mass_floor)
+    assert np.abs(bob.estimate).max() > 500
+    town.check_books()

@@ -10,17 +10,16 @@ import numpy as np
 import pytest
 from plain import PLAIN
 
-from oneway.errors import ConfigError, StoreError
-from oneway.peer.doctor.startup import check_startup
+from oneway.errors import ConfigError
 from oneway.peer.home.home import Home
 from oneway.peer.learner import Learner
+from oneway.peer.machine import check_startup
 from oneway.peer.peer import Peer
 from oneway.peer.repair import repair, what_it_costs
 from oneway.peer.store.store import read_snapshot
 from oneway.protocol.audit import books_of, expected_holding
 from oneway.records import MASS_UNITS
 from oneway.task.task import Feature, Task
-from oneway.testing.records import make_status, replace
 
 TASK = Task("logistic", "occupied", (Feature("light"), Feature("noise")), ("no", "yes"), **PLAIN)
 SAMPLE = {"light": 1.0, "noise": -2.0}
@@ -80,33 +79,6 @@ def test_a_repaired_peer_runs_and_learns_again(alice: Home, flood: Callable):
         assert peer.node.snapshot.state.mass == 1.0
 
 
-def test_a_peer_that_never_minted_is_not_given_two_units(tmp_path: Path, flood: Callable):
-    (tmp_path / "task.toml").write_text(TASK.to_toml())
-    home = Home.create(tmp_path / "bob", "bob", tmp_path / "task.toml")
-    Peer(home.folder).close()
-    flood(home, -3.0)
-    repair(home)
-    with closing(Peer(home.folder)) as peer:
-        peer.learn_one(SAMPLE, "yes")
-        assert peer.node.snapshot.state.mass == 1.0
-
-
-def test_what_it_costs_is_said_without_a_change(alice: Home, flood: Callable):
-    flood(alice, -40.0)
-    before = alice.store_path.read_bytes()
-    assert "written off" in what_it_costs(alice)
-    assert alice.store_path.read_bytes() == before
-
-
-def test_what_the_peer_last_said_of_its_mass_is_put_right(alice: Home, flood: Callable):
-    flood(alice, -40.0)
-    alice.write_status(make_status(mass=-39.0, mass_units=-39 * MASS_UNITS))
-    repair(alice)
-    status = alice.status()
-    assert status is not None
-    assert (status.mass, status.mass_units) == (1.0, MASS_UNITS)
-
-
 @pytest.mark.parametrize("ask", [repair, what_it_costs])
 def test_a_peer_with_nothing_to_repair_is_left_alone(alice: Home, tmp_path: Path, ask: Callable):
     before = alice.store_path.read_bytes()
@@ -116,18 +88,3 @@ def test_a_peer_with_nothing_to_repair_is_left_alone(alice: Home, tmp_path: Path
     new = Home.create(tmp_path / "new", "new", tmp_path / "task.toml")
     with pytest.raises(ConfigError, match="new has never run"):
         ask(new)
-
-
-@pytest.mark.parametrize("ask", [repair, what_it_costs])
-def test_a_running_peer_is_to_be_stopped_first(alice: Home, flood: Callable, ask: Callable):
-    flood(alice, -40.0)
-    with closing(Peer(alice.folder)), pytest.raises(ConfigError, match="already running"):
-        ask(alice)
-    assert read_snapshot(alice.store_path).state.mass < 0
-
-
-def test_a_store_of_another_task_is_not_repaired(alice: Home, flood: Callable):
-    flood(alice, -40.0)
-    alice.task_path.write_text(replace(TASK, learning_rate=0.7).to_toml())
-    with pytest.raises(StoreError, match="another task"):
-        repair(alice)

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import pytest
+from builders import replace
 from town import LIMITS, SAMPLE, Town, config, key_of, quiet
 
 from oneway.peer.send_schedule import OVERDUE_SECONDS
 from oneway.protocol.fixed_point import ONE, mass_of
 from oneway.protocol.state import OutPhase
-from oneway.testing.records import replace
 from oneway.transport.base import Arrival
 
 EIGHT = [f"peer{number}" for number in range(8)]
 GRAPHS = {
     "ring": {name: [EIGHT[(i + 1) % 8]] for i, name in enumerate(EIGHT)},
     "chords": {name: [EIGHT[(i + 1) % 8], EIGHT[(i + 3) % 8]] for i, name in enumerate(EIGHT)},
-    "everybody": {name: [other for other in EIGHT if other != name] for name in EIGHT},
 }
 LONG = 1.5 * LIMITS.presume_dead_after
 

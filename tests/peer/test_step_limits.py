@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oneway.methods import Relay, State
+from oneway.peer.learner import INSIDE, inside, part_within
 from oneway.peer.push_pace import IDLE_BYTES, IDLE_SECONDS, PushPace
-from oneway.peer.step_limits import INSIDE, inside, part_within
-from oneway.peer.store.average import ModelAverage, with_estimate
 from oneway.protocol import fixed_point
 from oneway.protocol.rules import Rules
 from oneway.protocol.state import PeerState
@@ -51,20 +50,6 @@ def test_a_step_is_limited_as_its_definition_says(seed, size, step, mass, clip, 
     same = State(dict(before.segments), {})
     assert inside(METHOD, before, same, rules) is same
     assert part_within(METHOD, before, same, rules) == 1.0
-
-
-@EXAMPLES
-@given(st.integers(0, 2**32 - 1), st.integers(1, 500))
-def test_an_average_is_the_same_in_pieces(seed, count):
-    rng = np.random.default_rng(seed)
-    before = ModelAverage(1, count, rng.normal(size=300))
-    estimate = rng.normal(size=300)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fixed_point, "PIECE", 128)
-        after = with_estimate(before, estimate, 2)
-    weight = max(4 / (count + 4), 1 / 100)
-    assert np.array_equal(after.params, (estimate - before.params) * weight + before.params)
-    assert (after.boot, after.count) == (2, count + 1)
 
 
 @pytest.mark.parametrize(("dim", "seconds"), [(20, IDLE_SECONDS), (2_000_000, 16e6 / IDLE_BYTES)])

@@ -6,7 +6,7 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from oneway.errors import ConfigError
@@ -82,7 +82,6 @@ def test_the_sensitivity_is_the_norm_of_the_inverse_series_and_never_below_it(ba
         assert norm <= sensitivity(band) <= norm * (1 + 1e-12)
 
 
-@settings(deadline=None, max_examples=30)
 @given(st.integers(2, LARGEST_BAND))
 def test_the_sensitivity_grows_with_the_band_as_the_root_of_its_logarithm(band):
     assert sensitivity(band - 1) < sensitivity(band)
@@ -173,7 +172,6 @@ def test_groups_compose_by_k_and_not_by_its_square_root_even_across_batches():
     assert true_epsilon(sensitivity(32), rows=together, records=math.sqrt(4)) > 2
 
 
-@settings(deadline=None, max_examples=50)
 @given(st.sampled_from(BANDS), st.lists(st.integers(0, 59), min_size=1, max_size=12))
 def test_no_group_moves_the_releases_further_than_k_times_the_sensitivity(band, rows):
     assert distance(band, rows, 60) <= len(rows) * sensitivity(band) * (1 + 1e-9)

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from oneway.protocol.fixed_point import (
@@ -21,7 +21,6 @@ from oneway.protocol.fixed_point import (
 from oneway.protocol.layout import Layout
 from oneway.protocol.stamps import RANDOM_BITS, first_stamp, later_stamp
 
-EXAMPLES = settings(deadline=None, max_examples=60)
 LOWEST, HIGHEST = -(2**63), 2**63 - 1
 
 int64s = st.integers(LOWEST, HIGHEST) | st.sampled_from([LOWEST, -1, 0, 1, HIGHEST])
@@ -36,7 +35,6 @@ def wrapped(number: int) -> int:
     return (number - LOWEST) % 2**64 + LOWEST
 
 
-@EXAMPLES
 @given(st.lists(amounts, min_size=1, max_size=8))
 def test_sums_are_sums_modulo_two_to_the_64(parts):
     total = zeros(2)
@@ -47,13 +45,11 @@ def test_sums_are_sums_modulo_two_to_the_64(parts):
     ]
 
 
-@EXAMPLES
 @given(amounts, amounts)
 def test_the_difference_of_two_totals_is_exact_however_often_they_wrapped(before, part):
     assert ((before + part) - before).tolist() == part.tolist()
 
 
-@EXAMPLES
 @given(st.lists(st.floats(-(2.0**21), 2.0**21), min_size=1, max_size=4), st.floats(0, 2.0**21))
 def test_a_number_becomes_the_nearest_whole_number_of_units(numerator, mass):
     units = fixed(np.array(numerator), mass)
@@ -79,7 +75,6 @@ def test_two_numbers_that_fit_have_a_sum_that_fits():
     assert (most + most).tolist() == [2 * int(most[0]), 0]
 
 
-@EXAMPLES
 @given(amounts, st.floats(0.0, 1.0))
 def test_a_portion_is_the_floor_of_the_share(amount, share):
     if share == 1.0:
@@ -87,21 +82,18 @@ def test_a_portion_is_the_floor_of_the_share(amount, share):
     assert portion(amount, share).tolist() == [math.floor(int(units) * share) for units in amount]
 
 
-@EXAMPLES
 @given(amounts, st.floats(0.0, 0.999))
 def test_a_portion_and_what_it_was_subtracted_from_are_the_whole(amount, share):
     part = portion(amount, share)
     assert ((amount - part) + part).tolist() == amount.tolist()
 
 
-@EXAMPLES
 @given(st.lists(st.integers(-(2**53), 2**53), min_size=2, max_size=5), st.floats(0.0, 1.0))
 def test_a_portion_of_a_positive_mass_is_never_more_than_the_mass(units, share):
     amount = np.array([*units, abs(units[0])])
     assert 0 <= mass_of(portion(amount, share)) <= mass_of(amount)
 
 
-@EXAMPLES
 @given(amounts)
 def test_the_largest_number_is_right_where_the_absolute_value_does_not_fit(amount):
     assert extent(amount[:-1]) == max(abs(int(units)) for units in amount[:-1])
@@ -117,7 +109,6 @@ def test_the_model_that_an_amount_carries_is_its_numerator_by_its_mass():
 # Stamps.
 
 
-@EXAMPLES
 @given(stamps, stamps)
 def test_a_later_stamp_is_later_and_has_the_random_bits_of_this_life(than, now):
     later = later_stamp(than, now)
@@ -127,7 +118,6 @@ def test_a_later_stamp_is_later_and_has_the_random_bits_of_this_life(than, now):
         assert later == now
 
 
-@EXAMPLES
 @given(st.integers(0, 2**62 - 1), st.integers(0, 2**64))
 def test_a_first_stamp_is_the_time_to_a_millisecond_with_the_random_bits_of_the_start(time, bits):
     stamp = first_stamp(time, bits)
@@ -135,7 +125,6 @@ def test_a_first_stamp_is_the_time_to_a_millisecond_with_the_random_bits_of_the_
     assert stamp % 2**RANDOM_BITS == bits % 2**RANDOM_BITS
 
 
-@EXAMPLES
 @given(stamps, st.lists(stamps, min_size=1, max_size=20), st.integers(0, 2**20 - 1))
 def test_two_lives_after_the_same_backup_never_share_a_stamp(saved, clocks, bits):
     """Whatever their clocks say, as long as the random bits of the two starts differ."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
+from builders import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,14 +13,12 @@ from oneway.protocol.fixed_point import ONE, fixed, mass_of
 from oneway.protocol.incoming import CARRIED, averaged, mint, objection
 from oneway.protocol.layout import Layout
 from oneway.protocol.messages import NO_PROGRESS, Data, Life
-from oneway.protocol.outgoing import answer, say
-from oneway.protocol.replies import receive_reply
+from oneway.protocol.outgoing import say
 from oneway.protocol.rules import Rules
 from oneway.protocol.state import InEdge, OutEdge, OutPhase, PeerState
 from oneway.protocol.tags import NO_TAG
 from oneway.protocol.transitions import push, receive_push
 from oneway.records import Segment
-from oneway.testing.records import replace
 
 RELAY = Layout.of(
     [
@@ -35,18 +32,6 @@ RELAY = Layout.of(
 PULL = Layout.of([Segment("model", "copied")], dim=2)
 RULES = Rules(secret=b"s" * 32, clip=0.5)
 units = st.integers(-(2**60), 2**60)
-
-
-def test_the_mass_is_last_whatever_its_place_in_the_payload():
-    assert RELAY.width == 5
-    assert RELAY.places == {
-        "numerator": slice(0, 2),
-        "parcel": slice(2, 4),
-        "count": slice(4, 5),
-    }
-    assert RELAY.forwarded == (slice(2, 4), slice(4, 5))
-    assert not RELAY.copies_model
-    assert PULL.copies_model
 
 
 @settings(deadline=None)
@@ -90,29 +75,6 @@ def test_copies_are_averaged_with_ones_own_and_far_ones_are_moved_to_the_limit()
     expected = (1.0 + 1.2 + 2.0) / 3
     np.testing.assert_allclose(averaged(state, RULES)[:2] / ONE, [expected, 0.0], atol=1e-11)
     assert averaged(state, RULES)[-1] == ONE
-
-
-def test_what_one_push_may_not_carry_beside_the_model_goes_with_the_next():
-    rules = replace(RULES, clip=math.inf)
-    parcel, sender = 2.5 * rules.radius, b"a" * 32
-    alice = mint(PeerState.new(5, 1, 1, RELAY), np.zeros(5))
-    held = fixed(np.array([0.1, 0.1, parcel, -parcel, 3.0]), 1.0)
-    edge = OutEdge(b"b" * 32, 7, 1, OutPhase.OPEN, {0: 0 * held})
-    alice = replace(alice, holding=held, out={(edge.receiver, 7): edge})
-    bob = PeerState.new(5, 2, 1, RELAY)
-    bob = replace(bob, in_={(sender, 7): InEdge(sender, 7, 0 * held, session=1)})
-    for pushes in range(1, 5):
-        alice = push(alice, {edge.receiver: 0.1}, rules)
-        sent = alice.out[edge.receiver, 7].sent
-        assert abs(sent[2]) == abs(sent[3]) == min(pushes, 2.5) * rules.radius * ONE
-        assert np.array_equal(alice.holding + sent, held)
-        word = say(alice, alice.out[edge.receiver, 7], rules)
-        done = receive_push(bob, sender, word, rules)
-        assert (done.strike, done.waits) == (None, "")
-        bob = done.state
-        [ack] = answer(bob, sender, word, rules)
-        alice = receive_reply(alice, edge.receiver, ack, rules).state
-    assert np.array_equal(bob.in_[sender, 7].heard, sent)
 
 
 def relayed(parcel: np.ndarray, count: float) -> tuple[PeerState, OutEdge]:

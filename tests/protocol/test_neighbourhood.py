@@ -14,18 +14,19 @@ from pathlib import Path
 
 import neighbourhood
 import pytest
+from builders import replace
 from neighbourhood import Neighbourhood
 from residents import Resident
+from tiers import schedules
 
 from oneway.peer.inflow import Inflow
 from oneway.protocol import bookkeeping, incoming, lives, replies, transitions
 from oneway.protocol.fixed_point import ONE, mass_of
 from oneway.protocol.incoming import Absorbed, Objection
-from oneway.testing.records import replace
 
 FEW = 40
-SCHEDULES = max(FEW, int(os.environ.get("ONEWAY_FUZZ_SCHEDULES", "500")) // 10)
-CHUNK = 10
+SCHEDULES = schedules(quick=12, thorough=50, per_fuzz=10)
+CHUNK = 6
 
 
 @pytest.mark.parametrize("first", range(0, SCHEDULES, CHUNK))

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
-from hypothesis import given, settings
+from builders import replace
+from hypothesis import given
 from hypothesis import strategies as st
 
 from oneway.protocol.audit import books_of, discrepancy, expected_holding
-from oneway.protocol.bookkeeping import RETIRED, is_retired, retire_in
-from oneway.protocol.compact import FORMATS
+from oneway.protocol.bookkeeping import RETIRED, is_retired
 from oneway.protocol.fixed_point import ONE, mass_of
 from oneway.protocol.incoming import mint
 from oneway.protocol.lives import life_of
-from oneway.protocol.messages import NO_PROGRESS, Ack, Close, Closed, Data, Hello, Retired, State
+from oneway.protocol.messages import Hello
 from oneway.protocol.outgoing import answer, remind, report, say
 from oneway.protocol.replies import receive_reply
 from oneway.protocol.rules import Rules
-from oneway.protocol.state import InEdge, OutPhase, PeerState, Settled, Told
-from oneway.protocol.tags import NO_TAG, digest_of, sign
+from oneway.protocol.state import OutPhase, PeerState
 from oneway.protocol.transitions import distrust, push, receive_push, restart, trust
-from oneway.testing.records import replace
 
-EXAMPLES = settings(max_examples=100)
 ALICE, BOB = b"a" * 32, b"b" * 32
 MOST = 3
 RULES = Rules(secret=b"alice's own secret" * 2, most_edges=MOST)
@@ -113,7 +109,6 @@ steps = st.lists(
 )
 
 
-@EXAMPLES
 @given(steps, st.integers(0, 2**32))
 def test_in_any_order_of_words_both_ends_keep_the_same_sum(events, seed):
     pair, late = Pair(), []
@@ -163,77 +158,6 @@ def ended(num_edges):
     for _ in range(num_edges):
         pair.cycle()
     return pair
-
-
-@pytest.mark.parametrize("kind", [Data, Hello, Close])
-def test_late_words_about_a_retired_edge_change_nothing_and_are_answered(kind):
-    pair = ended(MOST + 2)
-    epoch = pair.retired()[1].seq
-    total, before = np.array([1, 1, ONE]), pair.bob
-    life = life_of(pair.alice, RULES)
-    word = {
-        Data: Data(epoch, life, 2, 2**60, 2**60, 2**60, total, NO_TAG, NO_PROGRESS),
-        Hello: Hello(epoch, life, 2, 2**60),
-        Close: Close(epoch, life, 2, 2**60, total, NO_TAG, NO_PROGRESS),
-    }[kind]
-    assert receive_push(pair.bob, ALICE, word, THEIRS).state is before
-    [reply] = answer(pair.bob, ALICE, word, THEIRS)
-    assert isinstance(reply, Retired)
-    assert (reply.epoch, reply.until) == (epoch, epoch)
-    alice = pair.alice
-    pair.reply(reply)
-    assert pair.alice is alice
-
-
-@pytest.mark.parametrize("kind", [Data, Hello, Close])
-def test_no_edge_has_the_epoch_of_the_retired(kind):
-    for pair in (Pair(), ended(MOST + 2)):
-        life, total = life_of(pair.alice, RULES), np.array([1, 1, ONE])
-        word = {
-            Data: Data(RETIRED, life, 2, 0, 0, 5 << 40, total, NO_TAG, NO_PROGRESS),
-            Hello: Hello(RETIRED, life, 2, 5),
-            Close: Close(RETIRED, life, 2, 5 << 40, total, NO_TAG, NO_PROGRESS),
-        }[kind]
-        done = receive_push(pair.bob, ALICE, word, THEIRS)
-        assert done.strike is None
-        assert done.state.in_ is pair.bob.in_
-        assert done.state.holding is pair.bob.holding
-
-
-@pytest.mark.parametrize("kind", [Ack, State, Closed, Retired])
-def test_claims_about_retired_edges_change_nothing(kind):
-    pair = ended(MOST + 2)
-    end, _ = pair.retired()
-    life, total = life_of(pair.bob, THEIRS), 0 * end.total
-    for epoch in (RETIRED, end.seq):
-        tag = sign(RULES.secret, 1, BOB, epoch, 5, digest_of(total))  # even with a proof
-        word = {
-            Ack: Ack(epoch, life, 5, digest_of(total), tag),
-            State: State(epoch, life, 2, 5, 5, 5, total, tag, NO_PROGRESS, FORMATS),
-            Closed: Closed(epoch, life, 5, total, tag, NO_PROGRESS),
-            Retired: Retired(epoch, life, 2**50, NO_PROGRESS),
-        }[kind]
-        done = receive_reply(pair.alice, BOB, word, RULES)
-        assert done.strike is None
-        assert done.state is pair.alice
-
-
-def test_an_edge_is_retired_only_after_all_that_are_older():
-    """Its sender takes all up to the last retired one for retired, also those it has forgotten."""
-    bob = PeerState.new(DIM, 2, BOOT)
-    tolds = [Told.NOBODY] + [Told.SENDER] * (MOST + 1)
-    edges = {
-        (ALICE, epoch): InEdge(ALICE, epoch, np.array([0, 0, epoch]), 1, closed=True, told=told)
-        for epoch, told in enumerate(tolds, start=1)
-    }
-    assert retire_in(replace(bob, in_=edges), ALICE, THEIRS).in_ == edges
-    del edges[ALICE, 1]
-    retired = retire_in(replace(bob, in_=edges), ALICE, THEIRS).in_
-    assert retired.keys() == {(ALICE, epoch) for epoch in (RETIRED, 3, 4, 5)}
-    assert (retired[ALICE, RETIRED].seq, mass_of(retired[ALICE, RETIRED].heard)) == (2, 2)
-    assert is_retired(retired, ALICE, 2)
-    assert not is_retired(retired, ALICE, 3)
-    assert not is_retired(retired, BOB, 2)
 
 
 def test_a_sender_that_lost_its_disk_may_be_trusted_anew_without_end():
@@ -286,46 +210,3 @@ def test_a_sender_restored_from_before_the_end_of_a_retired_edge_hears_that_it_e
     pair.cycle()  # the next epoch is beyond what is retired
     pair.check()
     assert pair.retired()[0].seq == pair.retired()[1].seq
-
-
-@pytest.mark.parametrize("until", [1 << 20, 9 << 20])
-def test_a_live_edge_that_its_receiver_has_retired_ends_with_what_was_acknowledged(until):
-    pair = Pair()
-    pair.alice = trust(pair.alice, BOB, 1 << 20)
-    for share in (0.1, 0.2, 0.3):
-        pair.speak()
-        pair.alice = push(pair.alice, {BOB: share}, RULES)
-    before, edge = pair.alice, pair.alice.out[BOB, 1 << 20]
-    assert edge.mass_in_flight > 0
-    pair.reply(Retired(1 << 20, life_of(pair.bob, THEIRS), until, NO_PROGRESS))
-    assert not pair.alice.out
-    [(name, end)] = pair.alice.settled.items()
-    assert name == (BOB, RETIRED)
-    assert end.seq == until
-    assert np.array_equal(end.total, edge.confirmed)
-    assert np.array_equal(pair.alice.holding - before.holding, edge.sent - edge.confirmed)
-    assert np.array_equal(pair.alice.holding, expected_holding(pair.alice))
-
-
-def test_no_new_edge_is_older_than_what_is_retired():
-    sum_ = Settled(BOB, RETIRED, 2, 9 << 20, np.array([0, 0, 5]))
-    alice = replace(Pair().alice, settled={(BOB, RETIRED): sum_})
-    [(_, epoch)] = trust(alice, BOB, 5 << 20).out
-    assert epoch == 10 << 20
-    [(_, epoch)] = trust(alice, BOB, 11 << 20).out
-    assert epoch == 11 << 20
-
-
-def test_epochs_after_a_backup_are_beyond_what_the_receiver_has_retired():
-    pair = Pair()
-    young = pair.alice
-    for _ in range(MOST + 2):
-        pair.cycle(pushes=0, epoch=9 << 40)
-    pair.check()
-    pair.alice = restart(young, 9 << 20)
-    for _ in range(4):
-        pair.alice = trust(pair.alice, BOB, 5 << 20)
-        pair.speak()
-    [(_, epoch)] = pair.edges
-    assert epoch > pair.retired()[1].seq
-    assert pair.alice.out[BOB, epoch].phase is OutPhase.OPEN

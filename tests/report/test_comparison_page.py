@@ -7,16 +7,14 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
+from builders import make_record
 
-from oneway.display.charts import as_png, as_svg
+from oneway.errors import StoreError
 from oneway.methods import METHODS
-from oneway.methods.labels import label_of
 from oneway.records import RunRecord
-from oneway.report.comparison import Comparison, comparison_chart, comparison_page
+from oneway.report.comparison import Comparison, comparison_page, write
 from oneway.simulator import Run
 from oneway.simulator.comparison import Tuned
-from oneway.testing.records import make_record
 
 LOADING = {"script", "link", "img", "iframe", "object", "embed", "video", "audio", "base", "form"}
 
@@ -92,30 +90,12 @@ def test_a_page_loads_nothing_from_elsewhere(comparison):
     assert not re.search(r"\son\w+=", text)
 
 
-def test_a_page_shows_every_method_with_its_numbers(comparison):
-    text = Reader(comparison_page(comparison)).text
-    for name, tuned in comparison.results.items():
-        assert label_of(name).title in text
-        assert label_of(name).meaning in text
-        assert f"{tuned.run.average_loss:.4f}" in text
-    assert "75.00 %" in text
-    assert "0.013" in text  # disagreement after the last round: 0.5 / 40
-    assert "oneway demo --rounds 40" in text
-
-
 def test_a_page_escapes_what_it_shows(comparison):
     text = comparison_page(comparison)
     for shown in ("Clinics & <friends>", "Once upon a <time>.", "3 < 4 & so on", "numpy <2>"):
         assert shown not in text
         assert shown in Reader(text).text
     assert "<friends>" not in text
-
-
-def test_a_rate_that_diverged_is_shown_as_such_and_a_huge_loss_in_few_digits(comparison):
-    text = Reader(comparison_page(comparison)).text
-    assert text.count("diverged") == len(METHODS) - 1
-    assert "1.2e+05" in text
-    assert "inf" not in text.replace("infinite", "")
 
 
 def test_a_best_rate_at_the_edge_of_the_grid_is_starred_and_explained(comparison):
@@ -139,68 +119,40 @@ def test_rows_come_smallest_loss_first_with_the_numbers_of_the_records(compariso
     assert edges == [name == "local" for name in METHODS]
 
 
-def test_a_model_without_accuracy_gets_a_dash(comparison):
-    results = {
-        name: dataclasses.replace(tuned, run=Run(record(name, 0.5, accuracy=None)))
-        for name, tuned in comparison.results.items()
+def test_the_result_is_one_sentence_and_the_default_method_is_bold(comparison):
+    sentence = comparison.result
+    assert sentence.startswith("Relay has an average loss of 0.")
+    for other in ("learning alone", "mutual trust only", "a server"):
+        assert other in sentence
+    page = comparison_page(comparison)
+    assert sentence in Reader(page).text
+    [bold] = re.findall(r'<tr class="default">.*?</tr>', page, re.DOTALL)
+    assert "Relay" in bold
+
+
+def test_report_chart_and_runs_are_written_and_replaced(tmp_path, comparison):
+    folder = tmp_path / "new" / "demo"
+    some = dataclasses.replace(comparison, results={"relay": comparison.results["relay"]})
+    assert write(folder, some) == folder / "report.html"
+    assert {path.name for path in folder.rglob("*") if path.is_file()} == {
+        "oneway.json",
+        "report.html",
+        "loss.png",
+        "run.json",
+        "arrays.npz",
     }
-    text = Reader(comparison_page(dataclasses.replace(comparison, results=results))).text
-    assert "\N{EN DASH}" in text
-    assert "75.00 %" not in text
+    write(folder, dataclasses.replace(some, title="second"))
+    assert "<h1>second</h1>" in (folder / "report.html").read_text(encoding="utf-8")
+    (folder / "runs" / "relay" / "notes.txt").write_text("mine")
+    with pytest.raises(StoreError, match=r"notes\.txt"):
+        write(folder, some)
 
 
-def test_the_same_comparison_gives_the_same_comparison_page(comparison):
-    assert comparison_page(comparison) == comparison_page(comparison)
-
-
-def test_the_same_records_give_the_same_chart_with_a_curve_for_each(comparison):
-    first, second = (as_svg(comparison_chart(comparison)) for _ in range(2))
-    assert first == second
-    assert first.startswith("<svg")
-    assert first.rstrip().endswith("</svg>")
-    for name in METHODS:
-        assert label_of(name).title in first
-        assert label_of(name).color in first
-
-
-def test_a_chart_can_be_a_png(comparison):
-    image = as_png(comparison_chart(comparison))
-    assert image.startswith(b"\x89PNG\r\n\x1a\n")
-    assert image == as_png(comparison_chart(comparison))
-
-
-def chart_of(comparison: Comparison, record: RunRecord) -> Figure:
-    """The chart of one run."""
-    ops = dataclasses.replace(comparison.results["ops"], run=Run(record))
-    return comparison_chart(dataclasses.replace(comparison, results={"ops": ops}))
-
-
-def test_the_first_rounds_set_no_scale(comparison):
-    """A curve starts high; what matters happens later."""
-    wild = dataclasses.replace(
-        comparison.results["ops"].run.record, loss_sums=np.r_[1000.0, np.full(399, 2.0)],
-        sample_counts=np.full(400, 4), disagreement=np.zeros(400),
-    )  # fmt: skip
-    (axes,) = chart_of(comparison, wild).axes
-    low, high = axes.get_ylim()
-    assert low < wild.loss_sums.sum() / 1600 < high < 20
-
-
-def test_a_chart_of_a_stream_that_starts_without_samples_has_a_scale(comparison):
-    some = comparison.results["ops"].run.record
-    late = dataclasses.replace(
-        some,
-        loss_sums=np.r_[np.zeros(5), some.loss_sums[5:]],
-        sample_counts=np.r_[np.zeros(5, int), some.sample_counts[5:]],
-    )
-    (axes,) = chart_of(comparison, late).axes
-    assert np.isfinite(axes.get_ylim()).all()
-
-
-def test_every_method_has_a_label_and_is_told_apart_without_colour():
-    dashes = {str(label_of(name).dashes) for name in METHODS}
-    assert len(dashes) == len(METHODS)
-
-
-def test_a_name_that_is_not_registered_stands_for_itself():
-    assert label_of("of another version").title == "of another version"
+def test_a_report_that_cannot_be_written_is_named_and_leaves_no_draft(tmp_path, comparison):
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(StoreError, match="file"):
+        write(tmp_path / "file" / "demo", comparison)
+    (tmp_path / "report.html").mkdir()
+    with pytest.raises(StoreError, match=r"report\.html"):
+        write(tmp_path, comparison)
+    assert not list(tmp_path.glob(".*"))

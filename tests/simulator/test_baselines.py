@@ -4,35 +4,28 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import sklearn.metrics as sk
+from builders import replace
+from engine_cases import MODELS as ALL
 
 import oneway as ow
 from oneway import metrics
-from oneway.errors import DivergenceError
 from oneway.metrics.tally import counted, merged
-from oneway.models import Hinge, LogisticRegression, RidgeRegression, SoftmaxRegression
-from oneway.simulator.views import run_facts
 
-MODELS = {
-    "logistic": LogisticRegression(),
-    "hinge": Hinge(),
-    "ridge": RidgeRegression(),
-    "softmax": SoftmaxRegression(num_classes=3),
-}
+MODELS = {name: ALL[name] for name in ("logistic", "hinge", "ridge", "softmax")}
 GRAPH = ow.TrustGraph.from_edges([(0, 1), (1, 2), (2, 0), (0, 2)])
 
 
 def stream_for(name: str, rounds: int = 120, seed: int = 3) -> ow.Stream:
     rng = np.random.default_rng(seed)
-    features = rng.normal(size=(rounds, 3, 4))
-    scores = features @ np.array([1.0, -2.0, 0.5, 0.0]) + rng.normal(size=(rounds, 3))
+    features = rng.normal(size=(rounds, 3, 3))
+    scores = features @ np.array([1.0, -2.0, 0.5]) + rng.normal(size=(rounds, 3))
     labels = {
         "ridge": scores + 10.0,
         "softmax": np.clip(np.round(scores) + 1, 0, 2),
     }.get(name, np.where(scores > 0.7, 1.0, -1.0))
     stream = ow.Stream.from_arrays(features, labels)
     rows = np.where(rng.random(stream.rows.shape) < 0.8, stream.rows, -1)
-    return ow.testing.records.replace(stream, rows=rows)
+    return replace(stream, rows=rows)
 
 
 class Watched(ow.OnlinePushSum):
@@ -85,12 +78,9 @@ def test_measures_are_those_of_every_prediction_before_its_step(name):
 
 
 @pytest.mark.parametrize("name", ["logistic", "softmax"])
-def test_both_baselines_are_runs_and_rates_of_the_same_samples(name):
+def test_the_base_rate_is_that_of_the_same_samples(name):
     model, stream = MODELS[name], stream_for(name)
     run = ow.simulate(ow.Relay(0.2, "mass"), model, stream, GRAPH)
-    alone = ow.simulate(ow.Isolated(0.2, "mass"), model, stream)
-    assert run.alone_loss == alone.average_loss
-    assert alone.alone_loss is None  # it is alone already
     seen: list[list[float]] = [[], [], []]
     size, losses = (2 if name == "logistic" else 3), []
     for t in range(stream.num_rounds):
@@ -137,47 +127,3 @@ def test_what_was_asked_for_is_saved_and_read_back(tmp_path):
     again = ow.Run.load(run.save(tmp_path / "full"))
     assert (again.base_loss, again.alone_loss, again.measures) == asked
     assert again.measures.so_far.alone_loss == pytest.approx(run.alone_loss, rel=1e-12)
-
-
-def test_nodes_that_diverge_alone_have_an_infinite_loss_and_stop_nothing(tmp_path):
-    stream = stream_for("ridge", rounds=400)
-    run = ow.simulate(ow.OnlinePushSum(1e-3), MODELS["ridge"], stream, GRAPH)
-
-    def diverges(_):
-        raise DivergenceError("far too fast", round_index=1, node=0, smallest_mass=1.0)
-
-    broken = ow.testing.records.replace(run, alone=diverges)
-    assert broken.alone_loss == np.inf
-    assert broken.measures.so_far.alone_loss is None
-    assert ow.Run.load(broken.save(tmp_path / "run")).alone_loss == np.inf
-
-
-def test_areas_of_a_run_are_near_those_of_scikit_learn():
-    stream, model = stream_for("logistic", rounds=600), MODELS["logistic"]
-    Watched.seen.clear()
-    ow.simulate(Watched(0.1), model, stream, GRAPH, engine="reference")
-    scores, labels = [], []
-    for t, estimates in enumerate(Watched.seen):
-        nodes, batch = stream.batch(t)
-        scores += model.scores(estimates[nodes], batch.features).tolist()
-        labels += batch.labels.tolist()
-    run = ow.simulate(ow.OnlinePushSum(0.1), model, stream, GRAPH)
-    area = sk.roc_auc_score(np.array(labels) > 0, scores)
-    assert abs(run.measures.roc_auc - area) <= run.measures.roc_auc_error + 1e-9
-    assert run.measures.roc_auc == pytest.approx(area, abs=1e-3)
-
-
-@pytest.mark.parametrize(("name", "answer"), [("ridge", "mean"), ("logistic", "frequent")])
-def test_people_are_told_what_the_base_rate_answers(name, answer, tmp_path):
-    run = ow.simulate(ow.OnlinePushSum(0.1), MODELS[name], stream_for(name), GRAPH)
-    assert answer in run_facts(run)["base rate"]
-    assert ("frequent" in run_facts(run)["base rate"]) == MODELS[name].classifies
-    run.save(tmp_path / "run")
-    assert run_facts(ow.simulator.Run.load(tmp_path / "run")) == run_facts(run)
-
-
-def test_the_error_of_the_area_is_said_to_be_that_of_binning_and_not_an_interval():
-    stream = stream_for("logistic")
-    run = ow.simulate(ow.OnlinePushSum(0.1), MODELS["logistic"], stream, GRAPH, measure=True)
-    assert run.measures is not None
-    assert "binning" in run_facts(run)["ROC AUC"]

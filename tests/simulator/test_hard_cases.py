@@ -5,26 +5,22 @@ from __future__ import annotations
 import multiprocessing
 import threading
 
-import networkx as nx
 import numpy as np
 import pytest
+from engine_cases import LOGISTIC as MODEL
+from engine_cases import stream_for
 
 import oneway as ow
-from oneway.errors import DivergenceError, GraphError, StoreError
-
-MODEL = ow.models.LogisticRegression(l2=1e-3)
+from oneway.errors import DivergenceError, StoreError
 
 
-def random_stream(num_rounds=40, num_nodes=5, names=None, seed=0):
-    rng = np.random.default_rng(seed)
-    features = rng.standard_normal((num_rounds, num_nodes, 3))
-    labels = rng.choice([-1.0, 1.0], (num_rounds, num_nodes))
-    plain = ow.Stream.from_arrays(features, labels)
+def random_stream(num_rounds=40, num_nodes=5, names=None):
+    plain = stream_for(num_rounds, num_nodes)
     return ow.Stream(plain.features, plain.labels, plain.rows, node_names=names)
 
 
 def test_labels_keep_their_precision_beside_float32_features():
-    stream = ow.Stream.from_arrays(np.ones((2, 2, 1), np.float32), np.full((2, 2), 1e6 / 3))
+    stream = ow.Stream.from_arrays(np.ones((2, 2, 3), np.float32), np.full((2, 2), 1e6 / 3))
     fast, reference = (
         ow.simulate(ow.Isolated(0.1), ow.models.RidgeRegression(), stream, engine=engine)
         for engine in ("fast", "reference")
@@ -34,7 +30,7 @@ def test_labels_keep_their_precision_beside_float32_features():
 
 @pytest.mark.parametrize("engine", ["fast", "reference"])
 def test_divergence_names_the_node_it_begins_at(engine):
-    features = np.ones((60, 5, 1))
+    features = np.ones((60, 5, 3))
     features[:, 3] = 1e8
     stream = ow.Stream.from_arrays(features, np.ones((60, 5)))
     with pytest.raises(DivergenceError, match="at node 3"):
@@ -60,7 +56,7 @@ def test_a_node_without_mass_is_named_and_not_blamed_on_the_learning_rate(engine
 @pytest.mark.parametrize("engine", ["fast", "reference"])
 @pytest.mark.parametrize("method", [ow.OnlinePushSum, ow.Pull, ow.Relay])
 def test_the_capped_step_is_a_remedy_only_where_steps_go_by_mass(engine, method):
-    stream = ow.Stream.from_arrays(np.full((300, 5, 1), 30.0), np.ones((300, 5)))
+    stream = ow.Stream.from_arrays(np.full((300, 5, 3), 30.0), np.ones((300, 5)))
     with pytest.raises(DivergenceError, match="use a smaller learning rate than 10") as caught:
         ow.simulate(
             method(10.0), ow.models.RidgeRegression(), stream, ow.TrustGraph.ring(5), engine=engine
@@ -86,33 +82,6 @@ def test_nodes_of_graph_and_stream_are_matched_by_name(method):
     assert np.abs(other.numerators - plain.numerators).max() > 1e-3
 
 
-def test_numbered_nodes_are_matched_to_owners_with_those_numbers():
-    names = tuple(sorted(map(str, range(12))))
-    assert names[2] == "10"
-    graph = ow.TrustGraph.random(12, max_receivers=3, seed=1)
-    order = [names.index(str(i)) for i in range(12)]
-    stream = random_stream(num_nodes=12, names=names)
-    straight = ow.Stream(stream.features, stream.labels, stream.rows[:, order])
-    named = ow.simulate(ow.OnlinePushSum(0.1), MODEL, stream, graph)
-    plain = ow.simulate(ow.OnlinePushSum(0.1), MODEL, straight, graph)
-    np.testing.assert_allclose(named.numerators[order], plain.numerators, rtol=1e-12)
-
-
-def test_other_names_are_refused():
-    graph = ow.TrustGraph.from_edges([("x", "y"), ("y", "x")])
-    stream = random_stream(num_nodes=2, names=("x", "z"))
-    with pytest.raises(GraphError, match="the stream has a node 'z' and the graph has none"):
-        ow.simulate(ow.OnlinePushSum(0.1), MODEL, stream, graph)
-
-
-@pytest.mark.parametrize(
-    "graph", [nx.DiGraph([(0, 1), (1, 0)]), np.eye(2), "ring", [None], lambda _: None]
-)
-def test_what_is_no_graph_is_named(graph):
-    with pytest.raises(GraphError, match="a graph is a TrustGraph and not"):
-        ow.simulate(ow.OnlinePushSum(0.1), MODEL, random_stream(num_nodes=2), graph)
-
-
 def test_a_run_is_not_loaded_with_data_it_was_not_made_from(tmp_path):
     problem = ow.streams.synthetic(num_samples=100, num_features=3, seed=1)
     stream = problem.table.deal(5, seed=1)
@@ -123,13 +92,6 @@ def test_a_run_is_not_loaded_with_data_it_was_not_made_from(tmp_path):
         ow.Run.load(tmp_path / "run", model=ow.models.RidgeRegression(), stream=stream)
     with pytest.raises(StoreError, match="was made with stream"):
         ow.Run.load(tmp_path / "run", model=MODEL, stream=problem.table.deal(5, seed=2))
-
-
-def test_runs_can_be_compared_and_put_into_sets():
-    run, again = (ow.simulate(ow.Isolated(0.1), MODEL, random_stream()) for _ in range(2))
-    assert run == run
-    assert run != again
-    assert len({run, again}) == 2
 
 
 def _losses_of_large_network(_=None):
@@ -143,7 +105,7 @@ def test_a_forked_child_can_simulate_after_its_parent_used_all_cores(monkeypatch
     monkeypatch.setattr("oneway.simulator.fast_engine._PARALLEL_FROM", 0)
     parent = _losses_of_large_network()
     with multiprocessing.get_context("fork").Pool(1) as pool:
-        child = pool.apply_async(_losses_of_large_network).get(timeout=60)
+        child = pool.apply_async(_losses_of_large_network).get(timeout=240)
     np.testing.assert_array_equal(child, parent)
 
 
@@ -157,7 +119,7 @@ def test_threads_may_simulate_large_networks_at_the_same_time(monkeypatch):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(timeout=60)
+        thread.join(timeout=240)
     assert len(found) == 3
     for losses in found:
         np.testing.assert_array_equal(losses, expected)

@@ -39,19 +39,6 @@ def test_it_predicts_raw_rows_and_tells_its_coefficients():
         assert taken.origin["node"] == node
 
 
-def test_numbers_and_several_classes_work_alike(tmp_path):
-    numbers = table_of(SCORES, task="number").deal(num_nodes=2)
-    taken = simulate(ow.models.RidgeRegression(), numbers).model_of(1)
-    assert taken.coefficients["age"] == pytest.approx(0.1, rel=0.1)
-    assert taken.coefficients["dose"] == pytest.approx(-2.0, rel=0.1)
-    kinds = np.digitize(SCORES, [-0.5, 0.5])
-    classes = table_of(np.array(["low", "mid", "high"])[kinds], task="classes").deal(num_nodes=2)
-    taken = simulate(ow.models.SoftmaxRegression(3), classes).model_of(0)
-    assert sorted(taken.coefficients) == ["high", "low", "mid"]
-    assert taken.predict_one({"age": 90, "dose": -4}) == "high"
-    assert taken.save(tmp_path / "classes.json").exists()
-
-
 def test_nodes_have_names_if_the_stream_gives_them_some():
     owners = np.where(np.arange(600) % 3, "clinic", "surgery")
     stream = table_of(SCORES > 0.0, columns={"owner": owners}).deal_by("owner")
@@ -63,13 +50,6 @@ def test_nodes_have_names_if_the_stream_gives_them_some():
     for wrong in (2, -1, True, 0.5):
         with pytest.raises(ConfigError, match="from 0 to 1"):
             run.model_of(wrong)
-
-
-def test_a_stream_of_arrays_has_plain_names_and_codes():
-    stream = ow.Stream.from_arrays(FEATURES.reshape(300, 2, 2), np.sign(SCORES).reshape(300, 2))
-    taken = simulate(ow.models.LogisticRegression(), stream).model_of(0)
-    assert list(taken.coefficients) == ["(intercept)", "feature 1", "feature 2"]
-    assert taken.classes == ("-1", "1")
 
 
 KINDS = np.array(["low", "mid", "high"])[np.digitize(SCORES, [-0.5, 0.5])]
@@ -129,12 +109,14 @@ def test_a_torch_model_of_probabilities_is_stored_and_runs_in_peers(tmp_path, mo
     graph = ow.TrustGraph.random(3, 1, seed=1)
     method = ow.OnlinePushSum(0.1)
     rounds = ow.simulate(method, model, stream, graph)
-    peers = ow.simulate_async(method, model, stream, graph, level="exact")
+    peers = ow.simulate_async(method, model, stream, graph)
     assert peers.record.config["exact_books"] is True
     rows = [dict(zip(("age", "dose"), row, strict=True)) for row in FEATURES[:9].tolist()]
     for name, run in {"rounds": rounds, "peers": peers}.items():
         taken = run.model_of(1)
-        found = ow.simulator.Run.load(run.save(tmp_path / name)).model_of(1)
+        found = ow.simulator.Run.load(run.save(tmp_path / name)).model_of(
+            1, allow=["kept_nets:network"]
+        )
         assert type(found.model) is type(model)
         assert np.array_equal(found.params, taken.params)
         assert found.predict_many(rows) == taken.predict_many(rows)
@@ -169,14 +151,3 @@ def test_a_stored_run_whose_description_was_changed_is_refused(tmp_path):
     file.write_text("{")
     with pytest.raises(StoreError, match="damaged"):
         ow.simulator.Run.load(folder)
-
-
-def test_a_run_without_its_data_says_what_it_needs(tmp_path):
-    stream = table_of(SCORES > 0.0).deal(num_nodes=2)
-    run = simulate(ow.models.LogisticRegression(), stream)
-    run.save(tmp_path / "run")
-    (tmp_path / "run" / "model.json").unlink()  # as an older release has stored it
-    with pytest.raises(StoreError, match=r"Run\.load\(path, model="):
-        ow.simulator.Run.load(tmp_path / "run").model_of(0)
-    again = ow.simulator.Run.load(tmp_path / "run", model=run.model, stream=stream)
-    assert np.array_equal(again.model_of(1).params, run.estimates[1])

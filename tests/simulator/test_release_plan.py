@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from oneway.methods import Batches
@@ -35,7 +35,6 @@ def literal_plan(batches, rows, dim, rng):
     return plan
 
 
-@settings(deadline=None, max_examples=80)
 @given(
     samples=st.integers(1, 5),
     spread=st.sampled_from([0.0, 0.7]),

@@ -8,23 +8,20 @@ import signal
 
 import numpy as np
 import pytest
+from engine_cases import LOGISTIC as MODEL
+from engine_cases import MODELS
 
 import oneway as ow
 from oneway.errors import (
-    ComparatorError,
     ConfigError,
-    DataError,
     DivergenceError,
     GraphError,
-    StoreError,
 )
-
-MODEL = ow.models.LogisticRegression(l2=1e-3)
 
 
 @pytest.fixture(scope="module")
 def stream():
-    return ow.streams.synthetic(num_samples=600, num_features=4, seed=1).table.deal(6, seed=1)
+    return ow.streams.synthetic(num_samples=600, num_features=3, seed=1).table.deal(6, seed=1)
 
 
 @pytest.fixture(scope="module")
@@ -48,34 +45,15 @@ def test_auto_takes_the_fast_engine_where_there_is_a_kernel(stream, graph):
 
 
 @pytest.mark.parametrize("engine", ["reference", "fast"])
-def test_divergence_names_round_node_mass_and_remedy(engine):
-    rng = np.random.default_rng(0)
-    stream = ow.Stream.from_arrays(10 * rng.standard_normal((400, 6, 4)), rng.random((400, 6)))
-    graph = ow.TrustGraph.random(6, max_receivers=3, seed=1)
-    with pytest.raises(DivergenceError, match="a smaller learning rate than 5") as caught:
+def test_where_nodes_choose_their_rates_divergence_does_not_advise_a_smaller_one(engine):
+    """There is none to set."""
+    stream = ow.Stream.from_arrays(np.ones((40, 3, 3)), np.full((40, 3), 1e200))
+    with pytest.raises(DivergenceError, match="scale features") as caught:
         ow.simulate(
-            ow.OnlinePushSum(5.0), ow.models.RidgeRegression(), stream, graph, engine=engine
-        )
-    error = caught.value
-    assert 0 < error.round_index < 400
-    assert 0 <= error.node < 6
-    assert 0 < error.smallest_mass < 1
-    for word in (f"round {error.round_index}", f"node {error.node}", "capped"):
-        assert word in str(error)
-
-
-def test_both_engines_diverge_in_the_same_round():
-    rng = np.random.default_rng(0)
-    stream = ow.Stream.from_arrays(10 * rng.standard_normal((400, 6, 4)), rng.random((400, 6)))
-    graph = ow.TrustGraph.random(6, max_receivers=3, seed=1)
-    rounds = set()
-    for engine in ("reference", "fast"):
-        with pytest.raises(DivergenceError) as caught:
-            ow.simulate(
-                ow.OnlinePushSum(5.0), ow.models.RidgeRegression(), stream, graph, engine=engine
-            )
-        rounds.add((caught.value.round_index, caught.value.node))
-    assert len(rounds) == 1
+            ow.OnlinePushSum("auto", "curvature"), MODELS["ridge"], stream, ow.TrustGraph.ring(3),
+            engine=engine,
+        )  # fmt: skip
+    assert "smaller learning rate" not in str(caught.value)
 
 
 def test_nodes_of_graph_and_stream_must_match(stream):
@@ -84,36 +62,6 @@ def test_nodes_of_graph_and_stream_must_match(stream):
         ow.simulate(ow.OnlinePushSum(0.1), MODEL, stream, graph)
     with pytest.raises(GraphError, match="the graph has 7 nodes and the stream has 6"):
         ow.simulate(ow.OnlinePushSum(0.1), MODEL, stream, lambda _: graph)
-
-
-def test_a_graph_that_is_not_strongly_connected_is_refused(stream):
-    chain = ow.TrustGraph.from_edges([(i, i + 1) for i in range(5)], num_nodes=6)
-    with pytest.raises(GraphError, match=r"6 strong components.*largest_strong_component\(\)"):
-        ow.simulate(ow.OnlinePushSum(0.1), MODEL, stream, chain)
-    with pytest.raises(GraphError, match="not strongly connected"):
-        ow.simulate(ow.OnlinePushSum(0.1), MODEL, stream, [chain, chain])
-
-
-def test_a_method_with_a_graph_needs_one_and_the_others_do_not(stream):
-    with pytest.raises(ConfigError, match="sends models along a graph and none was given"):
-        ow.simulate(ow.OnlinePushSum(0.1), MODEL, stream)
-    with pytest.raises(GraphError, match="is empty"):
-        ow.simulate(ow.OnlinePushSum(0.1), MODEL, stream, [])
-    assert ow.simulate(ow.Isolated(0.1), MODEL, stream).complete
-
-
-def test_labels_must_fit_the_model(stream, graph):
-    wrong = ow.Stream(features=stream.features, labels=stream.labels + 2, rows=stream.rows)
-    with pytest.raises(DataError, match="-1"):
-        ow.simulate(ow.OnlinePushSum(0.1), MODEL, wrong, graph)
-
-
-@pytest.mark.parametrize("rate", [-0.1, float("nan"), float("inf")])
-def test_a_learning_rate_is_finite_and_not_negative(rate, stream, graph):
-    with pytest.raises(ConfigError, match="learning rate of ops is"):
-        ow.OnlinePushSum(rate)
-    with pytest.raises(ConfigError, match="in round 3"):
-        ow.simulate(ow.OnlinePushSum(lambda t: rate if t == 3 else 0.1), MODEL, stream, graph)
 
 
 def test_all_nodes_start_at_the_models_own_parameters_which_depend_on_the_seed():
@@ -133,34 +81,11 @@ def test_all_nodes_start_at_the_models_own_parameters_which_depend_on_the_seed()
     assert np.abs(first.estimates - other.estimates).max() > 0.1
 
 
-def test_mixed_up_arguments_are_named(stream, graph):
-    table = ow.streams.synthetic(num_samples=10, num_features=2).table
-    method = ow.OnlinePushSum(0.1)
-    with pytest.raises(ConfigError, match=r"stream is <Table: .*table\.deal\(num_nodes\)"):
-        ow.simulate(method, MODEL, table, graph)
-    with pytest.raises(ConfigError, match="model is <Stream: 6 nodes, 100 rounds"):
-        ow.simulate(method, stream, MODEL, graph)
-    with pytest.raises(ConfigError, match="method is 'ops'"):
-        ow.simulate("ops", MODEL, stream, graph)
-    with pytest.raises(ConfigError, match=r"OnlinePushSum'>; it must be a method with its"):
-        ow.simulate(ow.OnlinePushSum, MODEL, stream, graph)
-
-
-def test_a_run_says_what_it_is_in_one_line(stream, graph):
-    run = ow.simulate(ow.OnlinePushSum(0.1), MODEL, stream, graph)
-    assert repr(run) == f"<Run: ops, 6 nodes, 100 rounds, average loss {run.average_loss:.4f}>"
-
-
-def test_a_cap_is_not_negative():
-    with pytest.raises(ConfigError, match="cap is -1"):
-        ow.OnlinePushSum(0.1, cap_step=-1)
-
-
 @pytest.mark.parametrize("engine", ["reference", "fast"])
 def test_ctrl_c_returns_what_was_computed_marked_incomplete(engine):
     """A real SIGINT, sent from a learning-rate schedule in the middle of a run."""
     rng = np.random.default_rng(0)
-    stream = ow.Stream.from_arrays(rng.standard_normal((40_000, 3, 2)), np.ones((40_000, 3)))
+    stream = ow.Stream.from_arrays(rng.standard_normal((40_000, 3, 3)), np.ones((40_000, 3)))
     graph = ow.TrustGraph.ring(3)
 
     def interrupting(round_index):
@@ -214,30 +139,3 @@ def test_a_saved_run_comes_back_with_config_seed_and_versions(tmp_path, stream, 
     assert summary["config"]["learning_rate"] == 0.3
     assert summary["versions"]["oneway"] == ow.__version__
     assert again.average_loss == run.average_loss
-
-
-def test_a_run_loaded_without_its_data_says_how_to_get_its_regret(tmp_path, stream, graph):
-    ow.simulate(ow.OnlinePushSum(0.3), MODEL, stream, graph).save(tmp_path / "run")
-    with pytest.raises(ComparatorError, match=r"regret\(\) before save\(\)"):
-        ow.Run.load(tmp_path / "run").regret()
-    assert len(ow.Run.load(tmp_path / "run", model=MODEL, stream=stream).regret()) == 100
-
-
-def test_a_damaged_or_missing_run_is_named(tmp_path, stream, graph):
-    run = ow.simulate(ow.OnlinePushSum(0.3), MODEL, stream, graph)
-    folder = run.save(tmp_path / "run")
-    run.save(folder)  # a run replaces a run
-    arrays = folder / "arrays.npz"
-    arrays.write_bytes(arrays.read_bytes()[:200])
-    with pytest.raises(StoreError, match=f"the run in {folder} is damaged"):
-        ow.Run.load(folder)
-    with pytest.raises(StoreError, match="no stored run"):
-        ow.Run.load(tmp_path / "elsewhere")
-    (folder / "run.json").write_text('{"format": 99}')
-    with pytest.raises(StoreError, match="format 99"):
-        ow.Run.load(folder)
-    (tmp_path / "mine").mkdir()
-    run.save(tmp_path / "mine")  # it was empty
-    (tmp_path / "mine" / "run.json").unlink()
-    with pytest.raises(StoreError, match="is not a stored run"):
-        run.save(tmp_path / "mine")

@@ -1,45 +1,60 @@
-"""Learning rates x methods x seeds: the same numbers as one run after the other."""
+"""Sweeps: the same numbers as one run after the other, remembered by data, settings and code."""
 
 from __future__ import annotations
 
+import json
 import math
+import os
+import signal
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import oneway as ow
-from oneway.errors import ConfigError
-from oneway.simulator.sweep import Trial, at_edge, best, by_setting, sweep
+from oneway.errors import ClusterError, ConfigError, DivergenceError, MissingExtraError
+from oneway.simulator import result_folder
+from oneway.simulator import sweep as sweeps
+from oneway.simulator.comparison import Tuned, compare
+from oneway.simulator.result_folder import ResultFolder, key_of, source_hash, whole
+from oneway.simulator.sweep import Trial, at_edge, best, by_setting, sweep_settings
+from oneway.simulator.workers import Workers
 from oneway.task.assembly import assemble
 from oneway.task.privacy import NO_PRIVACY
 from oneway.task.settings import Settings
 
 FEW = Settings(data="synthetic", nodes=5, rounds=40, privacy=NO_PRIVACY, seed=3)
+GRID = {"rates": ("auto", 0.3), "methods": ("relay", "local"), "seeds": (1, 2), "jobs": 1}
+TRIAL = Trial("relay", "auto", 7, math.inf, None, 0.1, 0.2)
+
+
+def numbers(found):
+    """All but the time it took."""
+    return [replace(trial, seconds=0.0) for trial in found.trials]
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_every_trial_is_the_run_that_its_settings_describe(jobs):
     ticks = []
-    trials = sweep(
-        FEW,
-        rates=(0.03, 0.3),
-        methods=("relay", "local"),
-        seeds=(1, 2),
-        jobs=jobs,
+    found = sweep_settings(
+        FEW, (0.03, 0.3), methods=("relay", "local"), seeds=(1, 2), jobs=jobs,
         tick=lambda: ticks.append(1),
-    )
-    assert len(ticks) == len(trials) == 8
-    assert [(it.method, it.learning_rate, it.seed) for it in trials] == [
+    )  # fmt: skip
+    assert len(ticks) == len(found.trials) == 8
+    assert [(it.method, it.learning_rate, it.seed) for it in found.trials] == [
         (method, rate, seed)
         for method in ("relay", "local")
         for rate in (0.03, 0.3)
         for seed in (1, 2)
     ]
-    for trial in trials:
-        # All rates of a seed have the same model, which starts from the labels.
-        known = assemble(replace(FEW, seed=trial.seed)).settings
-        assert known.options["logistic"].keys() == {"start"}
-        parts = assemble(replace(known, method=trial.method, learning_rate=trial.learning_rate))
+    for trial in found.trials:
+        parts = assemble(
+            replace(
+                found.settings, method=trial.method, learning_rate=trial.learning_rate,
+                seed=trial.seed,
+            ),
+            found.table,
+        )  # fmt: skip
         run = ow.simulate(parts.method, parts.model, parts.stream, parts.graph, seed=trial.seed)
         assert trial.average_loss == run.average_loss
         assert trial.accuracy == run.accuracy
@@ -47,30 +62,19 @@ def test_every_trial_is_the_run_that_its_settings_describe(jobs):
 
 def test_what_is_not_compiled_runs_in_processes_and_gives_the_same():
     slow = replace(FEW, transforms=("momentum",), options={"momentum": {"beta": 0.5}})
-    together, alone = (sweep(slow, rates=(0.1, 0.3), jobs=jobs) for jobs in (2, 1))
-    assert [replace(it, seconds=0.0) for it in together] == [
-        replace(it, seconds=0.0) for it in alone
-    ]
-
-
-def test_options_of_a_method_stay_with_it():
-    told = replace(
-        FEW, learning_rate=0.1, options={"relay": {"amount": 0.2}, "curvature": {"stable": 0.4}}
-    )
-    trials = sweep(told, rates=(0.1,), methods=("relay", "ops"), jobs=1)
-    parts = assemble(told)
-    run = ow.simulate(parts.method, parts.model, parts.stream, parts.graph, seed=3)
-    assert trials[0].average_loss == run.average_loss
+    together, alone = (sweep_settings(slow, (0.1, 0.3), jobs=jobs) for jobs in (2, 1))
+    assert numbers(together) == numbers(alone)
 
 
 def test_a_rate_at_which_a_run_diverges_is_never_the_best():
     wild = replace(FEW, model="ridge", step="paper", l2=0.0)
-    trials = sweep(wild, rates=(0.01, 1e200), methods=("ops",), jobs=1)
-    assert math.isinf(trials[1].average_loss)
-    assert trials[1].diverged
-    assert best(trials).learning_rate == 0.01
+    found = sweep_settings(wild, (0.01, 1e200), methods=("ops",), jobs=1)
+    assert found.trials[1].diverged
+    assert found.best.learning_rate == 0.01
     with pytest.raises(ConfigError, match="1e\\+200"):
-        best(trials[1:])
+        best(found.trials[1:])
+    with pytest.raises(ConfigError, match="rates"):
+        sweep_settings(FEW, ())
 
 
 def test_the_best_has_the_smallest_mean_over_seeds_and_says_whether_it_lies_at_the_edge():
@@ -88,11 +92,135 @@ def test_the_best_has_the_smallest_mean_over_seeds_and_says_whether_it_lies_at_t
     assert at_edge(trials, found[1])
 
 
-def test_one_network_on_a_cluster_is_no_sweep():
-    with pytest.raises(ConfigError, match="ray"):
-        sweep(replace(FEW, engine="ray"))
+def test_methods_are_compared_each_at_its_best_rate():
+    model = ow.models.RidgeRegression(l2=1e-3)
+    stream = ow.streams.synthetic(3_000, 3, seed=1, task="number").table.deal(6, seed=1)
+    graph = ow.TrustGraph.random(6, max_receivers=3, seed=1)
+    methods, rates, ticks = {"ops": ow.OnlinePushSum, "local": ow.Isolated}, (0.001, 0.03, 50.0), []
+    found = compare(methods, rates, model, stream, graph, lambda: ticks.append(1))
+    assert len(ticks) == 6
+    for name, make in methods.items():
+        losses = [ow.simulate(make(rate), model, stream, graph).average_loss for rate in rates[:2]]
+        assert found[name].learning_rate == 0.03
+        assert found[name].run.average_loss == losses[1]
+        assert list(found[name].tried.values()) == [*losses, math.inf]  # the last rate diverges
+    tried = {0.1: 3.0, 0.3: 2.0, 1.0: 1.0}
+    edges = [Tuned(found["ops"].run, rate, tried).at_edge for rate in tried]
+    assert edges == [True, False, True]
+    with pytest.raises(DivergenceError, match="50"):
+        compare({"ops": ow.OnlinePushSum}, (50.0, 100.0), model, stream, graph)
 
 
-def test_no_rates_are_refused():
-    with pytest.raises(ConfigError, match="rates"):
-        sweep(FEW, rates=())
+# Where runs are carried out.
+
+
+@pytest.mark.parametrize("threads", [False, True])
+def test_every_job_comes_back_once(threads):
+    jobs = [(pow, number, 2) for number in range(20)]
+    found = sorted(Workers().results(jobs, num_workers=2, threads=threads))
+    assert found == [number**2 for number in range(20)]
+
+
+def kill():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_worker_that_is_killed_is_one_sentence():
+    with pytest.raises(ClusterError, match="memory"):
+        list(Workers().results([(kill,)] * 2, num_workers=2))
+
+
+def test_without_the_extra_a_sweep_on_ray_is_one_sentence(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "ray", None)
+    with pytest.raises(MissingExtraError, match=r"\.\[ray\]"):
+        ow.sweep("synthetic", on="ray")
+
+
+# Finished runs in a folder.
+
+
+class StoppedError(Exception):
+    """An interruption that pytest takes for none of its own."""
+
+
+def test_a_sweep_that_was_stopped_goes_on_where_it_stopped(tmp_path, monkeypatch):
+    ticks = []
+
+    def stop():
+        ticks.append(1)
+        if len(ticks) == 3:
+            raise StoppedError
+
+    with pytest.raises(StoppedError):
+        sweep_settings(FEW, folder=tmp_path, tick=stop, **GRID)
+    assert len(list(tmp_path.iterdir())) == 3
+    made, real = [], sweeps._trial
+    monkeypatch.setattr(sweeps, "_trial", lambda *args: (made.append(args[0]), real(*args))[1])
+    ticks.clear()
+    found = sweep_settings(FEW, folder=tmp_path, tick=lambda: ticks.append(1), **GRID)
+    assert (len(made), len(ticks)) == (5, 8)
+    assert numbers(found) == numbers(sweep_settings(FEW, **GRID))
+    made.clear()
+    assert sweep_settings(FEW, folder=tmp_path, **GRID).trials == found.trials
+    assert made == []
+    # Runs of other code are not taken.
+    monkeypatch.setattr(result_folder, "source_hash", lambda: "other")
+    sweep_settings(FEW, folder=tmp_path, **GRID)
+    assert len(made) == 8
+
+
+def test_the_hash_of_the_source_follows_every_file(tmp_path, monkeypatch):
+    source_hash.cache_clear()
+    monkeypatch.setattr(result_folder, "_PACKAGE", tmp_path)
+    found = []
+    for path, content in (("a.py", "1"), ("a.py", "2"), ("b.py", "2"), ("deep/a.py", "2")):
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_text(content)
+        found.append(source_hash())
+        source_hash.cache_clear()
+    assert len(set(found)) == 4
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"nodes": 6}, {"max_receivers": 2}, {"step": "paper"}, {"l2": 0.5}, {"engine": "reference"},
+     {"transforms": ("momentum",)}, {"seed": 4}],
+)  # fmt: skip
+def test_a_run_with_another_setting_is_another_run(change):
+    assert key(FEW) == key(replace(FEW))
+    assert key(FEW) != key(replace(FEW, **change))
+
+
+def key(settings):
+    parts = assemble(replace(settings, learning_rate=0.1))
+    return key_of({**sweeps._described(parts), "method": parts.method.describe()})
+
+
+def test_one_changed_number_of_the_table_is_another_run():
+    parts = assemble(FEW)
+    features = parts.table.features.copy()
+    features[-1, -1] += 1.0
+    other = assemble(FEW, replace(parts.table, features=features))
+    assert sweeps._described(parts) != sweeps._described(other)
+
+
+def test_results_are_read_back_and_unreadable_files_are_ignored(tmp_path):
+    memory = ResultFolder(tmp_path, Trial)
+    for trial in (TRIAL, replace(TRIAL, learning_rate=0.1 + 0.2, average_loss=1e-300)):
+        memory.put("a", trial)
+        assert memory.get("a") == trial
+    for damage in ("", "[1]", json.dumps({"method": 3})):
+        (tmp_path / "a.json").write_text(damage)
+        assert memory.get("a") is None
+    assert memory.get("b") is None
+
+
+def test_half_a_run_is_never_remembered():
+    run = ow.simulate(ow.Isolated(0.1), ow.models.RidgeRegression(), small_stream())
+    assert whole(run) is run
+    with pytest.raises(KeyboardInterrupt):
+        whole(replace(run, record=replace(run.record, complete=False)))
+
+
+def small_stream():
+    return ow.Stream.from_arrays(np.ones((2, 2, 3)), np.ones((2, 2)))

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
 
@@ -29,8 +29,7 @@ def exact(margin):
     return math.log1p(tail) + max(-margin, 0.0), slope
 
 
-@settings(max_examples=300, deadline=None)
-@given(st.lists(st.floats(-707, 707), min_size=LANES, max_size=LANES))
+@given(st.lists(st.floats(-707, 707), min_size=40 * LANES, max_size=40 * LANES))
 def test_softplus_is_exact_to_a_few_units_in_the_last_place(margins):
     losses, slopes = softened(np.array(margins))
     for margin, loss, slope in zip(margins, losses, slopes, strict=True):
@@ -55,7 +54,7 @@ def test_softplus_holds_at_any_margin():
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("length", [1, 3, 4, 7, 18, 33])
+@pytest.mark.parametrize("length", [3, 4, 33])
 def test_rows_are_multiplied_moved_and_measured(length, dtype):
     @njit
     def all_three(held, features, point):
@@ -77,7 +76,7 @@ def test_rows_are_multiplied_moved_and_measured(length, dtype):
     np.testing.assert_allclose(held, expected, rtol=1e-14, atol=1e-15)
 
 
-@pytest.mark.parametrize("width", [4, 20, 32, 36, 72])
+@pytest.mark.parametrize("width", [4, 36, 72])
 def test_a_row_is_the_weighted_sum_of_its_senders(width):
     """Also for a receiver nobody sends to, and for rows longer than the block of registers."""
 

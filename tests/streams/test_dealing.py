@@ -5,12 +5,15 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from oneway.errors import DataError
-from oneway.streams import Stream, Table, synthetic
+from oneway.datasets import load
+from oneway.errors import ConfigError, DataError
+from oneway.streams import Table, synthetic
 from oneway.streams.clusters import cluster_rows
+from oneway.task.assembly import assemble
+from oneway.task.settings import Settings
 
 
 def some_table(num_rows: int, seed: int = 0) -> Table:
@@ -33,7 +36,6 @@ def blobs(num_blobs: int, rows_each: int, num_features: int = 4) -> tuple[Table,
     adversarial=st.floats(0, 1),
     seed=st.integers(0, 2**31),
 )
-@settings(deadline=None, max_examples=60)
 def test_every_node_gets_the_same_rounds_and_no_row_is_dealt_twice(
     num_rows: int, num_nodes: int, adversarial: float, seed: int
 ) -> None:
@@ -54,7 +56,6 @@ def test_every_node_gets_the_same_rounds_and_no_row_is_dealt_twice(
 
 
 @given(adversarial=st.sampled_from([0.0, 0.3, 1.0]), seed=st.integers(0, 1000))
-@settings(deadline=None, max_examples=15)
 def test_the_seed_decides_everything(adversarial: float, seed: int) -> None:
     table = some_table(200)
     first = table.deal(7, adversarial, seed, resample=350)
@@ -122,26 +123,6 @@ def test_without_adversarial_part_the_labels_of_a_node_are_a_fair_sample() -> No
     assert stream.adversarial_share == 0.0
 
 
-def test_the_stream_of_a_node_is_shuffled() -> None:
-    table, blob_of_row = blobs(num_blobs=4, rows_each=400)
-    stream = table.deal(4, adversarial=0.5, seed=5)
-    for node in range(4):
-        blob = blob_of_row[stream.rows[:, node]]
-        main = blob == np.bincount(blob).argmax()
-        early, late = main[: len(main) // 2].mean(), main[len(main) // 2 :].mean()
-        assert abs(early - late) < 0.15
-
-
-@given(resample=st.integers(5, 500), num_nodes=st.integers(1, 5), seed=st.integers(0, 1000))
-@settings(deadline=None, max_examples=30)
-def test_resampling_gives_as_many_rounds_as_asked_for(
-    resample: int, num_nodes: int, seed: int
-) -> None:
-    stream = some_table(20).deal(num_nodes, seed=seed, resample=resample)
-    assert stream.num_rounds == resample // num_nodes
-    assert 0 <= stream.rows.min() <= stream.rows.max() < 20
-
-
 @pytest.mark.parametrize("mini_batches_above", [50_000, 10])
 def test_repetitions_of_a_row_are_in_one_cluster(
     mini_batches_above: int, monkeypatch: pytest.MonkeyPatch
@@ -154,11 +135,6 @@ def test_repetitions_of_a_row_are_in_one_cluster(
     assert all(len(set(clusters[rows == row].tolist())) == 1 for row in range(60))
 
 
-def test_one_node_gets_everything() -> None:
-    stream = some_table(10).deal(1, adversarial=1.0)
-    assert sorted(stream.rows[:, 0].tolist()) == list(range(10))
-
-
 def test_the_origin_says_what_was_done_in_terms_of_json() -> None:
     stream = some_table(100).deal(4, adversarial=0.5, seed=7)
     origin = json.loads(json.dumps(stream.origin))
@@ -169,22 +145,22 @@ def test_the_origin_says_what_was_done_in_terms_of_json() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("options", "culprit"),
     [
-        ({"num_nodes": 20}, "20 nodes but only 12 samples: .*fewer nodes, or resample"),
+        ({"num_nodes": 20}, "20 nodes but only 12 samples"),
         ({"num_nodes": 20, "resample": 19}, "20 nodes but only 19 samples"),
-        ({"num_nodes": 0}, "num_nodes is 0"),
-        ({"num_nodes": 2, "adversarial": 1.5}, "adversarial is 1.5; it is a share"),
-        ({"num_nodes": 2, "adversarial": -0.1}, "adversarial is -0.1"),
-        ({"num_nodes": 2, "adversarial": float("nan")}, "adversarial is nan"),
-        ({"num_nodes": 2, "seed": -1}, "seed is -1"),
-        ({"num_nodes": 2, "resample": 0}, "resample is 0"),
-        ({"num_nodes": 6, "adversarial": 0.25}, "6 nodes, one cluster each, but only 3 distinct"),
+        ({"num_nodes": 6, "adversarial": 0.25}, "6 nodes.* 3 distinct"),
+        *(({"num_nodes": wrong}, f"num_nodes is '?{wrong}") for wrong in (0, 6.5, "6")),
+        *(({"adversarial": wrong}, f"adversarial is {wrong}") for wrong in (1.5, -0.1, None)),
+        *(({"seed": wrong}, f"seed is {wrong}") for wrong in (-1, 1.5, None)),
+        *(({"resample": wrong}, f"resample is {wrong}") for wrong in (0, 99.5)),
+        ({"adversarial": float("nan")}, "adversarial is nan"),
+        ({"overflow": "drop"}, "overflow is 'drop'"),
     ],
 )
-def test_bad_arguments_are_refused(arguments: dict[str, float], message: str) -> None:
-    with pytest.raises(DataError, match=message):
-        some_table(12).deal(**arguments)
+def test_bad_arguments_are_named(options: dict[str, object], culprit: str) -> None:
+    with pytest.raises(DataError, match=culprit):
+        some_table(12).deal(**{"num_nodes": 2, **options})  # type: ignore[arg-type]
 
 
 def test_equal_rows_cannot_be_more_clusters_than_there_are_values() -> None:
@@ -195,15 +171,6 @@ def test_equal_rows_cannot_be_more_clusters_than_there_are_values() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert table.deal(3, adversarial=1.0).adversarial_share == 1.0
-
-
-def test_a_large_table_is_dealt_from_one_permutation() -> None:
-    table = synthetic(1_000_000, 2, seed=0).table
-    stream = table.deal(128, seed=1)
-    assert isinstance(stream, Stream)
-    assert stream.num_rounds == 7812
-    assert stream.rows.dtype == np.int32
-    assert len(np.unique(stream.rows)) == 7812 * 128
 
 
 def test_without_shuffling_a_node_sees_its_cluster_first() -> None:
@@ -232,30 +199,6 @@ def test_whole_floats_count_as_integers() -> None:
     assert len(synthetic(10.0, 3.0).table) == 10  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"num_nodes": 6.5}, "num_nodes is 6.5; it must be a whole number"),
-        ({"num_nodes": "6"}, "num_nodes is '6'; it must be a whole number"),
-        ({"seed": None}, "seed is None; it must be a whole number"),
-        ({"seed": 1.5}, "seed is 1.5; it must be a whole number"),
-        ({"resample": 99.5}, "resample is 99.5; it must be a whole number"),
-        ({"adversarial": None}, "adversarial is None; it is a share"),
-    ],
-)
-def test_what_is_no_number_is_refused_with_a_sentence(
-    options: dict[str, object], message: str
-) -> None:
-    with pytest.raises(DataError, match=message):
-        some_table(60).deal(**{"num_nodes": 6, **options})  # type: ignore[arg-type]
-
-
-def test_owners_need_a_whole_number_of_samples() -> None:
-    table = Table.from_arrays(np.eye(2), [0, 1], columns={"who": ["a", "b"]})
-    with pytest.raises(DataError, match=r"min_samples is 1\.5; it must be a whole number"):
-        table.deal_by("who", min_samples=1.5)  # type: ignore[arg-type]
-
-
 def test_overflow_to_the_next_node_keeps_all_of_the_adversarial_part() -> None:
     """Three blobs of unequal size for three nodes: the large one is cut, not diluted."""
     rng = np.random.default_rng(0)
@@ -272,5 +215,85 @@ def test_overflow_to_the_next_node_keeps_all_of_the_adversarial_part() -> None:
     assert sorted(following.rows.ravel()) == list(range(300))
     blobs_per_node = [len(set(blob[following.rows[:, node]])) for node in range(3)]
     assert sum(blobs_per_node) <= 5
-    with pytest.raises(DataError, match="overflow is 'drop'"):
-        table.deal(3, overflow="drop")  # type: ignore[arg-type]
+
+
+# By class: every node sees rows of few classes, no row twice.
+
+
+def classes_of(sizes: list[int]) -> Table:
+    labels = np.repeat(np.arange(len(sizes)), sizes)
+    features = np.arange(len(labels), dtype=float)[:, None]
+    return Table.from_arrays(features, labels, task="classes")
+
+
+@given(
+    st.lists(st.integers(30, 200), min_size=2, max_size=6),
+    st.integers(1, 8),
+    st.integers(1, 6),
+    st.integers(0, 5),
+    st.none() | st.integers(200, 2_000),
+)
+def test_every_node_sees_exactly_so_many_classes(sizes, nodes, classes, seed, resample):
+    assume(classes <= len(sizes) <= nodes * classes)
+    table = classes_of(sizes)
+    stream = table.deal(nodes, classes_per_node=classes, seed=seed, resample=resample)
+    seen = [set(table.labels[stream.rows[:, node]]) for node in range(nodes)]
+    if resample is None:
+        assert [len(each) for each in seen] == [classes] * nodes
+        assert len(np.unique(stream.rows)) == stream.rows.size, "no row is dealt twice"
+    else:
+        counts = [
+            np.unique(table.labels[stream.rows[:, node]], return_counts=True)[1]
+            for node in range(nodes)
+        ]
+        assert all(set(count) == {resample // (nodes * classes)} for count in counts)
+    assert set().union(*seen) == set(range(len(sizes))), "every class is somewhere"
+    again = table.deal(nodes, classes_per_node=classes, seed=seed, resample=resample)
+    np.testing.assert_array_equal(stream.rows, again.rows)
+
+
+def test_classes_of_equal_size_lose_few_rows_and_large_ones_go_to_more_nodes():
+    digits = load("digits")
+    stream = digits.deal(10, classes_per_node=2, seed=3)
+    assert stream.num_samples > 0.95 * len(digits)
+    assert stream.origin["classes_per_node"] == 2
+    skewed = classes_of([900, 100])
+    stream = skewed.deal(10, classes_per_node=1)
+    ones = [skewed.labels[stream.rows[0, node]] for node in range(10)]
+    assert sum(ones) == 1
+    assert stream.num_samples == 1000
+
+
+def test_what_cannot_be_dealt_by_class_is_named():
+    table = classes_of([20, 20, 20])
+    for nodes, classes in ((1, 2), (4, 4), (2, 0), (2, 1)):
+        with pytest.raises(DataError, match="classes_per_node"):
+            table.deal(nodes, classes_per_node=classes)
+    with pytest.raises(DataError, match="30 nodes"):
+        table.deal(30, classes_per_node=3)
+    with pytest.raises(DataError, match="6 nodes"):
+        table.deal(6, classes_per_node=3, resample=10)
+    with pytest.raises(DataError, match="adversarial"):
+        table.deal(3, adversarial=0.5, classes_per_node=1)
+    numbers = Table.from_arrays([[0.0], [1.0]], [0.5, 0.7], task="number")
+    with pytest.raises(DataError, match="labels are numbers"):
+        numbers.deal(2, classes_per_node=1)
+
+
+def test_a_label_names_owners_as_a_column_does():
+    table = Table.from_arrays(
+        np.zeros((6, 1)), ["b", "a", "b", "c", "a", "b"], task="classes", standardise=False
+    )
+    stream = table.deal_by("label")
+    assert stream.node_names == ("a", "b", "c")
+    assert [(stream.rows[:, node] >= 0).sum() for node in range(3)] == [2, 3, 1]
+    two = Table.from_arrays(np.zeros((3, 1)), ["y", "x", "y"], standardise=False)
+    assert two.deal_by("label").node_names == ("x", "y")
+
+
+def test_settings_deal_by_class():
+    parts = assemble(Settings(data="digits", nodes=6, classes_per_node=2, rounds=20))
+    for node in range(6):
+        assert len(set(parts.table.labels[parts.stream.rows[:, node]])) <= 2
+    with pytest.raises(ConfigError, match="classes_per_node"):
+        assemble(Settings(data="heart", owner="hospital", classes_per_node=2))

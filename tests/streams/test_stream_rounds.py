@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from oneway.errors import DataError
@@ -21,20 +21,6 @@ def test_from_arrays_deals_each_node_its_own_samples() -> None:
         assert nodes.tolist() == [0, 1, 2]
         np.testing.assert_array_equal(batch.features, features[round_index])
         np.testing.assert_array_equal(batch.labels, labels[round_index])
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_from_arrays_does_not_copy_floats(dtype: type) -> None:
-    features, labels = np.zeros((4, 3, 2), dtype), np.zeros((4, 3), dtype)
-    stream = Stream.from_arrays(features, labels)
-    assert np.shares_memory(stream.features, features)
-    assert np.shares_memory(stream.labels, labels)
-    assert stream.features.dtype == dtype
-
-
-def test_integers_become_float64() -> None:
-    stream = Stream.from_arrays(np.ones((2, 2, 1), int), np.ones((2, 2), int))
-    assert stream.features.dtype == np.float64
 
 
 def test_a_node_without_a_sample_is_not_in_the_batch() -> None:
@@ -57,44 +43,19 @@ def test_head_keeps_the_first_rounds() -> None:
 
 
 @pytest.mark.parametrize(
-    ("features", "labels", "message"),
+    ("features", "labels", "culprit"),
     [
-        (np.zeros((2, 3)), np.zeros((2, 3)), r"shape \(2, 3\)"),
+        (np.zeros((2, 3)), np.zeros((2, 3)), r"\(2, 3\)"),
         (np.zeros((2, 3, 1)), np.zeros((3, 2)), r"labels \(3, 2\)"),
-        (np.zeros((0, 3, 1)), np.zeros((0, 3)), "none of them empty"),
+        (np.zeros((0, 3, 1)), np.zeros((0, 3)), "empty"),
         (np.full((2, 3, 1), np.nan), np.zeros((2, 3)), r"features\[0, 0, 0\] is nan"),
         (np.zeros((2, 3, 1)), np.full((2, 3), np.inf), r"labels\[0, 0\] is inf"),
-        ([["a"]], [[1]], "features are not an array of numbers"),
+        ([["a"]], [[1]], "features"),
     ],
 )
-def test_bad_arrays_make_no_stream(features: object, labels: object, message: str) -> None:
-    with pytest.raises(DataError, match=message):
+def test_bad_arrays_make_no_stream(features: object, labels: object, culprit: str) -> None:
+    with pytest.raises(DataError, match=culprit):
         Stream.from_arrays(features, labels)
-
-
-@pytest.mark.parametrize(
-    ("rows", "message"),
-    [
-        ([[3]], "from 3 to 3.*one of the 3 rows"),
-        ([[-2]], "from -2 to -2"),
-        ([0], r"shape \(1,\)"),
-        ([[0.0]], "type float64"),
-        (np.zeros((0, 2), int), "at least one round"),
-    ],
-)
-def test_rows_must_point_into_the_table(rows: object, message: str) -> None:
-    with pytest.raises(DataError, match=message):
-        Stream(np.zeros((3, 1)), np.zeros(3), rows=np.asarray(rows))
-
-
-def test_node_names_are_one_per_node() -> None:
-    with pytest.raises(DataError, match="1 node names for 2 nodes"):
-        Stream(np.zeros((3, 1)), np.zeros(3), rows=np.zeros((1, 2), int), node_names=("a",))
-
-
-def test_features_and_labels_must_have_the_same_rows() -> None:
-    with pytest.raises(DataError, match=r"shape \(3, 1\) and labels \(2,\)"):
-        Stream(np.zeros((3, 1)), np.zeros(2), rows=np.zeros((1, 2), int))
 
 
 def test_rounds_that_do_not_exist_are_refused() -> None:
@@ -102,8 +63,10 @@ def test_rounds_that_do_not_exist_are_refused() -> None:
     for round_index in (-1, 5):
         with pytest.raises(DataError, match="rounds 0 to 4"):
             stream.batch(round_index)
-    with pytest.raises(DataError, match="num_rounds is 0"):
-        stream.head(0)
+    assert stream.head(2.0).origin["head"] == 2  # type: ignore[arg-type]
+    for wrong in (0, 2.5, None, "2", np.nan):
+        with pytest.raises(DataError, match="num_rounds"):
+            stream.head(wrong)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -142,6 +105,8 @@ def test_floats_in_order_are_not_copied(tmp_path: Path) -> None:
     stream = Stream(features, labels, rows=np.zeros((1, 1), int))
     assert stream.features is features
     assert stream.labels is labels
+    dealt = Stream.from_arrays(features[None], labels[None])
+    assert np.shares_memory(dealt.features, features)
     features.tofile(tmp_path / "x")
     mapped = np.memmap(tmp_path / "x", np.float32, "r", shape=(4, 2))
     assert np.shares_memory(Stream(mapped, labels, rows=stream.rows).features, mapped)
@@ -149,26 +114,40 @@ def test_floats_in_order_are_not_copied(tmp_path: Path) -> None:
     assert Stream(turned, labels, rows=stream.rows).features.flags.c_contiguous
 
 
+TWO = [[1.0], [2.0]]
+
+
 @pytest.mark.parametrize(
-    ("features", "labels", "rows", "message"),
+    ("features", "labels", "rows", "culprit"),
     [
-        ([[1.0], [np.nan]], [1, 1], [[0]], r"features\[1, 0\] is nan; features must be finite"),
-        ([[1.0], [2.0]], [1, np.inf], [[0]], r"labels\[1\] is inf"),
-        ([[1j], [2.0]], [1, 1], [[0]], "features have the type complex128.*real numbers"),
-        (np.ma.masked_equal([[1.0], [2.0]], 2), [1, 1], [[0]], "features have masked entries"),
-        ([[1.0], [2.0]], np.ma.masked_equal([1, 2], 2), [[0]], "labels have masked entries"),
+        ([[1.0], [np.nan]], [1, 1], [[0]], r"features\[1, 0\] is nan"),
         ([[1.0], [None]], [1, 1], [[0]], r"features\[1, 0\] is nan"),
-        ([[1.0], ["b"]], [1, 1], [[0]], "features are not an array of numbers"),
-        ([[1.0], [2.0]], [1, 1], [[0], [0, 1]], "rows are not an array of integers"),
-        ([[1.0], [2.0]], [1, 1], [[True]], "type bool"),
-        ([[1.0], [2.0]], [1, 1], np.array([[2**64 - 1]], np.uint64), "one of the 2 rows"),
+        ([[1j], [2.0]], [1, 1], [[0]], "features have the type complex128"),
+        ([[1.0], ["b"]], [1, 1], [[0]], "features"),
+        (np.ma.masked_equal(TWO, 2), [1, 1], [[0]], "features have masked"),
+        (TWO, [1, np.inf], [[0]], r"labels\[1\] is inf"),
+        (TWO, np.ma.masked_equal([1, 2], 2), [[0]], "labels have masked"),
+        (TWO, [1], [[0]], r"\(2, 1\) and labels \(1,\)"),
+        (TWO, [1, 1], [[0], [0, 1]], "rows"),
+        (TWO, [1, 1], [[2]], "rows reach from 2 to 2"),
+        (TWO, [1, 1], [[-2]], "rows reach from -2 to -2"),
+        (TWO, [1, 1], [0], r"rows.*\(1,\)"),
+        (TWO, [1, 1], [[0.0]], "rows.*float64"),
+        (TWO, [1, 1], [[True]], "rows.*bool"),
+        (TWO, [1, 1], np.zeros((0, 2), int), "rows"),
+        (TWO, [1, 1], np.array([[2**64 - 1]], np.uint64), "rows"),
     ],
 )
 def test_what_is_no_finite_number_makes_no_stream(
-    features: object, labels: object, rows: object, message: str
+    features: object, labels: object, rows: object, culprit: str
 ) -> None:
-    with pytest.raises(DataError, match=message):
+    with pytest.raises(DataError, match=culprit):
         Stream(features, labels, rows=rows)
+
+
+def test_node_names_are_one_per_node() -> None:
+    with pytest.raises(DataError, match="1 node names for 2 nodes"):
+        Stream(np.zeros((3, 1)), np.zeros(3), rows=np.zeros((1, 2), int), node_names=("a",))
 
 
 def test_a_broken_number_is_named_wherever_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,14 +172,6 @@ def test_rows_cannot_be_changed_by_accident() -> None:
     mine[0, 0] = 1
 
 
-def test_head_takes_whole_numbers_only() -> None:
-    stream = Stream.from_arrays(np.zeros((5, 2, 1)), np.zeros((5, 2)))
-    assert stream.head(2.0).origin["head"] == 2  # type: ignore[arg-type]
-    for wrong in (2.5, None, "2", np.nan):
-        with pytest.raises(DataError, match=r"num_rounds is .*; it must be a whole number"):
-            stream.head(wrong)  # type: ignore[arg-type]
-
-
 def literal_at_most(rows: list[list[int]], count: int, groups: list[int]) -> list[list[int]]:
     """Go through the rounds; what a node has seen often enough, or is nobody's, it does not see."""
     seen: dict[tuple[int, int], int] = {}
@@ -217,7 +188,6 @@ def literal_at_most(rows: list[list[int]], count: int, groups: list[int]) -> lis
     return kept
 
 
-@settings(deadline=None)
 @given(st.data())
 def test_at_most_keeps_the_first_samples_of_each_group_at_each_node(data: st.DataObject) -> None:
     groups = data.draw(st.lists(st.integers(-1, 3), min_size=1, max_size=8), label="groups")

@@ -72,7 +72,7 @@ def as_csv(folder: Path, frame: pl.DataFrame = FRAME) -> Path:
 
 def check(notes: tuple[ColumnNote, ...]) -> None:
     assert {note.name: note.used for note in notes if note.used} == {
-        "ill": "what is predicted",
+        "ill": "label",
         **USED,
     }
     left_out = {note.name: note.remark for note in notes if not note.used}
@@ -119,7 +119,7 @@ def test_a_task_is_derived_as_a_table_is_loaded(tmp_path):
     again = load(tmp_path / "patients.csv", encoder=derived.task.encoder)
     np.testing.assert_allclose(again.features, table.features, atol=2e-3)
     assert {note.name: note.used for note in again.notes if note.used} == {
-        "ill": "what is predicted",
+        "ill": "label",
         **USED,
     }
 

@@ -1,4 +1,4 @@
-"""What nobody chose is never much worse than the base rate; `benchmarks/safe_start.py` has all."""
+"""Defaults are never much worse than the base rate; `studies/safe_start.py` has all."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def losses(table: ow.Table, **settings: object) -> tuple[float, float]:
 
 @pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize("privacy", [NO_PRIVACY, Privacy()], ids=["none", "epsilon 8"])
-def test_what_nobody_chose_is_at_most_five_per_cent_worse_than_the_base_rate(name, privacy):
+def test_defaults_are_at_most_five_per_cent_worse_than_the_base_rate(name, privacy):
     loss, baseline = losses(table_of(name), model=KINDS[name], privacy=privacy)
     assert loss <= 1.05 * baseline
 
@@ -56,11 +56,7 @@ def test_where_there_is_nothing_to_learn_nothing_is_lost():
         assert loss <= most * baseline
 
 
-def test_the_former_default_breaks_the_promise():
-    """Where labels have large units, and where noise is strong: what the test has teeth for."""
-    loss, baseline = losses(
-        table_of("diabetes"), model="ridge", privacy=NO_PRIVACY, learning_rate=0.1
-    )
-    assert loss > 1.5 * baseline
+def test_a_fixed_rate_breaks_the_promise():
+    """Guards against the tests above passing vacuously: with noise, a fixed rate is worse."""
     loss, baseline = losses(table_of("digits"), model="softmax", learning_rate=0.1)
     assert loss > 1.05 * baseline

@@ -26,12 +26,6 @@ def test_every_method_keeps_them_with_every_transform(name, transform):
     check_method(METHODS[name](0.1, transforms=(TRANSFORMS[transform](),)))
 
 
-@pytest.mark.parametrize("deposit", ["count", "mass"])
-@pytest.mark.parametrize("transform", TRANSFORMS)
-def test_relay_keeps_them_whatever_happens_to_its_deposits(deposit, transform):
-    check_method(ow.Relay(0.1, deposit=deposit, deposit_transforms=(transform,)))
-
-
 class PeeksInItsStep(ow.OnlinePushSum):
     def descend(self, state, steps):
         return super().descend(state, steps + steps.mean(axis=0))

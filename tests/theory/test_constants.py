@@ -8,10 +8,9 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 import oneway as ow
-from oneway.errors import GraphError, MixingError
-from oneway.theory import ergodicity, graph_constants, smallest_mass
-from oneway.theory.decay import Ergodicity
+from oneway.errors import MixingError
 from oneway.topology import stationary_masses
+from theory import ergodicity, graph_constants, smallest_mass
 
 ONE_WAY = ow.TrustGraph.random(20, max_receivers=3, seed=1)
 
@@ -42,7 +41,7 @@ def holds(errors, factor, rate):
     return bool(np.all(errors <= allowed * (1 + 1e-9) + 1e-13))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(mixings())
 def test_no_share_is_off_by_more_than_the_fitted_decay(mixing):
     fitted = ergodicity(mixing)
@@ -52,7 +51,7 @@ def test_no_share_is_off_by_more_than_the_fitted_decay(mixing):
     assert holds(errors, fitted.factor, fitted.rate)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(mixings())
 def test_a_factor_one_per_cent_smaller_is_too_small(mixing):
     fitted = ergodicity(mixing)
@@ -63,7 +62,7 @@ def test_a_factor_one_per_cent_smaller_is_too_small(mixing):
 
 # Two complex eigenvalues, in whose powers the norm stands still for a moment.
 @example(np.array([[0.181, 0.0, 0.819], [0.53, 0.47, 0.0], [0.0, 0.698, 0.302]]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(mixings())
 def test_the_rate_keeps_its_distance_from_the_second_eigenvalue_and_no_other_pair_is_better(mixing):
     fitted = ergodicity(mixing)
@@ -90,39 +89,10 @@ def test_the_transposed_matrix_does_not_decay():
     assert min(errors) > 0.1
 
 
-def test_on_a_symmetric_pair_the_decay_is_exact():
-    """W^k - 1/2 has entries (1 - 2 a)^k / 2."""
-    fitted = ergodicity([[0.8, 0.2], [0.2, 0.8]])
-    assert 0.6 < fitted.rate < 0.63
-    assert fitted.factor * fitted.rate == pytest.approx(0.3, rel=1e-12)
-
-
-def test_with_everybody_sending_to_everybody_one_round_is_enough():
-    constants = graph_constants(ow.TrustGraph.complete(9).mixing())
-    assert constants.ergodicity == Ergodicity(0.0, 0.0, 1, proven=True)
-    assert (constants.gradient_constant, constants.noise_constant) == (1.0, 0.0)
-
-
-def test_a_mixing_that_forgets_everything_in_two_rounds_has_a_pair():
-    """All eigenvalues but one are 0, yet the first power is not the limit."""
-    mixing = [[0.5, 0.5, 0, 0], [0, 0, 0.5, 0.5], [0.5, 0.5, 0, 0], [0, 0, 0.5, 0.5]]
-    fitted = ergodicity(mixing)
-    assert fitted.proven
-    errors = largest_errors(np.array(mixing), 50)
-    assert errors[0] == 0.25
-    assert errors[1] < 1e-15
-    assert holds(errors, fitted.factor, fitted.rate)
-
-
 def test_a_periodic_graph_is_refused_with_a_remedy():
     swap = ow.TrustGraph.ring(6).mixing(kept_share=0.0)
     with pytest.raises(MixingError, match=r"periodic or nearly so; let nodes keep a share"):
         ergodicity(swap)
-
-
-def test_a_graph_that_is_not_strongly_connected_is_refused():
-    with pytest.raises(GraphError, match="not strongly connected"):
-        graph_constants(ow.TrustGraph.from_edges([(0, 1)]).mixing())
 
 
 def test_in_large_networks_the_pair_is_an_estimate_near_the_computed_one():
@@ -135,15 +105,7 @@ def test_in_large_networks_the_pair_is_an_estimate_near_the_computed_one():
     assert sampled.total == pytest.approx(whole.total, rel=0.1)
 
 
-def test_a_large_periodic_network_is_refused():
-    swap = np.zeros((200, 200))
-    swap[np.arange(200), (np.arange(200) + 1) % 200] = 0.5
-    swap[np.arange(200), (np.arange(200) + 7) % 200] = 0.5
-    with pytest.raises(MixingError):
-        ergodicity(swap, dense_nodes=100)
-
-
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(mixings())
 def test_no_mass_is_ever_smaller_than_the_smallest(mixing):
     smallest = smallest_mass(mixing)
@@ -170,10 +132,3 @@ def test_the_constants_are_those_of_the_theorem():
     assert constants.noise_constant == pytest.approx(2 * spread, rel=1e-12)
     assert constants.smallest_mass == smallest_mass(ONE_WAY.mixing())
     assert constants.worst_case_digits == pytest.approx(53.55, abs=0.01)
-
-
-def test_one_node_has_no_constants_to_speak_of():
-    constants = graph_constants([[1.0]])
-    assert (constants.gradient_constant, constants.noise_constant) == (1.0, 0.0)
-    assert constants.mass_share == 1.0
-    assert constants.worst_case_digits == 0.0

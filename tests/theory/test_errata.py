@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import oneway as ow
 from oneway.errors import MixingError
 from oneway.records import NetworkState
-from oneway.testing.method_checks import step_network
-from oneway.theory import (
+from oneway.testing import step_network
+from theory import (
     GraphConstants,
     Problem,
     disagreement_bound,

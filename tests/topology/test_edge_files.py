@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from oneway.errors import DataError, GraphError, MissingDataError
+from oneway.errors import DataError, GraphError
 from oneway.topology import TrustGraph, stationary_masses
 
 
@@ -53,27 +53,11 @@ def test_formats(tmp_path: Path, name: str, text: str, expected: dict) -> None:
     assert graph.names == ("10", "20", "30")
 
 
-def test_gzip_is_recognised_by_content_whatever_the_name(tmp_path: Path) -> None:
-    (tmp_path / "edges").write_bytes(gzip.compress(b"0 1\n1 0\n"))
-    assert TrustGraph.read(str(tmp_path / "edges")).num_edges == 2
-
-
-def test_ids_that_are_0_to_n_minus_1_need_no_names(tmp_path: Path) -> None:
-    graph = read(tmp_path, "2 0\n0 1\n")
-    assert graph.names is None
-    assert graph.receivers_of(2).tolist() == [0]
-
-
 def test_names_are_numbered_in_order_of_appearance(tmp_path: Path) -> None:
     graph = read(tmp_path, "zoe ann\nbob zoe\n")
     assert graph.names == ("zoe", "ann", "bob")
     spaced = read(tmp_path, 'truster,trustee\n"Zoe, the first",Ann B.\nAnn B.,Bob\n')
     assert spaced.names == ("Zoe, the first", "Ann B.", "Bob")
-
-
-def test_the_last_weight_of_a_repeated_edge_counts(tmp_path: Path) -> None:
-    graph = read(tmp_path, "1 2 0.5\n2 1 1\n1 3 1\n1 2 0.75\n1 3 0\n")
-    assert edges_by_name(graph) == {("1", "2"): 0.75, ("2", "1"): 1.0}
 
 
 def test_self_loops_are_dropped_but_their_node_counts(tmp_path: Path) -> None:
@@ -82,43 +66,15 @@ def test_self_loops_are_dropped_but_their_node_counts(tmp_path: Path) -> None:
     assert graph.num_edges == 2
 
 
-def test_the_origin_names_the_file_and_its_content(tmp_path: Path) -> None:
-    graph = read(tmp_path, "0 1\n")
-    assert graph.origin["file"] == str(tmp_path / "edges.txt")
-    assert len(graph.origin["sha256"]) == 64
-
-
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(MissingDataError, match=r"nowhere\.txt"):
-        TrustGraph.read(tmp_path / "nowhere.txt")
-    with pytest.raises(DataError, match=f"{tmp_path.name} .*directory"):
-        TrustGraph.read(tmp_path)
-
-
-def test_a_truncated_gz_says_how_far_it_went(tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    lines = "".join(f"{a} {b}\n" for a, b in rng.integers(0, 10_000, size=(50_000, 2)))
-    packed = gzip.compress(("# comment\n" + lines).encode())
-    file = tmp_path / "edges.txt.gz"
-    file.write_bytes(packed[: len(packed) // 2])
-    with pytest.raises(
-        DataError,
-        match=r"edges.txt.gz is truncated .* 2\d,\d{3} edges",
-    ):
-        TrustGraph.read(file)
-    file.write_bytes(packed[:5])
-    with pytest.raises(DataError, match=r"edges.txt.gz .* 0 edges"):
-        TrustGraph.read(file)
+def test_a_damaged_gz_is_named_with_how_far_it_could_be_read(tmp_path: Path) -> None:
+    lines = "".join(f"{node} {node + 1}\n" for node in range(5_000))
+    packed, file = gzip.compress(lines.encode()), tmp_path / "edges.txt.gz"
+    for content, edges in ((packed[:-8], "5,000 edges"), (packed[:5], "0 edges")):
+        file.write_bytes(content)
+        with pytest.raises(DataError, match=rf"edges.txt.gz .* {edges}"):
+            TrustGraph.read(file)
     file.write_bytes(packed[:1000] + bytes(1000) + packed[2000:])
     with pytest.raises(DataError, match=r"edges.txt.gz .*damaged"):
-        TrustGraph.read(file)
-
-
-def test_a_truncated_small_gz_counts_the_edges_before_the_break(tmp_path: Path) -> None:
-    lines = "".join(f"{node} {node + 1}\n" for node in range(5_000))
-    file = tmp_path / "edges.txt.gz"
-    file.write_bytes(gzip.compress(lines.encode())[:-8])  # all the data, but no checksum
-    with pytest.raises(DataError, match=r"edges.txt.gz .* 5,000 edges"):
         TrustGraph.read(file)
 
 
@@ -148,12 +104,7 @@ def test_a_first_line_with_a_number_is_an_edge_and_no_header(
     ],
 )
 def test_edges_of_an_undirected_network_go_both_ways(tmp_path: Path, comment: str) -> None:
-    graph = read(tmp_path, comment + "1 2\n2 3\n2 1\n")
-    assert set(edges_by_name(graph)) == {("1", "2"), ("2", "1"), ("2", "3"), ("3", "2")}
-
-
-def test_the_last_weight_counts_both_ways_in_an_undirected_network(tmp_path: Path) -> None:
-    graph = read(tmp_path, "% sym positive\n1 2 0.5\n2 3 0.25\n2 1 0.75\n")
+    graph = read(tmp_path, comment + "1 2 0.5\n2 3 0.25\n2 1 0.75\n")
     assert edges_by_name(graph) == {
         ("1", "2"): 0.75,
         ("2", "1"): 0.75,
@@ -179,30 +130,20 @@ def test_edges_of_other_networks_go_one_way(tmp_path: Path, text: str) -> None:
     ("text", "culprit"),
     [
         ("", r"edges\.txt holds no edges"),
-        ("# only\n% comments\n\n", r"edges\.txt holds no edges"),
         ("sender,receiver\n", r"edges\.txt holds no edges"),
         ("# two\n1 2\n3\n", "line 3 of .* is '3': .*a receiver"),
         ("1 2\n3 4 5\n", "line 2 of .* is '3 4 5': .*3 columns"),
         ("1 2 1\n3 4\n", "line 2 of .* is '3 4': .*2 columns"),
         ("1 2\n\n3 x\n", "line 3 of .* is '3 x': .*integers"),
         ("1 2\n2 99999999999999999999\n", "line 2 of .* is '2 9.*64 bits"),
-        ("3\n1 2\n", "line 1 of .* is '3': .*a receiver"),
         ("1 2 0.5\n2 3 much\n", "line 2 of .* weight 'much'"),
         ("a,b,1\nb,,1\n", "line 2 of .* is 'b,,1': .*node"),
-        ("1\n2\n", "line 1 of .* is '1': .*a receiver"),
         ("1 2 0.5\n2 3 -1\n", "edge 2 -> 3 has weight -1"),
-        ("5 6 0.5\n6 7 nan\n", "edge 6 -> 7 has weight nan"),
     ],
 )
 def test_a_line_that_does_not_parse_is_shown(tmp_path: Path, text: str, culprit: str) -> None:
     with pytest.raises(GraphError, match=culprit):
         read(tmp_path, text)
-
-
-def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "edges.txt").write_bytes(b"a b\n\xff\xfe c\n")
-    with pytest.raises(GraphError, match="UTF-8"):
-        TrustGraph.read(tmp_path / "edges.txt")
 
 
 def trust_file(name: str) -> Path:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
@@ -30,6 +30,7 @@ def test_mixing_is_even_over_self_and_receivers_by_default() -> None:
     mixing = graph.mixing()
     assert isinstance(mixing, sparse.csr_array)
     assert mixing.dtype == np.float64
+    assert mixing.indices.dtype == mixing.indptr.dtype == graph.receivers.dtype == np.int32
     np.testing.assert_array_equal(mixing.toarray(), expected)
 
 
@@ -61,7 +62,6 @@ def test_weights_split_what_is_not_kept() -> None:
     )
 
 
-@settings(deadline=None)
 @given(graphs(), kept_share_choices, st.booleans())
 def test_rows_of_a_mixing_sum_to_one(
     graph: TrustGraph, kept_share: float | None, weighted: bool
@@ -73,7 +73,6 @@ def test_rows_of_a_mixing_sum_to_one(
     check_mixing(mixing)
 
 
-@settings(deadline=None)
 @given(graphs())
 def test_metropolis_is_symmetric_and_doubly_stochastic(graph: TrustGraph) -> None:
     mixing = graph.metropolis().toarray()
@@ -97,7 +96,6 @@ def test_metropolis_depends_on_the_busier_partner() -> None:
     )
 
 
-@settings(deadline=None)
 @given(graphs(), kept_share_choices)
 def test_a_mixing_comes_back_from_the_graph_made_of_it(
     graph: TrustGraph, kept_share: float | None
@@ -105,26 +103,6 @@ def test_a_mixing_comes_back_from_the_graph_made_of_it(
     mixing = graph.mixing(kept_share)
     again = TrustGraph.from_mixing(mixing).mixing()
     np.testing.assert_allclose(again.toarray(), mixing.toarray(), rtol=0, atol=1e-15)
-
-
-@pytest.mark.parametrize("convert", [sparse.csr_array, sparse.coo_matrix, np.asarray, list])
-def test_a_mixing_may_be_dense_or_any_sparse(convert: type) -> None:
-    dense = [[0.5, 0.25, 0.25], [0.0, 0.125, 0.875], [1.0, 0.0, 0.0]]
-    graph = TrustGraph.from_mixing(convert(dense))
-    assert graph.kept_shares.tolist() == [0.5, 0.125, 0.0]
-    assert graph.receivers_of(1).tolist() == [2]
-    np.testing.assert_array_equal(graph.mixing().toarray(), dense)
-
-
-def test_checking_a_mixing_leaves_the_callers_array_alone() -> None:
-    mine = sparse.csr_array(([0.5, 0.5, 0.0, 1.0], [1, 0, 0, 1], [0, 2, 4]), shape=(2, 2))
-    check_mixing(mine)
-    assert mine.indices.tolist() == [1, 0, 0, 1]
-
-
-def test_row_sums_off_by_less_than_the_tolerance_are_evened_out() -> None:
-    mixing = TrustGraph.from_mixing([[1 + 5e-10, 0.0], [0.5, 0.5 - 5e-10]]).mixing()
-    np.testing.assert_allclose(mixing.sum(axis=1), 1, rtol=0, atol=1e-15)
 
 
 @pytest.mark.parametrize(

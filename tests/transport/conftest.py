@@ -3,15 +3,13 @@
 import asyncio
 import contextlib
 import hashlib
-import itertools
 import random
 from collections.abc import Callable, Iterator
-from typing import ClassVar
 
 import pytest
 import zmq
+from transport_checks import MemoryWorld, World
 
-from oneway.testing import MemoryNetwork, World
 from oneway.transport import ConnectionLimits, Faults, Faulty, Transport
 from oneway.transport.keys import KeyPair, public_of
 from oneway.transport.zeromq import ZeroMQ
@@ -26,21 +24,6 @@ def secret_of(name: str) -> bytes:
     return hashlib.sha256(name.encode()).digest()
 
 
-class MemoryWorld:
-    max_frame = FAST.max_frame
-
-    def __init__(self) -> None:
-        self.network = MemoryNetwork(self.max_frame)
-        self._free = itertools.count()
-
-    async def start(self, name: str, address: str | None = None) -> Transport:
-        return self.network.endpoint(secret_of(name), address or f"place {next(self._free)}")
-
-    async def pass_time(self) -> None:
-        self.network.deliver_all()
-        await asyncio.sleep(0)
-
-
 class ZeroMQWorld:
     max_frame = FAST.max_frame
 
@@ -51,32 +34,17 @@ class ZeroMQWorld:
         await asyncio.sleep(0.005)
 
 
-def wrapped(transport: Transport, faults: Faults) -> Faulty:
-    later = asyncio.get_running_loop().call_later
-    return Faulty(transport, faults, random.Random(transport.address), later)
-
-
-class FaultyMemoryWorld(MemoryWorld):
-    faults: ClassVar[Faults] = Faults()
-
+class LossyMemoryWorld(MemoryWorld):
     async def start(self, name: str, address: str | None = None) -> Transport:
-        return wrapped(await super().start(name, address), self.faults)
-
-
-class FaultyZeroMQWorld(ZeroMQWorld):
-    async def start(self, name: str, address: str | None = None) -> Transport:
-        return wrapped(await super().start(name, address), Faults())
-
-
-class LossyMemoryWorld(FaultyMemoryWorld):
-    faults = Faults(loss=0.3, duplicate=0.3, reorder=0.3)
+        transport = await super().start(name, address)
+        faults = Faults(loss=0.3)
+        later = asyncio.get_running_loop().call_later
+        return Faulty(transport, faults, random.Random(transport.address), later)
 
 
 WORLDS = {
     "memory": MemoryWorld,
     "zeromq": ZeroMQWorld,
-    "faulty memory": FaultyMemoryWorld,
-    "faulty zeromq": FaultyZeroMQWorld,
     "lossy memory": LossyMemoryWorld,
 }
 
@@ -84,11 +52,6 @@ WORLDS = {
 @pytest.fixture(params=WORLDS.values(), ids=WORLDS.keys())
 def new_world(request: pytest.FixtureRequest) -> Callable[[], World]:
     return request.param
-
-
-@pytest.fixture(scope="session")
-def memory_world() -> type[MemoryWorld]:
-    return MemoryWorld
 
 
 @pytest.fixture(scope="session")

@@ -22,15 +22,6 @@ def test_an_address_reads_back_as_written(host, port):
 
 
 @pytest.mark.parametrize(
-    "host", ["localhost", "peer.example.org", "my_container", "_x", "a-b", "1st.eu"]
-)
-def test_a_host_may_have_a_name(host):
-    address = parse_address(f"{host}:7001")
-    assert address == Address(host, 7001)
-    assert address.kind == "name"
-
-
-@pytest.mark.parametrize(
     "text",
     [
         "",

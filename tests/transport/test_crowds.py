@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import math
 import socket
-from dataclasses import replace
 
 import pytest
 import zmq
@@ -135,47 +134,6 @@ def test_one_key_has_a_few_connections_at_most(listen, bare_dealer):
         await reach(alice, bob)
         assert alice.links[bob.key].since == connected_since
         await alice.close()
-        await bob.close()
-
-    run(scenario)
-
-
-def test_of_too_many_connections_the_silent_are_closed_before_those_that_brought_something(
-    listen, bare_dealer
-):
-    async def scenario():
-        limits = replace(FAST, connections=4)
-        alice, bob = listen("alice", limits=FAST), listen("bob", limits=limits)
-        bob.admit(None)
-        alice.dial(bob.key, bob.address)
-        await reach(alice, bob)
-        connected_since = alice.links[bob.key].since
-        with contextlib.ExitStack() as opened:
-            for number in range(8):
-                opened.enter_context(bare_dealer(f"silent {number}", bob))
-            await until(lambda: bob.losses.crowded_out >= 4)
-            await reach(alice, bob)
-            assert alice.links[bob.key].since == connected_since
-        await alice.close()
-        await bob.close()
-
-    run(scenario)
-
-
-def test_the_descriptors_of_closed_connections_come_back(listen, monkeypatch):
-    """What looks at a connection must not keep it open."""
-    monkeypatch.setattr(zeromq_accepted, "MAX_UNPROVEN", 4)
-
-    async def scenario():
-        bob = listen("bob", limits=FAST)
-        for _ in range(5):
-            crowd, closed_before = Crowd(), bob.losses.crowded_out
-            await crowd.open(bob.address, 30)
-            await until(lambda crowd=crowd: crowd.closed >= 26)
-            assert bob.losses.crowded_out - closed_before >= 26
-            await crowd.leave()
-        accepted = bob._server._accepted
-        await until(lambda: not (accepted._unproven or accepted._silent or accepted._known))
         await bob.close()
 
     run(scenario)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from oneway.transport.base import MAX_NAMED, Losses
 
-WAIT = 60.0
+WAIT = 240.0
 GREETING = b"\xff" + bytes(8) + b"\x7f\x03\x01CURVE" + bytes(15) + bytes(32)
 
 raw_bytes = st.binary(max_size=300)
@@ -90,27 +90,6 @@ def test_random_messages_of_an_admitted_sender_arrive_or_are_named_with_their_se
         sound = [(message[0], True) if len(message) == 1 else (b"", False) for message in messages]
         assert [(arrival.frame, not arrival.flaw) for arrival in arrivals[:-1]] == sound
         assert bob.losses.malformed == sum(len(message) > 1 for message in messages)
-        await bob.close()
-
-    run(scenario)
-
-
-def test_an_oversized_frame_ends_only_the_connection_of_who_sent_it(listen, bare_dealer):
-    async def scenario():
-        alice, bob = listen("alice"), listen("bob")
-        bob.admit(None)
-        alice.dial(bob.key, bob.address)
-        await round_trip(alice, bob)
-        with bare_dealer("mallory", bob) as (dealer, key):
-            dealer.send(b"small")
-            dealer.send(bytes(10_001))
-            dealer.send(bytes(1_000_000))
-            seen = await round_trip(alice, bob, b"afterwards")
-            while bob.losses.oversized == 0:
-                seen += await round_trip(alice, bob, b"afterwards")
-        assert {arrival.peer for arrival in seen} <= {alice.key, key}
-        assert all(len(arrival.frame) < 10_000 for arrival in seen)
-        await alice.close()
         await bob.close()
 
     run(scenario)

@@ -1,8 +1,6 @@
 """The network that a test drives."""
 
 import asyncio
-import gc
-import weakref
 
 import pytest
 from hypothesis import given
@@ -10,7 +8,6 @@ from hypothesis import strategies as st
 
 from oneway.errors import TransportError
 from oneway.testing.memory_network import MemoryNetwork
-from oneway.transport import Arrival
 
 ALICE, BOB = b"a" * 32, b"b" * 32
 
@@ -25,13 +22,6 @@ def edge():
 
 def frames(endpoint):
     return [arrival.frame for arrival in iter(endpoint.receive_now, None)]
-
-
-def test_nothing_moves_until_the_test_says_so():
-    network, alice, bob = edge()
-    alice.push(BOB, b"1")
-    assert bob.receive_now() is None
-    assert [parcel.frame for parcel in network.in_flight] == [b"1"]
 
 
 def test_the_test_chooses_the_order():
@@ -59,41 +49,11 @@ def test_a_frame_in_flight_survives_the_death_of_its_sender_but_its_answer_does_
     assert network.listeners[ALICE.hex()].receive_now() is None
 
 
-def test_admission_is_asked_when_a_frame_arrives_not_when_it_is_sent():
-    network, alice, bob = edge()
-    alice.push(BOB, b"1")
-    bob.admit(frozenset())
-    network.deliver_all()
-    assert bob.receive_now() is None
-    assert bob.losses.refused == {ALICE: 1}
-
-
-def test_a_revoked_sender_can_still_be_answered():
-    network, alice, bob = edge()
-    alice.push(BOB, b"1")
-    network.deliver_all()
-    bob.admit(frozenset())
-    bob.reply(ALICE, b"go away")
-    network.deliver_all()
-    assert alice.receive_now() == Arrival(BOB, b"go away", "reply")
-
-
 def test_two_cannot_listen_on_one_address():
     network = MemoryNetwork()
     network.endpoint(ALICE, "here")
     with pytest.raises(TransportError, match=r"^cannot listen on here: another endpoint"):
         network.endpoint(BOB, "here")
-
-
-def test_a_waiting_receive_needs_no_more_than_a_delivery():
-    async def scenario():
-        network, alice, bob = edge()
-        alice.push(BOB, b"1")
-        asyncio.get_running_loop().call_soon(network.deliver, 0)
-        async with asyncio.timeout(10):
-            return await bob.receive()
-
-    assert asyncio.run(scenario()) == Arrival(ALICE, b"1", "push")
 
 
 def test_a_cancelled_receive_loses_nothing():
@@ -108,15 +68,6 @@ def test_a_cancelled_receive_loses_nothing():
         return await bob.receive()
 
     assert asyncio.run(scenario()).frame == b"1"
-
-
-def test_a_network_that_is_dropped_is_freed():
-    network, alice, _ = edge()
-    alice.push(BOB, b"1")
-    gone = weakref.ref(network)
-    del network, alice, _
-    gc.collect()
-    assert gone() is None
 
 
 @given(

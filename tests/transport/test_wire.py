@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import oneway
@@ -35,7 +35,6 @@ from oneway.protocol.messages import (
 from oneway.protocol.tags import SIZE
 from oneway.transport.wire import VERSION, Foreign, OtherVersion, Versions, decode, encode
 
-EXAMPLES = settings(deadline=None, max_examples=150)
 TASK = b"sixteen bytes :)"
 LARGEST = 2**62
 
@@ -128,7 +127,6 @@ def refused(frame):
     return str(error.value)
 
 
-@EXAMPLES
 @given(messages, st.binary(max_size=32))
 def test_every_message_comes_back_as_it_went(message, task):
     fingerprint, back = decode(encode(message, task))
@@ -147,33 +145,13 @@ def test_an_array_travels_as_raw_little_endian_bytes_whatever_the_machine_is():
     assert (back.total + 1).tolist() == [2, -1, 4]
 
 
-def test_a_frame_is_hardly_larger_than_its_array():
-    largest = LARGEST - 1
-    life = Life(largest, largest, True, A_TAG)
-    for dim in (20, 10_000):
-        total = np.zeros(dim + 1, int)
-        word = Data(largest, life, largest, largest, largest, largest, total, A_TAG, NO_PROGRESS)
-        assert len(encode(word, TASK)) < 8 * (dim + 1) + 160
-        far = Progress(largest, bytes(64))
-        with_progress = Data(largest, life, largest, largest, largest, largest, total, A_TAG, far)
-        assert len(encode(with_progress, TASK)) < 8 * (dim + 1) + 160 + 76
-
-
-def test_the_mark_of_a_progress_has_64_bytes_at_most():
-    word = plain(Gone(1, A_LIFE, 2, Progress(3, bytes(64))))
-    decode(framed(word))
-    word[-1][1] += b"."
-    refused(framed(word))
-
-
 # Whatever arrives.
 
 
-@EXAMPLES
 @given(st.binary(max_size=400))
 @example(b"")
 @example(b"\xc1")
-@example(b"\x93\x02\xc4\x01t\xdd\xff\xff\xff\xff")
+@example(b"\x93\x01\xc4\x01t\xdd\xff\xff\xff\xff")
 def test_any_bytes_are_a_message_or_a_wire_error(frame):
     try:
         task, message = decode(frame)
@@ -201,7 +179,6 @@ anything = st.recursive(
 )
 
 
-@EXAMPLES
 @given(anything)
 def test_any_messagepack_is_a_message_or_a_wire_error(body):
     for frame in (msgspec.msgpack.encode(body), framed(body)):
@@ -212,7 +189,6 @@ def test_any_messagepack_is_a_message_or_a_wire_error(body):
         assert type(message) in {OtherVersion, Versions, *(type(one) for one in ONE_OF_EACH)}
 
 
-@EXAMPLES
 @given(st.sampled_from(ONE_OF_EACH), st.data())
 def test_a_message_with_one_field_replaced_by_anything_is_checked(message, data):
     fields = plain(message)
@@ -291,14 +267,14 @@ def test_nesting_without_end_is_refused(depth):
     for opened in (b"\x91", b"\x81\xa1x", b"\x81"):
         nested = opened * depth
         refused(nested)
-        refused(b"\x93\x02\xc4\x01t" + nested)
-        refused(b"\x93\x02\xc4\x01t\x94\xa5hello" + nested)
+        refused(b"\x93\x01\xc4\x01t" + nested)
+        refused(b"\x93\x01\xc4\x01t\x94\xa5hello" + nested)
 
 
 # What exactly is refused, and with which words.
 
 
-@pytest.mark.parametrize("version", [1, 2, 99, 2**63, -1])
+@pytest.mark.parametrize("version", [2, 99, 2**63, -1])
 @pytest.mark.parametrize("body", [["hello", 1, 2, 3], {"anything": [1]}, None])
 def test_a_message_of_another_version_is_told_apart_from_rubbish(version, body):
     task, message = decode(framed(body, version=version))
@@ -308,11 +284,6 @@ def test_a_message_of_another_version_is_told_apart_from_rubbish(version, body):
 def test_which_versions_a_peer_speaks_is_said_in_a_frame_that_is_the_same_for_ever():
     assert encode(Versions((1, 2)), TASK) == msgspec.msgpack.encode([0, TASK, [1, 2]])
     assert decode(framed([1, 7], version=0)) == (TASK, Versions((1, 7)))
-
-
-@pytest.mark.parametrize("spoken", [None, "1", ["1"], [1.0], [True], {}, list(range(17))])
-def test_a_list_of_versions_is_short_and_has_only_integers(spoken):
-    refused(framed(spoken, version=0))
 
 
 @pytest.mark.parametrize("number", [-1, LARGEST, 2**63, 2**64 - 1, -(2**63)])
@@ -331,40 +302,27 @@ def test_counters_that_one_more_could_overflow_are_refused(number):
                     assert f"$[{index}][{place}]" in refused(framed(wrong))
 
 
-@pytest.mark.parametrize("size", [0, 1, SIZE - 1, SIZE + 1, 1000])
-def test_tags_and_digests_have_one_size(size):
-    life = plain(ONE_OF_EACH[1])[2]
-    assert "$[4]" in refused(framed(["ack", 1, life, 2, bytes(size), A_TAG, [0, b""]]))
-    assert "$[5]" in refused(framed(["ack", 1, life, 2, A_TAG, bytes(size)]))
-    assert "$[2][3]" in refused(framed(["ack", 1, [8, 9, False, bytes(size)], 2, A_TAG, A_TAG]))
+LIFE = [8, 9, False, A_TAG]
+REFUSED = {
+    "a short tag": ["ack", 1, LIFE, 2, A_TAG, A_TAG[:-1]],
+    "a long digest": ["ack", 1, LIFE, 2, A_TAG + b".", A_TAG],
+    "a short proof": ["ack", 1, [8, 9, False, A_TAG[1:]], 2, A_TAG, A_TAG],
+    "a short key": ["receipt", 1, LIFE, bytes(31), bytes(32), 2, A_TAG, A_TAG],
+    "a long mark of progress": ["gone", 1, LIFE, 2, [3, bytes(65)]],
+    "no life": ["stale", 1, None],
+    "half a life": ["stale", 1, LIFE[:2]],
+    "no array": ["closed", 1, LIFE, 2, b"", A_TAG, [0, b""]],
+    "an array of 9 bytes": ["closed", 1, LIFE, 2, bytes(9), A_TAG, [0, b""]],
+    "an array as a list": ["closed", 1, LIFE, 2, [1, 2, 3], A_TAG, [0, b""]],
+    "control characters": ["\x1b[31m\nhacked" * 10_000, 1, 2],
+}
 
 
-@pytest.mark.parametrize("size", [0, 31, 33, 1000])
-def test_keys_have_one_size(size):
-    [receipt] = [message for message in ONE_OF_EACH if isinstance(message, Receipt)]
-    fields = plain(receipt)
-    for index in (3, 4):
-        wrong = [*fields[:index], bytes(size), *fields[index + 1 :]]
-        assert f"$[{index}]" in refused(framed(wrong))
-
-
-@pytest.mark.parametrize("life", [None, 8, [], [8, 9, False], [8, 9, 0, A_TAG], {"boot": 8}])
-def test_every_message_says_of_which_life_it_is(life):
-    for message in ONE_OF_EACH[:-1]:
-        fields = plain(message)
-        assert fields[2] == [8, 9, False, A_TAG]
-        refused(framed([*fields[:2], life, *fields[3:]]))
-
-
-@pytest.mark.parametrize("size", [0, 1, 7, 9, 23])
-def test_an_array_is_a_whole_number_of_integers(size):
-    sentence = refused(framed(["closed", 1, [8, 9, False, A_TAG], 2, bytes(size), A_TAG, [0, b""]]))
-    assert "not a whole number of 8-byte integers" in sentence
-
-
-@pytest.mark.parametrize("total", [[1, 2, 3], "text", 5, None, {}, 1.5])
-def test_an_array_is_bytes_and_nothing_that_resembles_them(total):
-    refused(framed(["closed", 1, [8, 9, False, A_TAG], 2, total, A_TAG, [0, b""]]))
+@pytest.mark.parametrize("body", REFUSED.values(), ids=REFUSED)
+def test_a_malformed_field_is_refused_in_a_short_printable_sentence(body):
+    sentence = refused(framed(body))
+    assert len(sentence) < 500
+    assert sentence.isprintable()
 
 
 @pytest.mark.parametrize("message", ONE_OF_EACH, ids=lambda message: type(message).__name__)
@@ -383,12 +341,6 @@ def test_only_an_integer_is_an_integer(value):
     decode(framed(["hello", 1, life, 2, 3]))
     refused(framed(["hello", 1, life, 2, value]))
     refused(msgspec.msgpack.encode([value, TASK, ["hello", 1, life, 2, 3]]))
-
-
-def test_what_arrived_is_not_repeated_at_length_nor_with_control_characters():
-    sentence = refused(framed(["\x1b[31m\nhacked" * 10_000, 1, 2]))
-    assert len(sentence) < 500
-    assert sentence.isprintable()
 
 
 # No pickle.

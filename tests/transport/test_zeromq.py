@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 import zmq
 
-from oneway.errors import ConfigError, KeyFileError, TransportError
-from oneway.transport import Arrival, ConnectionLimits, zeromq_server
-from oneway.transport.zeromq import ZeroMQ
+from oneway.errors import ConfigError, TransportError
+from oneway.transport import Arrival, zeromq_server
 
-WAIT = 30.0
+WAIT = 240.0
 
 
 def run(scenario):
@@ -106,35 +105,6 @@ def test_a_send_that_swallows_the_signal_of_an_arrival_passes_it_on(listen, via)
         run(scenario)
 
 
-def test_hanging_up_forgets_the_replies_that_were_not_read(listen):
-    async def scenario():
-        alice, bob = listen("alice"), listen("bob")
-        await connected(alice, bob)
-        alice.push(bob.key, b"question")
-        await bob.receive()
-        bob.reply(alice.key, b"answer")
-        while not alice._ready:
-            await asyncio.sleep(0.002)
-        alice.hang_up(bob.key)
-        assert alice.receive_now() is None
-        await alice.close()
-        await bob.close()
-
-    run(scenario)
-
-
-def test_a_port_in_use_gets_a_sentence(listen):
-    async def scenario():
-        alice = listen("alice")
-        with pytest.raises(TransportError) as caught:
-            listen("bob", alice.address)
-        assert alice.address in str(caught.value)
-        assert "in use" in str(caught.value)
-        await alice.close()
-
-    run(scenario)
-
-
 @pytest.mark.parametrize(
     ("address", "error"),
     [
@@ -149,20 +119,6 @@ def test_an_address_that_cannot_be_listened_on_gets_a_sentence(listen, address, 
             listen("alice", address)
 
     run(scenario)
-
-
-def test_a_secret_of_the_wrong_length_gets_a_sentence():
-    async def scenario():
-        with pytest.raises(KeyFileError, match="31"):
-            ZeroMQ(bytes(31), "127.0.0.1:0")
-
-    run(scenario)
-
-
-@pytest.mark.parametrize("field", ["max_frame", "queue", "heartbeat", "redial"])
-def test_limits_must_be_positive(field):
-    with pytest.raises(ConfigError, match=f"{field} is 0"):
-        ConnectionLimits(**{field: 0})
 
 
 def test_a_failed_start_leaves_nothing_behind(listen):
@@ -195,53 +151,6 @@ def test_closing_frees_every_descriptor(listen):
     run(scenario)
 
 
-@pytest.mark.parametrize("address", ["localhost:0", "127.0.0.1:0", "[::1]:0"])
-def test_names_and_numbers_of_both_families_work(listen, address):
-    if address.startswith("[") and not _has_ipv6():
-        pytest.skip("this machine has no IPv6 loopback")
-
-    async def scenario():
-        alice, bob = listen("alice", address), listen("bob", address)
-        await connected(alice, bob)
-        alice.push(bob.key, b"hello")
-        assert await bob.receive() == Arrival(alice.key, b"hello", "push")
-        await alice.close()
-        await bob.close()
-
-    run(scenario)
-
-
-@pytest.mark.parametrize("address", ["127.0.0.1:0", "[::1]:0"])
-def test_a_name_is_dialled_whichever_family_it_stands_for(listen, address):
-    if address.startswith("[") and not _has_ipv6_localhost():
-        pytest.skip("localhost does not stand for ::1 on this machine")
-
-    async def scenario():
-        alice, bob = listen("alice"), listen("bob", address)
-        bob.admit(None)
-        alice.dial(bob.key, f"localhost:{bob.address.rpartition(':')[2]}")
-        while alice.links[bob.key].state != "connected":
-            await asyncio.sleep(0.002)
-        await alice.close()
-        await bob.close()
-
-    run(scenario)
-
-
-def test_a_malformed_address_is_not_dialled_and_keeps_the_old_connection(listen):
-    async def scenario():
-        alice, bob = listen("alice"), listen("bob")
-        await connected(alice, bob)
-        with pytest.raises(ConfigError, match="nowhere"):
-            alice.dial(bob.key, "nowhere")
-        alice.push(bob.key, b"still there")
-        assert (await bob.receive()).frame == b"still there"
-        await alice.close()
-        await bob.close()
-
-    run(scenario)
-
-
 def test_a_receiver_with_another_key_never_gets_a_byte(listen):
     async def scenario():
         alice, bob, mallory = listen("alice"), listen("bob"), listen("mallory")
@@ -254,6 +163,22 @@ def test_a_receiver_with_another_key_never_gets_a_byte(listen):
         assert mallory.receive_now() is None
         await alice.close()
         await mallory.close()
+
+    run(scenario)
+
+
+def test_a_receiver_that_accepts_and_never_answers_is_unresponsive_and_no_stranger(listen):
+    """As the kernel does for a process that is stopped."""
+
+    async def scenario():
+        alice, bob = listen("alice"), listen("bob")
+        await bob.close()
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            alice.dial(bob.key, f"127.0.0.1:{silent.getsockname()[1]}")
+            while (state := alice.links[bob.key].state) == "connecting":
+                await asyncio.sleep(0.01)
+        assert state == "unresponsive"
+        await alice.close()
 
     run(scenario)
 
@@ -288,24 +213,6 @@ def test_what_was_queued_for_a_receiver_that_died_is_not_sent_to_its_next_life(l
             await asyncio.sleep(0.002)
         alice.push(key, b"fresh")
         assert (await bob.receive()).frame == b"fresh"
-        await alice.close()
-        await bob.close()
-
-    run(scenario)
-
-
-def test_links_remember_since_when(listen):
-    async def scenario():
-        now = 100.0
-        alice = ZeroMQ(bytes(range(32)), "127.0.0.1:0", clock=lambda: now)
-        bob = listen("bob")
-        bob.admit(None)
-        alice.dial(bob.key, bob.address)
-        assert alice.links[bob.key].since == 100.0
-        now = 107.0
-        while alice.links[bob.key].state != "connected":
-            await asyncio.sleep(0.002)
-        assert alice.links[bob.key].since == 107.0
         await alice.close()
         await bob.close()
 
@@ -365,20 +272,3 @@ def test_other_tasks_run_while_frames_pour_in(listen, arrival):
         await bob.close()
 
     run(scenario)
-
-
-def _has_ipv6():
-    try:
-        with socket.socket(socket.AF_INET6) as probe:
-            probe.bind(("::1", 0))
-    except OSError:
-        return False
-    return True
-
-
-def _has_ipv6_localhost():
-    try:
-        found = socket.getaddrinfo("localhost", 1, family=socket.AF_INET6)
-    except OSError:
-        return False
-    return _has_ipv6() and any(place[0] == "::1" for *_, place in found)

@@ -10,13 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from oneway.asynchronous.conditions import Conditions
-from oneway.asynchronous.event_queue import EventQueue
+from oneway.asynchronous.conditions import Conditions, Roles, lies
 from oneway.asynchronous.exact_nodes import Counts
-from oneway.asynchronous.recorder import Recorder
-from oneway.asynchronous.roles import Roles, lies
-from oneway.asynchronous.virtual_links import Chance, VirtualLinks
-from oneway.asynchronous.virtual_peer import Surroundings, VirtualPeer
+from oneway.asynchronous.virtual_links import Chance, EventQueue, VirtualLinks
+from oneway.asynchronous.virtual_peer import Recorder, Surroundings, VirtualPeer
 from oneway.models import Model
 from oneway.peer.conduct import WAITS
 from oneway.peer.home.config import PeerConfig, Receiver, Sender
@@ -35,7 +32,7 @@ from oneway.testing.memory_network import Datagram, MemoryNetwork
 _PORT = 7700
 FOUNDING_SECONDS = 3.0
 _FOUNDING_TRIPS = 10
-"""How long founders have to open their edges, and so many of the longest delays besides."""
+"""Time that founders have to open their edges: seconds, and a number of the longest delays."""
 _HANDSHAKE = 4
 """Messages that go back and forth before a connection is up."""
 
@@ -128,7 +125,7 @@ class ExactNetwork:
         return sum(mass_of(it.minted) - mass_of(it.holding) for it in self.states()) / ONE
 
     def holdings(self) -> tuple[Matrix, Vector]:
-        """Numerators and masses of all; zeros for whoever has not come, or has left."""
+        """Numerators and masses of all; zeros for a peer that has not joined, or has left."""
         masses: Vector = np.array([peer.known.state.mass for peer in self.peers])
         estimates = np.array([peer.estimate for peer in self.peers])
         return estimates * masses[:, None], masses

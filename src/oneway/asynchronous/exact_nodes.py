@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from oneway.peer.node import Node
-from oneway.peer.outbox import Frame
+from oneway.peer.node import Frame, Node
 from oneway.peer.send_schedule import Word
 from oneway.protocol.fixed_point import ONE
 from oneway.protocol.messages import Ack, Compact, Data

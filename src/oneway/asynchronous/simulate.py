@@ -1,28 +1,91 @@
-"""Simulate an asynchronous network in virtual time: the entry to both levels."""
+"""Simulate an asynchronous network: the peers' own code and wire format in virtual time."""
 
 from __future__ import annotations
 
+import json
+import logging
 import time
-from dataclasses import replace
-from importlib import import_module
-from typing import Any, get_args
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from hashlib import blake2b
+from typing import Any
 
 import numpy as np
 
-from oneway.asynchronous.conditions import Conditions, Level
-from oneway.asynchronous.outcome import Outcome
-from oneway.errors import ConfigError
+from oneway.asynchronous.conditions import Conditions
+from oneway.asynchronous.exact_network import ExactNetwork
+from oneway.display.progress import progress_bar
+from oneway.errors import ConfigError, DivergenceError
+from oneway.files.memory import require_memory
 from oneway.files.typed_values import whole_number
-from oneway.methods import Method
-from oneway.models import Model
+from oneway.methods import METHODS, Method
+from oneway.models import LabelKind, Model, typical_sample
 from oneway.records import RunRecord
-from oneway.simulator.driver import alone_run, check_kinds, versions
+from oneway.simulator.driver import check_kinds, classifies, is_alone, stoppable, versions
+from oneway.simulator.measurements import rate_remedy
 from oneway.simulator.network import Network
+from oneway.simulator.raw_rows import encoder_of, is_registered
 from oneway.simulator.run import Run
 from oneway.streams import Stream
+from oneway.task.privacy import NO_PRIVACY, Privacy
+from oneway.task.task import Task
 from oneway.topology import TrustGraph
 
-_AS_USUAL = Conditions()
+DRAIN_SECONDS = 120.0
+"""Virtual seconds to wait at least, after the end, until nothing is in flight."""
+_BYTES_PER_PEER = 1e5
+_BYTES_PER_EDGE = 1e4
+"""Memory of a peer, and of each of its edges, without models."""
+_MODELS_PER_EDGE = 6
+_DEFAULT = Conditions()
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """What all nodes together did and sent, from the start to the end of the run.
+
+    Attributes:
+        events: Events of the simulation: samples, arrivals, commits, ticks and others.
+        samples: Samples learned from.
+        pushes: Totals sent for the first time, each over one edge.
+        acknowledgements: Answers that a total was taken in.
+        messages: All messages: pushes, acknowledgements, repeats and the rest of the protocol.
+        messages_lost: Messages lost by chance, or because the receiver was not there.
+        bytes_sent: Bytes of all messages on the wire, without the transport's own.
+        repeats: Totals that were sent again for want of an answer.
+        commits: How often a node made something durable.
+        presumed_dead: Edges given up after silence.
+        rejected: Messages refused, other than repeats and those that have to wait their turn.
+        clipped: Pushes that were too far from the receiver's own model.
+        waited: Pushes that had to wait, since too much mass would have come at once.
+        crashes: Crashes of nodes.
+        sleeps: How often a node fell asleep.
+        joined: Nodes that joined later.
+        left: Nodes that have handed over all they held.
+        mean_round_trip: Seconds from a push to its acknowledgement, commits at both ends included;
+            None if there was none.
+    """
+
+    events: int
+    samples: int
+    pushes: int
+    acknowledgements: int
+    messages: int
+    messages_lost: int
+    bytes_sent: int
+    repeats: int
+    commits: int
+    presumed_dead: int
+    rejected: int
+    clipped: int
+    waited: int
+    crashes: int
+    sleeps: int
+    joined: int
+    left: int
+    mean_round_trip: float | None
 
 
 def simulate_async(
@@ -31,8 +94,7 @@ def simulate_async(
     stream: Stream,
     graph: TrustGraph | None = None,
     *,
-    conditions: Conditions = _AS_USUAL,
-    level: Level = "fast",
+    conditions: Conditions = _DEFAULT,
     seed: int = 0,
     progress: bool | None = None,
 ) -> Run:
@@ -40,8 +102,9 @@ def simulate_async(
 
     The k-th sample of a node is its row in the k-th round of the stream, at a moment of its own.
     Time is cut into as many bins as the stream has rounds: a bin of the run is what a round is in
-    `simulate`, about the time in which a node of ordinary speed has one sample. Ctrl-C ends the run
-    after the bin it is in.
+    `simulate`, about the time in which a node of ordinary speed has one sample. After the end the
+    network is paused until nothing is in flight, and audited. Ctrl-C ends the run after the bin it
+    is in.
 
     Args:
         method: How nodes learn, with its learning rate.
@@ -49,26 +112,30 @@ def simulate_async(
         stream: The samples of every node.
         graph: Who sends to whom. `Isolated` needs none.
         conditions: Clocks, links, faults and liars, and the limits of the peers.
-        level: "fast": a compiled event loop, for many nodes; "exact": the state machine of the
-            peers themselves, whose books are audited in the end.
-        seed: Of all that is random; the same seed gives the same bits.
+        seed: Seeds all randomness; the same seed gives the same bits.
         progress: Show a progress bar; by default in a terminal or a notebook, if the run is long.
 
     Returns:
-        A run as of `simulate`. Its config has `conditions`, `traffic`, `virtual_seconds`,
-        `mass_in_flight` and, of the exact level, `exact_books`.
+        A run as of `simulate`, with bins in place of rounds. The losses of liars are not counted.
+        Its disagreement is that of the nodes that are awake and have mass. Its config has
+        `conditions`, `traffic`, `virtual_seconds`, `mass_in_flight` at the end, `drained_after`
+        (seconds until nothing was in flight) and `exact_books` (whether every unit of mass was then
+        where it must be); the last two are None if the run was interrupted.
 
     Raises:
-        ConfigError: If an argument is not valid, or the level cannot run this.
+        ConfigError: If an argument is not valid, peers cannot run the method or the model, or they
+            do not fit into memory.
         DataError: If the labels do not fit the model.
+        DivergenceError: Peers refused more samples than they learned from.
         GraphError: If the graph does not fit the stream, or is not strongly connected.
+        TaskError: If the method needs a server.
 
     >>> import oneway as ow
     >>> stream = ow.streams.synthetic(num_samples=200, num_features=3, seed=1).table.deal(8)
     >>> graph = ow.TrustGraph.random(num_nodes=8, max_receivers=3, seed=1)
     >>> run = ow.simulate_async(
     ...     ow.Relay("auto"), ow.models.LogisticRegression(), stream, graph,
-    ...     conditions=ow.Conditions(loss=0.1), level="exact",
+    ...     conditions=ow.Conditions(loss=0.1),
     ... )
     >>> run.record.config["exact_books"]
     True
@@ -79,72 +146,206 @@ def simulate_async(
             f"conditions are {conditions!r}; they must be Conditions, for example "
             "Conditions(loss=0.1)"
         )
-    if level not in get_args(Level):
-        raise ConfigError(f"level is {level!r}; it must be 'fast' or 'exact'")
     seed = whole_number("seed", seed, 0, ConfigError)
-    model = model.shaped(stream.shape).told(stream.dim, stream.labels)
+    model = model.for_samples(stream.shape, stream.labels)
     model.check_labels(stream.labels)
-    network = Network(method, graph, stream)
-    if not network.constant:
+    shares = Network(method, graph, stream)
+    if not shares.constant:
         raise ConfigError(
             "graph changes from round to round, and an asynchronous network has no rounds; give "
             "one TrustGraph"
         )
-    if method.exchange == "graph" and graph is not None:
-        graph = network.in_order(graph)
-    run_level = getattr(import_module(f"oneway.asynchronous.{level}"), f"run_{level}")
+    mixing = None
+    if method.exchange == "graph" and graph is not None and method.payload:
+        mixing = method.shares(shares.in_order(graph))
+    task = task_for(method, model, stream)
+    _check_memory(task, stream.num_nodes, 0 if mixing is None else mixing.nnz)
     started = time.perf_counter()
-    outcome: Outcome = run_level(
-        method, model, stream, graph, conditions, seed, bins=stream.num_rounds, progress=progress
-    )
-    seconds = time.perf_counter() - started
+    bins, seconds = stream.num_rounds, conditions.duration(stream.num_rounds)
+    disagreement, done = np.zeros(bins), 0
+    what = f"{method.name}, bins of virtual time"
+    with _without_logs(), stoppable() as stop, progress_bar(what, bins, progress) as bar:
+        network = ExactNetwork(task, model, stream, mixing, conditions, seed)
+        while done < bins and not stop.requested:
+            network.queue.run_until(seconds * (done + 1) / bins)
+            disagreement[done] = network.disagreement()
+            done += 1
+            bar.update(done)
+    covered, recorder = seconds * done / bins, network.recorder
+    losses, samples, right = recorder.binned(covered or seconds, done or 1)
+    numerators, masses = network.holdings()
+    _check_refused(recorder.refused, int(samples.sum()), method, float(masses.min()))
     config = {
         **method.describe(),
         "model": model.describe(),
         "stream": stream.description,
-        "graph": network.origin,
-        "engine": f"asynchronous, {level}",
-        "level": level,
+        "graph": shares.origin,
+        "engine": "asynchronous",
         "conditions": conditions.describe(),
         "num_nodes": stream.num_nodes,
         "num_rounds": stream.num_rounds,
         "seed": seed,
-        **_told(outcome),
+        "virtual_seconds": covered,
+        "traffic": asdict(_traffic(network, int(samples.sum()))),
+        "mass_in_flight": network.mass_in_flight,
+        "exact_books": None,
+        "drained_after": None,
     }
+    learned = recorder.learned()
+    if done == bins:
+        with _without_logs():
+            longest = DRAIN_SECONDS + 2.0 * conditions.presume_dead_after
+            config["drained_after"] = _drain(network, longest)
+        config["exact_books"] = not network.discrepancy().any()
+    # Only the samples that were learned from, so that baselines are of the same ones.
+    rows = np.where(np.arange(bins)[:, None] < learned, stream.rows, -1)
     return Run(
         record=RunRecord(
             algorithm=method.name,
-            loss_sums=outcome.loss_sums,
-            sample_counts=outcome.sample_counts,
-            correct_counts=outcome.correct_counts,
-            disagreement=outcome.disagreement,
-            numerators=outcome.numerators,
-            masses=outcome.masses,
-            complete=outcome.complete,
-            seconds=seconds,
+            loss_sums=losses[:done],
+            sample_counts=samples[:done],
+            correct_counts=right[:done] if classifies(model, stream) else None,
+            disagreement=disagreement[:done],
+            numerators=numerators,
+            masses=masses,
+            complete=done == bins,
+            seconds=time.perf_counter() - started,
             config=config,
             versions=versions(),
         ),
         model=model,
-        stream=_learned(stream, outcome),
-        alone=alone_run(method, model, progress, seed),
+        stream=replace(stream, rows=rows),
+        is_alone=is_alone(method),
     )
 
 
-def _told(outcome: Outcome) -> dict[str, Any]:
-    """What a run has besides that of a synchronous one."""
-    return {
-        "virtual_seconds": outcome.seconds,
-        "traffic": outcome.traffic.describe(),
-        "mass_in_flight": outcome.mass_in_flight,
-        "exact_books": outcome.exact_books,
-        "drained_after": outcome.drained_after,
-    }
+def _check_memory(task: Task, num_nodes: int, num_edges: int) -> None:
+    models = 8.0 * _MODELS_PER_EDGE * task.layout.width
+    require_memory(
+        _BYTES_PER_PEER * num_nodes + (_BYTES_PER_EDGE + models) * num_edges,
+        f"{num_nodes:,} peers with {num_edges:,} edges: a simulation of them",
+        ConfigError,
+        remedy="use fewer nodes or receivers",
+    )
 
 
-def _learned(stream: Stream, outcome: Outcome) -> Stream:
-    """The samples that were learned from, so that baselines are of the same ones."""
-    if outcome.learned is None:
-        return stream
-    reached = np.arange(stream.num_rounds)[:, None] < outcome.learned[None, :]
-    return replace(stream, rows=np.where(reached, stream.rows, -1))
+def _check_refused(
+    refused: list[tuple[int, int]], learned: int, method: Method, smallest_mass: float
+) -> None:
+    """Refuse a run in which peers could not learn from most of their samples."""
+    if len(refused) > learned:
+        round_index, node = refused[0]
+        raise DivergenceError(
+            f"peers refused {len(refused):,} of {len(refused) + learned:,} samples, the first in "
+            f"round {round_index} of node {node}: their loss, gradient or step is not finite or "
+            f"too long; {rate_remedy(method, round_index)}",
+            round_index=round_index,
+            node=node,
+            smallest_mass=smallest_mass,
+        )
+
+
+@contextmanager
+def _without_logs() -> Iterator[None]:
+    """Silence the log of peers, which is for the owner of each."""
+    log = logging.getLogger("oneway.peer")
+    before, log.disabled = log.disabled, True
+    try:
+        yield
+    finally:
+        log.disabled = before
+
+
+def _drain(network: ExactNetwork, longest: float) -> float | None:
+    """Let everything in flight arrive; return the seconds that took, None if it did not end."""
+    began = network.queue.now
+    network.pause()
+    while network.queue.now - began < longest:
+        network.queue.run_until(network.queue.now + 1.0)
+        if network.is_quiet and not network.discrepancy().any():
+            return network.queue.now - began
+    return None
+
+
+def _traffic(network: ExactNetwork, samples: int) -> Traffic:
+    counts, links = network.counts, network.links
+    for peer in network.peers:
+        network.count_life(peer)
+    counted = (
+        "pushes", "acknowledgements", "repeats", "commits", "presumed_dead", "rejected", "clipped",
+        "waited", "crashes", "sleeps", "joined",
+    )  # fmt: skip
+    return Traffic(
+        events=network.queue.done,
+        samples=samples,
+        messages=links.messages,
+        messages_lost=network.lost,
+        bytes_sent=links.bytes_sent,
+        **{name: counts[name] for name in counted},
+        left=sum(peer.runtime is not None and peer.runtime.drained for peer in network.peers),
+        mean_round_trip=counts.trip_seconds / counts["trips"] if counts["trips"] else None,
+    )
+
+
+def task_for(method: Method, model: Model, stream: Stream) -> Task:
+    """The task that peers would have to learn the same in the same way.
+
+    Its method and model are the ones given, to the last option: what noise a method adds stands in
+    its batches, whatever promise they follow from.
+
+    Raises:
+        ConfigError: Peers cannot: a task names methods and models, and these have no known name;
+            or their labels come later than the samples.
+        TaskError: Peers cannot: the method needs a server.
+    """
+    for what, given, is_known in (
+        ("method", method, type(method) in METHODS.values()),
+        ("model", model, is_registered(model)),
+    ):
+        if not is_known:
+            raise ConfigError(
+                f"{type(given).__name__} is not a registered {what}, and the task of peers names "
+                f"their {what}; register it first"
+            )
+    if stream.late is not None:
+        raise ConfigError(
+            "the labels of the stream come later than its samples, which an asynchronous "
+            "simulation cannot do; give a stream without `delayed`"
+        )
+    method = method.suited(*typical_sample(model, stream.dim))
+    encoder = encoder_of(stream, model)
+
+    # A class of its own, so that a changed copy of the task has the same method and model.
+    class SimulatedTask(Task):
+        """A task whose method and model were given, not built."""
+
+        @property
+        def label_kind(self) -> LabelKind:
+            return model.labels
+
+        def build_model(self) -> Model:
+            return model
+
+        def build_method(self, dim: int | None = None) -> Method:
+            return method
+
+        def fields(self) -> dict[str, Any]:
+            return {"simulated": [method.describe(), model.describe(), stream.dim]}
+
+        @cached_property
+        def fingerprint(self) -> bytes:
+            text = json.dumps(self.fields(), sort_keys=True, default=str)
+            return blake2b(text.encode(), digest_size=16, person=b"oneway task").digest()
+
+    batches = method.batches
+    task = SimulatedTask(
+        model.name,
+        encoder.label,
+        encoder.features,
+        encoder.classes,
+        method=method.name,
+        samples_per_push=batches.samples if batches else 1,
+        privacy=Privacy() if batches and batches.noise else NO_PRIVACY,
+    )
+    task.require_without_server()
+    return task

@@ -1,21 +1,50 @@
-"""Links in virtual time: frames of the memory network arrive late, out of order, or never."""
+"""Virtual time: its queue of events, and links over which frames arrive late or never."""
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from itertools import count
 
 import numpy as np
 
 from oneway.asynchronous.conditions import Conditions
-from oneway.asynchronous.event_queue import EventQueue
-from oneway.peer.outbox import Frame
+from oneway.peer.node import Frame
 from oneway.protocol.state import Key
 from oneway.testing.memory_network import Datagram, MemoryEndpoint, MemoryNetwork
 
 _BLOCK = 4096
 """Random numbers that are drawn at a time."""
+
+
+class EventQueue:
+    """What happens when; nothing waits.
+
+    Attributes:
+        now: Virtual time, in seconds.
+        done: How many events were carried out.
+    """
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.done = 0
+        self._heap: list[tuple[float, int, int, Callable[[], None]]] = []
+        self._numbers = count()
+
+    def at(self, moment: float, owner: int, action: Callable[[], None]) -> None:
+        """Let something happen; of the same moment, by owner, and then in the order of calls."""
+        heapq.heappush(self._heap, (max(moment, self.now), owner, next(self._numbers), action))
+
+    def run_until(self, moment: float) -> None:
+        """Carry out all that happens up to a moment, which is the time then."""
+        heap = self._heap
+        while heap and heap[0][0] <= moment:
+            self.now, _, _, action = heapq.heappop(heap)
+            self.done += 1
+            action()
+        self.now = max(self.now, moment)
 
 
 class Chance:

@@ -11,16 +11,12 @@ from itertools import count
 import numpy as np
 from msgspec.structs import replace
 
-from oneway.asynchronous.event_queue import EventQueue
 from oneway.asynchronous.exact_nodes import CountedNode, Counts, LyingNode
-from oneway.asynchronous.recorder import Recorder
-from oneway.asynchronous.virtual_links import Chance, VirtualLinks
+from oneway.asynchronous.virtual_links import Chance, EventQueue, VirtualLinks
 from oneway.asynchronous.virtual_runtime import VirtualRuntime
 from oneway.errors import DataError
-from oneway.peer.estimates import in_life
 from oneway.peer.home.config import PeerConfig
 from oneway.peer.learner import Learner
-from oneway.peer.lesson import Sample
 from oneway.peer.runtime import TICK_SECONDS
 from oneway.peer.store.snapshot import Snapshot
 from oneway.protocol.stamps import first_stamp
@@ -36,6 +32,42 @@ EPOCH = 1_700_000_000.0
 """When virtual time begins, in seconds since 1970: stamps are as long as real ones."""
 UPTIME = 1e6
 """What a machine's clock says then."""
+
+
+class Recorder:
+    """Loss and moment of every sample; a sample that is learned again after a crash counts once.
+
+    Attributes:
+        refused: Round and node of every sample that a peer refused.
+    """
+
+    def __init__(self, num_rounds: int, num_nodes: int) -> None:
+        self._moments = np.full((num_rounds, num_nodes), np.nan)
+        self._losses = np.zeros((num_rounds, num_nodes))
+        self._right = np.zeros((num_rounds, num_nodes), np.int8)
+        self.refused: list[tuple[int, int]] = []
+
+    def note(self, place: int, node: int, moment: float, loss: float, right: int) -> None:
+        """Record the loss of a node's sample before it was learned from."""
+        self._moments[place, node] = moment
+        self._losses[place, node] = loss
+        self._right[place, node] = right
+
+    def binned(self, seconds: float, bins: int) -> tuple[Vector, Ints, Ints]:
+        """Sum of losses, number of samples and of right predictions in each of `bins` bins."""
+        known = self._moments <= seconds
+        places = np.minimum((bins / seconds * self._moments[known]).astype(np.int64), bins - 1)
+
+        losses, right = np.zeros(bins), np.zeros(bins, np.int64)
+        np.add.at(losses, places, self._losses[known])
+        np.add.at(right, places, self._right[known])
+        return losses, np.bincount(places, minlength=bins), right
+
+    def learned(self) -> Ints:
+        """Number of rounds of the stream that each node got through."""
+        known = ~np.isnan(self._moments)
+        last: Ints = len(known) - known[::-1].argmax(axis=0)
+        return np.where(known.any(axis=0), last, 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,12 +221,7 @@ class VirtualPeer:
         saved = self.runtime.node.durable
         # The next life is told apart from this one before its first word.
         boot = self._stamp()
-        self.snapshot = replace(
-            saved,
-            state=restart(saved.state, boot),
-            history=saved.history.up_to(saved.journal.samples),
-            average=in_life(saved.average, boot),
-        )
+        self.snapshot = replace(saved, state=restart(saved.state, boot))
         if not self.is_liar:
             self._next = saved.journal.position.num_rows
         self.runtime = None
@@ -279,13 +306,10 @@ class VirtualPeer:
         label = here.answers(float(here.stream.labels[row]))
         before = node.snapshot.journal.correct
         try:
-            with node.lock:
-                loss = node.take_lesson(
-                    node.before_sample(), Sample(features, label, node.snapshot.groups, position)
-                )
+            loss = node.learn(features, label, position)
         except DataError as error:
             node.skip(str(error), position)
-            here.counts["skipped"] += 1
+            here.recorder.refused.append((place, self.index))
             return
         right = node.snapshot.journal.correct - before
         here.recorder.note(place, self.index, here.queue.now, loss, right)

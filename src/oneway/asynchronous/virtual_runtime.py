@@ -9,11 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from oneway.asynchronous.event_queue import EventQueue
-from oneway.peer.commit_pace import CommitPace
-from oneway.peer.node import Node
-from oneway.peer.outbox import Commit, Frame
-from oneway.peer.runtime import JOIN_SECONDS, LINGER_SECONDS, STATUS_SECONDS, TICK_SECONDS
+from oneway.asynchronous.virtual_links import EventQueue
+from oneway.peer.node import Commit, Frame, Node
+from oneway.peer.runtime import (
+    JOIN_SECONDS,
+    LINGER_SECONDS,
+    STATUS_SECONDS,
+    TICK_SECONDS,
+    CommitPace,
+)
 from oneway.protocol.state import Key
 from oneway.testing.memory_network import MemoryEndpoint
 
@@ -67,7 +71,7 @@ class VirtualRuntime:
     def start(self, *, founder: bool, after: float) -> None:
         """Begin; founders have waited for each other's models before, in vain.
 
-        Ticks of different peers are not in step: the first is `after` so many seconds.
+        Ticks of different peers are not in step: the first comes `after` this many seconds.
         """
         self._join_until = self._queue.now + (0.0 if founder else JOIN_SECONDS)
         self._join()

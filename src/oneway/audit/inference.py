@@ -21,8 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from oneway.methods import Method, State
-from oneway.methods.transforms import Transform
-from oneway.methods.transforms.chain import transform_memory, transformed
+from oneway.methods.transforms import Transform, transform_memory, transformed
 from oneway.records import Bools, Ints, Matrix, Vector
 
 TOGETHER = "all segments together"

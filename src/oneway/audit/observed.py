@@ -11,7 +11,7 @@ import numpy as np
 from oneway.audit.inference import SAME, TOGETHER, Explanation, untransformed
 from oneway.errors import ConfigError
 from oneway.methods import AutoRate, Method, State
-from oneway.models import HasCurvature, Model, RidgeRegression
+from oneway.models import Model, RidgeRegression
 from oneway.privacy.reconstruction import Candidates, LinearAttack, Steps, with_substance
 from oneway.records import Ints, Matrix, Vector
 
@@ -113,7 +113,7 @@ class Observed:
 
         def lengths(features: Matrix) -> Vector:
             curvatures = None
-            if method.rule.needs_curvature and isinstance(model, HasCurvature):
+            if method.rule.needs_curvature:
                 curvatures = model.curvature_bounds(features)
             return kept.lengths(method, curvatures)
 

@@ -6,15 +6,13 @@ import platform
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-from oneway.audit.lab import watch_peers
 from oneway.audit.observed import Observed, attack_on
 from oneway.audit.simulation import canary_test, watch
 from oneway.errors import ConfigError
-from oneway.lab.problem import problem_of
 from oneway.methods import Method
 from oneway.models import Model
 from oneway.privacy.canaries import Evidence
@@ -26,10 +24,8 @@ from oneway.task.privacy import DEFAULT_DELTA
 from oneway.task.settings import SETTINGS, Settings
 from oneway.topology import TrustGraph
 
-Against = Literal["simulation", "lab"]
-AGAINST: tuple[Against, ...] = ("simulation", "lab")
-DEFAULT_ROUNDS = {"simulation": 2000, "lab": 500}
-"""So many samples of the victim are attacked unless `rounds` says otherwise."""
+DEFAULT_ROUNDS = 2000
+"""Samples of the victim that are attacked unless `rounds` is given."""
 DEFAULT_CANARIES = 8000
 EXAMPLES = 3
 _MOST_OTHERS = 2000
@@ -59,7 +55,6 @@ class Audit:
     """What an audit found.
 
     Attributes:
-        against: What was attacked.
         findings: One for each attacker.
         evidence: Of the membership test.
         settings: What was audited.
@@ -68,7 +63,6 @@ class Audit:
         versions: Of the software.
     """
 
-    against: Against
     findings: tuple[Finding, ...]
     evidence: Evidence
     settings: Settings
@@ -104,7 +98,6 @@ class Audit:
         worst = self.worst.score
         said = {name: getattr(self.settings, name) for name in SETTINGS if name != "privacy"}
         return {
-            "against": self.against,
             "victim": self.victim,
             "rows": worst.rows,
             "rows_read_exactly": worst.rows_read_exactly,
@@ -116,13 +109,13 @@ class Audit:
             "confidence": self.evidence.confidence,
             "promise_withstood": self.is_kept,
             "attackers": {one.attacker: asdict(one.score) for one in self.findings},
-            "membership": {"against": "simulation", **asdict(self.evidence)},
+            "membership": asdict(self.evidence),
             "settings": {
                 name: value
                 for name, value in said.items()
                 if isinstance(value, str | int | float | None)
             }
-            | {"privacy": self.settings.privacy.said()},
+            | {"privacy": self.settings.privacy.as_json()},
             "versions": dict(self.versions),
         }
 
@@ -145,34 +138,28 @@ class _Victim:
 
 def audit(
     settings: Settings,
-    against: Against = "simulation",
     *,
     canaries: int = DEFAULT_CANARIES,
     tick: Callable[[str, int], None] = lambda _what, _done: None,
 ) -> Audit:
-    """Play all attackers.
+    """Run all attacks on a simulated network.
 
-    The membership test is played in a simulation also where a lab is attacked: peers clip, noise
-    and step by the same code, and thousands of canaries need thousands of pushes.
+    Real peers clip, add noise and step by the same code, and all other nodes together know at
+    least as much as the neighbours of a real peer.
 
     Args:
         settings: What to audit; `rounds` is the number of samples each node has.
-        against: A simulation, or a lab of two real peers.
-        canaries: How many the membership test has, about.
-        tick: Told what is being done, and how much of it is.
+        canaries: About how many canaries the membership test has.
+        tick: Called with the name of the attack and the number of finished rounds.
 
     Raises:
         ConfigError: An argument breaks its rule, or the attack does not know the model.
         OnewayError: A setting does not fit the data or another setting.
     """
-    if against not in AGAINST:
-        raise ConfigError(
-            f"against is {against!r}; it must be simulation or lab: choose one of them"
-        )
     if canaries < 100:
         raise ConfigError(f"canaries is {canaries}; it must be at least 100 to bound anything")
-    settings = replace(settings, rounds=settings.rounds or DEFAULT_ROUNDS[against])
-    victim = (_in_simulation if against == "simulation" else _in_lab)(settings, tick)
+    settings = replace(settings, rounds=settings.rounds or DEFAULT_ROUNDS)
+    victim = _attacked(settings, tick)
     settings = settings.with_model_for(victim.table.label_kind)
     findings = tuple(_finding(victim, seen) for seen in victim.seen)
     # Where nothing is promised, epsilon is bounded at the delta that tasks have by default.
@@ -187,10 +174,10 @@ def audit(
         settings.seed,
         lambda done: tick("membership", done),
     )
-    return Audit(against, findings, evidence, settings, delta, victim.name, _versions())
+    return Audit(findings, evidence, settings, delta, victim.name, _versions())
 
 
-def _in_simulation(settings: Settings, tick: Callable[[str, int], None]) -> _Victim:
+def _attacked(settings: Settings, tick: Callable[[str, int], None]) -> _Victim:
     parts = assemble(settings)
     attack_on(parts.model)
     # The one with most samples, and so with most to lose.
@@ -216,26 +203,6 @@ def _in_simulation(settings: Settings, tick: Callable[[str, int], None]) -> _Vic
         parts.stream.features[own].astype(float),
         parts.stream.labels[own].astype(float),
         _others(parts.table, own),
-        seen,
-    )
-
-
-def _in_lab(settings: Settings, tick: Callable[[str, int], None]) -> _Victim:
-    problem = problem_of(replace(settings, nodes=settings.nodes or 2), watched=False)
-    model = problem.task.build_model()
-    attack_on(model)
-    own = problem.rows_of(0)
-    seen = watch_peers(problem, lambda done: tick("reconstruction", done))
-    return _Victim(
-        problem.names[0],
-        0,
-        problem.task.build_method(),
-        model,
-        problem.table,
-        problem.graph,
-        problem.table.features[own].astype(float),
-        problem.table.labels[own].astype(float),
-        _others(problem.table, own),
         seen,
     )
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from oneway.cli.column_notes import show_columns
-from oneway.cli.options import option, switch
-from oneway.cli.out_path import Force, check_out_folder, empty_folder
+from oneway.cli.options import Allow, option, switch
+from oneway.cli.out_path import Force, check_out_folder
 from oneway.cli.output import (
     AsJson,
     complain,
@@ -23,24 +23,25 @@ from oneway.cli.output import (
     print_table,
 )
 from oneway.cli.page import Listen, Open, TokenFile, dashboard_extra, page_place
-from oneway.cli.settings_flags import read_given
+from oneway.cli.settings_flags import read_given, with_flags
 from oneway.errors import ConfigError, OnewayError
+from oneway.files.output_folder import clear
 
 if TYPE_CHECKING:
-    from oneway.lab.command_queue import CommandQueue
     from oneway.lab.result import Result
+    from oneway.lab.run import CommandQueue
 
 LEFT_OUT = (
     "rounds",
     "resample",
     "adversarial",
     "engine",
-    "precision",
     "largest_component",
     "density",
 )
 
 
+@with_flags(leave_out=LEFT_OUT)
 def lab(
     given: Mapping[str, Any],
     config: Annotated[Path | None, option("FILE", "TOML file with settings. Flags win.")] = None,
@@ -70,6 +71,7 @@ def lab(
         Path | None,
         option("FOLDER", "Leave the peers' folders, runs and result.json there.", panel="Run"),
     ] = None,
+    allow: Allow = None,
     force: Force = False,
     dashboard: Annotated[
         bool, switch("--dashboard", "Watch and break it in a browser, until Ctrl-C.", panel="Page")
@@ -86,7 +88,7 @@ def lab(
     a second one everything at once.
     """
     from oneway.lab.fault_schedule import parse_seconds
-    from oneway.lab.peer_folders import is_lab
+    from oneway.lab.peer_folders import COMMAND, running_peers
     from oneway.lab.problem import problem_of
     from oneway.lab.run import Conditions, run_lab
     from oneway.lab.terminal import progress
@@ -94,7 +96,7 @@ def lab(
     if samples is not None and samples < 1:
         raise ConfigError(f"--samples is {samples}; every peer needs at least 1 to learn from")
     chosen = dict(given) if samples is None else {**given, "rounds": samples}
-    settings = read_given(chosen, task, config, note=note)
+    settings = read_given(chosen, task, config, allow=allow)
     conditions = Conditions(
         rate=_checked("rate", rate, sys.float_info.max, "a finite number, 0 or more"),
         loss=_checked("loss", loss, 1.0, "a share from 0 to 1, as 0.2"),
@@ -103,13 +105,15 @@ def lab(
         transport=transport,
     )
     if out is not None:
-        check_out_folder(out, force=force, is_own=is_lab)
+        check_out_folder(out, COMMAND, force=force)
+        if running := running_peers(out):
+            raise ConfigError(f"--out {out} holds {running[0]}, a peer that runs; stop it first")
     if not dashboard and (listen is not None or token_file is not None or open_browser):
         raise ConfigError("--listen, --token-file and --open are for the page; add --dashboard")
     problem = problem_of(settings, watched=dashboard)
     show_columns(problem.table.notes, len(problem.table))
     if out is not None:
-        empty_folder(out)
+        clear(out, COMMAND)
     page = _page(listen, token_file, open_browser, aside=as_json) if dashboard else nullcontext()
     # Where the peers live: the folder asked for, or one that goes away with them.
     place = nullcontext(out) if out is not None else TemporaryDirectory(prefix="oneway-lab-")

@@ -2,74 +2,82 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
-from typing import Annotated
+import traceback
+from functools import cache
+from typing import Annotated, NoReturn
 
 import typer
 
 import oneway
-from oneway.asynchronous.conditions import Conditions
-from oneway.cli import audit, data, demo, graph, lab, peer, reproduce, runs, simulate, theory, tune
-from oneway.cli.options import add_commands, switch
+from oneway.cli.lazy_group import LazyGroup, make_group
+from oneway.cli.options import switch
 from oneway.cli.output import complain
-from oneway.cli.settings_flags import with_flags
 from oneway.errors import OnewayError, needs_extra
 
+_COMMANDS = {
+    "demo": ("oneway.cli.demo:demo", "--rounds 300 --out my-demo"),
+    "simulate": (
+        "oneway.cli.simulate:simulate",
+        "--data synthetic --rounds 20 --async",
+    ),
+    "tune": ("oneway.cli.tune:tune", "--data synthetic --rounds 50 --rates 0.1,1 --resume tried"),
+    "lab": ("oneway.cli.lab:lab", "--data synthetic --nodes 3 --samples 50 --loss 0.2"),
+    "runs": ("oneway.cli.runs:runs", ". --listen 0"),
+    "graph": ("oneway.cli.graph:graph", "edges.csv --json"),
+    "peer": ("oneway.cli.peer:command_line", "card"),
+    "data": ("oneway.cli.data:command_line", "list"),
+    "audit": ("oneway.cli.audit:command_line", "privacy --data synthetic --epsilon 1"),
+}
 
-def command_line() -> typer.Typer:
-    """All commands. They import what they run when they run, so that --help is quick."""
-    app = typer.Typer(
-        name="oneway",
-        no_args_is_help=True,
-        pretty_exceptions_enable=False,
-        add_completion=False,
-        rich_markup_mode="rich",
-        context_settings={"help_option_names": ["-h", "--help"]},
-    )
-    app.callback(epilog="Example: oneway demo --rounds 300")(_oneway)
-    add_commands(
-        app,
-        "oneway",
-        {
-            "demo": (demo.demo, "--rounds 300 --out my-demo"),
-            "simulate": (
-                with_flags(simulate.simulate, besides=Conditions),
-                "--data synthetic --rounds 20 --async --level exact",
-            ),
-            "tune": (
-                with_flags(tune.tune, leave_out=tune.LEFT_OUT),
-                "--data synthetic --rounds 50 --rates 0.1,1 --resume tried",
-            ),
-            "lab": (
-                with_flags(lab.lab, leave_out=lab.LEFT_OUT),
-                "--data synthetic --nodes 3 --samples 50 --loss 0.2",
-            ),
-            "runs": (runs.runs, ". --listen 0"),
-            "graph": (graph.graph, "edges.csv --json"),
-            "reproduce": (reproduce.reproduce, "list"),
-            "theory": (
-                with_flags(theory.theory, only=theory.SETTINGS),
-                "--nodes 16 --rounds 1000 --data synthetic",
-            ),
-        },
-    )
-    app.add_typer(peer.command_line(), name="peer")
-    app.add_typer(data.command_line(), name="data")
-    app.add_typer(audit.command_line(), name="audit")
-    return app
+_CAUSED_BY_USERS = {
+    errno.ENOENT,
+    errno.EACCES,
+    errno.EPERM,
+    errno.EISDIR,
+    errno.ENOTDIR,
+    errno.EEXIST,
+    errno.ENAMETOOLONG,
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.EROFS,
+}
+"""Errors of the operating system that need no traceback: a wrong path, no permission, no space."""
+
+
+@cache
+def command_line() -> LazyGroup:
+    """All commands; the module and the flags of each are made when it is asked for."""
+    return make_group("oneway", _COMMANDS, _oneway, example="demo --rounds 300")
 
 
 def main() -> None:
-    """Run the command line; an error raised on purpose becomes one sentence and exit code 2."""
+    """Run the command line; an error that the user caused is one sentence, with exit code 2.
+
+    Any other error is a bug of oneway and ends with its traceback. With `--debug`, or
+    ONEWAY_DEBUG=1 in the environment, every error shows its traceback.
+    """
     try:
         with needs_extra("this command", "lab"):
-            command_line()()
+            command_line()(prog_name="oneway")
     except OnewayError as error:
-        complain(error.for_shell)
-        sys.exit(2)
-    except (OSError, MemoryError) as error:
-        complain(f"the machine refuses: {error}; give it a shorter name, room, or a smaller task")
-        sys.exit(2)
+        _end_with(error.for_shell)
+    except MemoryError as error:
+        _end_with(f"not enough memory: {error or 'nothing is left'}; choose a smaller task")
+    except OSError as error:
+        if error.errno not in _CAUSED_BY_USERS:
+            raise
+        place = f": {error.filename}" if error.filename is not None else ""
+        _end_with(f"{error.strerror}{place}")
+
+
+def _end_with(sentence: str) -> NoReturn:
+    if command_line().debug or os.environ.get("ONEWAY_DEBUG"):
+        traceback.print_exc()
+    complain(sentence)
+    sys.exit(2)
 
 
 def _show_version(wanted: bool) -> None:
@@ -79,9 +87,11 @@ def _show_version(wanted: bool) -> None:
 
 
 def _oneway(
-    version: Annotated[
+    version: Annotated[  # noqa: ARG001
         bool,
         switch("--version", "Show the version and exit.", callback=_show_version, is_eager=True),
     ] = False,
+    debug: Annotated[bool, switch("--debug", "Show the traceback of an error.")] = False,
 ) -> None:
     """Learn together over one-way trust, without a server."""
+    command_line().debug = debug

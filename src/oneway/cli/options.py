@@ -2,18 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
 import typer
-
-
-def add_commands(
-    app: typer.Typer, before: str, commands: Mapping[str, tuple[Callable[..., None], str]]
-) -> None:
-    """Add commands by name, each with the arguments of the example that ends its help."""
-    for name, (command, arguments) in commands.items():
-        app.command(name, epilog=f"Example: {before} {name} {arguments}".rstrip())(command)
 
 
 def option(metavar: str, text: str, default: str = "", panel: str = "", **more: Any) -> Any:
@@ -38,6 +29,11 @@ def argument(metavar: str, text: str, default: str = "") -> Any:
     """A value that stands at its place; `default` says in words what holds without it."""
     return typer.Argument(metavar=metavar, help=text, show_default=default or False)
 
+
+Allow = Annotated[
+    list[str] | None,
+    option("NAME", "Let files name this code, as package.module:function; once for each.", "none"),
+]
 
 On = Annotated[
     str,

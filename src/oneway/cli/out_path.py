@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable
+import os
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
 from oneway.cli.options import switch
-from oneway.cli.output import require_writable
-from oneway.errors import ConfigError
+from oneway.errors import ConfigError, StoreError
 from oneway.files.atomic import write_atomically
+from oneway.files.output_folder import read_marker, unknown_files
 
-Force: TypeAlias = Annotated[bool, switch("--force", "Overwrite what --out names.")]
+Force: TypeAlias = Annotated[
+    bool, switch("--force", "Overwrite the file --out, or a folder that this command made.")
+]
 """The flag of every command that has --out."""
 
 
@@ -25,26 +26,19 @@ def check_out_file(path: Path, *, force: bool, flag: str = "--out") -> None:
     """
     if path.is_dir():
         raise ConfigError(f"{flag} {path} is a folder; name a file")
-    _refuse_existing(path, path.exists() or path.is_symlink(), force, flag)
-    require_writable(path.absolute().parent)
+    if not force and (path.exists() or path.is_symlink()):
+        raise _exists(path, flag)
+    require_writable(path.absolute().parent, flag)
 
 
-def check_out_folder(
-    folder: Path,
-    *,
-    force: bool,
-    is_own: Callable[[Path], bool] = lambda _: False,
-    goes_on: bool = False,
-    flag: str = "--out",
-) -> None:
-    """Find out before the work whether a folder can be written; an empty one always can.
+def check_out_folder(folder: Path, command: str, *, force: bool, refresh: bool = False) -> None:
+    """Find out before the work whether a command may write into a folder: a new or empty one may.
 
     Args:
-        folder: What --out names.
-        force: Whether what this command wrote there earlier may be replaced.
-        is_own: Whether a folder was written by this command: no other is ever replaced.
-        goes_on: Whether a folder of its own needs no --force, since it is continued or refreshed.
-        flag: How the folder was named.
+        folder: The folder that --out names.
+        command: As the folder's marker names it, see `oneway.files.output_folder`.
+        force: Whether a folder that the same command made may be replaced.
+        refresh: Whether the command only overwrites its own files there, which needs no force.
 
     Raises:
         ConfigError: If it holds something that may not be overwritten.
@@ -53,15 +47,24 @@ def check_out_folder(
     require_writable(folder)
     if not folder.exists() or not any(folder.iterdir()):
         return
-    if not is_own(folder):
+    marker = read_marker(folder)
+    if marker is None or marker.made_by != command:
         raise ConfigError(
-            f"{flag} {folder} holds files that this command did not write, and they are never "
-            "overwritten; choose another folder"
+            f"--out {folder} was not made by oneway {command}, and is never overwritten; choose "
+            "another folder"
         )
-    _refuse_existing(folder, not goes_on, force, flag)
+    if refresh:
+        return
+    if not force:
+        raise _exists(folder)
+    if unknown := unknown_files(folder, command):
+        raise ConfigError(
+            f"--out {folder} holds {unknown[0].relative_to(folder)}, which oneway {command} did "
+            "not write and never deletes; move it away, or choose another folder"
+        )
 
 
-def write_out_file(path: Path, text: str, *, force: bool, flag: str = "--out") -> None:
+def write_out_file(path: Path, text: str, *, force: bool) -> None:
     """Write a file whole or not at all; one that appeared meanwhile is not overwritten either.
 
     Raises:
@@ -74,25 +77,28 @@ def write_out_file(path: Path, text: str, *, force: bool, flag: str = "--out") -
             with path.open("x", encoding="utf-8") as file:
                 file.write(text)
     except FileExistsError:
-        _refuse_existing(path, True, False, flag)
+        raise _exists(path) from None
     except OSError as error:
-        raise ConfigError(
-            f"cannot write {path}: {error.strerror}; choose another {flag}"
-        ) from error
+        raise ConfigError(f"cannot write {path}: {error.strerror}; choose another --out") from error
 
 
-def empty_folder(folder: Path) -> None:
-    """Remove what a command wrote into a folder earlier, after `check_out_folder` has agreed."""
-    if folder.exists():
-        for path in folder.iterdir():
-            if path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path)
-            else:
-                path.unlink()
+def require_writable(folder: Path, flag: str = "--out") -> None:
+    """Find out before a long run, not after it, whether its results can be written.
+
+    Raises:
+        StoreError: If the folder, or a folder it would be made in, cannot be written.
+    """
+    existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not existing.is_dir():
+        reason = f"{existing} is a file"
+    elif not os.access(existing, os.W_OK):
+        reason = f"you may not write to {existing}"
+    else:
+        return
+    raise StoreError(f"cannot write to {folder}: {reason}; choose another folder with {flag}")
 
 
-def _refuse_existing(path: Path, exists: bool, force: bool, flag: str) -> None:
-    if exists and not force:
-        raise ConfigError(
-            f"{flag} {path} exists and is not overwritten; choose another name, or add --force"
-        )
+def _exists(path: Path, flag: str = "--out") -> ConfigError:
+    return ConfigError(
+        f"{flag} {path} exists and is not overwritten; choose another name, or add --force"
+    )

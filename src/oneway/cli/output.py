@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -18,7 +16,6 @@ from rich.text import Text
 
 from oneway.display.terminal_table import TerminalTable
 from oneway.display.terminal_table import print_table as print_table
-from oneway.errors import StoreError
 
 AsJson = Annotated[
     bool, typer.Option("--json", metavar="", help="Print the result as JSON, for programs.")
@@ -76,26 +73,6 @@ def make_table(
 ) -> TerminalTable:
     """An empty table that fits its terminal; see `TerminalTable` for what goes first and last."""
     return TerminalTable(columns, right, wrapped, drop, title, below, tight)
-
-
-def require_writable(folder: Path, flag: str = "--out") -> None:
-    """Find out before a long run, not after it, whether its results can be written.
-
-    Args:
-        folder: Where.
-        flag: How the folder was named.
-
-    Raises:
-        StoreError: If the folder, or a folder it would be made in, cannot be written.
-    """
-    existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-    if not existing.is_dir():
-        reason = f"{existing} is a file"
-    elif not os.access(existing, os.W_OK):
-        reason = f"you may not write to {existing}"
-    else:
-        return
-    raise StoreError(f"cannot write to {folder}: {reason}; choose another folder with {flag}")
 
 
 def _stderr() -> Console:

@@ -7,60 +7,41 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from oneway.cli import (
-    peer_dashboard,
-    peer_export,
-    peer_predict,
-    peer_run,
-    peer_status,
-    peer_task,
-    peer_trust,
-)
-from oneway.cli.options import add_commands, argument, option
+from oneway.cli.lazy_group import LazyGroup, make_group
+from oneway.cli.options import Allow, argument, option
 from oneway.cli.output import AsJson, note, print_facts, print_json
 from oneway.cli.peer_home import HomeFolder, folder_of, open_home
-from oneway.cli.settings_flags import with_flags
 from oneway.errors import OnewayError
 
 if TYPE_CHECKING:
     from oneway.peer.home.config import PeerConfig
 
 
-def command_line() -> typer.Typer:
+_COMMANDS = {
+    "task": ("oneway.cli.peer_task:task", "stream.csv --label Occupancy"),
+    "init": ("oneway.cli.peer:init", "carol --task task.toml --home carol"),
+    "card": ("oneway.cli.peer:card", "--home bob"),
+    "trust": ("oneway.cli.peer_trust:trust", "bob.card --weight 2"),
+    "admit": ("oneway.cli.peer_trust:admit", "bob.card"),
+    "distrust": ("oneway.cli.peer_trust:distrust", "bob"),
+    "leave": ("oneway.cli.peer_run:leave", "--home bob"),
+    "repair": ("oneway.cli.peer_run:repair", "--yes --home dora"),
+    "run": ("oneway.cli.peer_run:run", "--data stream.csv --until-done"),
+    "status": ("oneway.cli.peer_status:status", "--json"),
+    "doctor": ("oneway.cli.peer_status:doctor", ""),
+    "predict": ("oneway.cli.peer_predict:predict", "Temperature=21 Light=430 CO2=750"),
+    "export": ("oneway.cli.peer_export:export", "--format onnx"),
+    "dashboard": ("oneway.cli.peer_dashboard:dashboard", "--listen 0"),
+}
+
+
+def command_line() -> LazyGroup:
     """The commands of `oneway peer`."""
-    app = typer.Typer(
-        no_args_is_help=True,
-        help="Take part: one process, its own data and keys, one-way trust, no server.",
-        epilog="Example: oneway peer card",
-    )
-    add_commands(
-        app,
-        "oneway peer",
-        {
-            "task": (
-                with_flags(
-                    peer_task.task,
-                    only=peer_task.LEARNING,
-                    defaults={"model": "as the label says"},
-                ),
-                "stream.csv --label Occupancy",
-            ),
-            "init": (init, "carol --task task.toml --home carol"),
-            "card": (card, "--home bob"),
-            "trust": (peer_trust.trust, "bob.card --weight 2"),
-            "admit": (peer_trust.admit, "bob.card"),
-            "distrust": (peer_trust.distrust, "bob"),
-            "leave": (peer_run.leave, "--home bob"),
-            "repair": (peer_run.repair, "--yes --home dora"),
-            "run": (peer_run.run, "--data stream.csv --until-done"),
-            "status": (peer_status.status, "--json"),
-            "doctor": (peer_status.doctor, ""),
-            "predict": (peer_predict.predict, "Temperature=21 Light=430 CO2=750"),
-            "export": (peer_export.export, "--format onnx"),
-            "dashboard": (peer_dashboard.dashboard, "--listen 0"),
-        },
-    )
-    return app
+    return make_group("oneway peer", _COMMANDS, _peer, example="card")
+
+
+def _peer() -> None:
+    """Take part: one process, its own data and keys, one-way trust, no server."""
 
 
 def init(
@@ -71,11 +52,12 @@ def init(
         option(
             "HOST:PORT",
             "Where it listens; 0.0.0.0 is every interface.",
-            "127.0.0.1 and the first free port from 7701 on",
+            "127.0.0.1 and a port of its own",
         ),
     ] = None,
     advertise: Annotated[str, option("HOST:PORT", "Where others reach it, if not there.")] = "",
     transport: Annotated[str, option("NAME", "How messages travel; all peers alike.")] = "zeromq",
+    allow: Allow = None,
     home: HomeFolder = None,
     as_json: AsJson = False,
 ) -> None:
@@ -84,7 +66,13 @@ def init(
 
     folder = folder_of(home)
     made = Home.create(
-        folder, name, task, listen, advertise=advertise, transport=transport, note=note
+        folder,
+        name,
+        task,
+        listen,
+        advertise=advertise,
+        transport=transport,
+        allow=allow or (),
     )
     config = made.config()
     card = str(config.card(made.keys().public))
@@ -96,7 +84,7 @@ def init(
                 "folder": str(folder),
                 "listen": config.listen,
                 "card": card,
-                "privacy": learned.privacy.said(),
+                "privacy": learned.privacy.as_json(),
             }
         )
         return

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
-
-from oneway.cli.options import option
 from oneway.cli.page import Listen, Open, TokenFile, dashboard_extra, show_page
 from oneway.cli.peer_home import HomeFolder, open_home
 
@@ -14,10 +10,6 @@ def dashboard(
     listen: Listen = None,
     token_file: TokenFile = None,
     open_browser: Open = False,
-    api_token_file: Annotated[
-        Path | None,
-        option("FILE", "What the peer's own --token-file holds, if its local API needs a token."),
-    ] = None,
     home: HomeFolder = None,
 ) -> None:
     """Watch this peer in a browser, predict with it, and change whom it trusts.
@@ -27,10 +19,8 @@ def dashboard(
     with dashboard_extra():
         from oneway.peer.page_source import FolderSource
 
-    from oneway.web.endpoint import read_token
-
     mine = open_home(home)
-    source = FolderSource(mine, read_token(api_token_file))
+    source = FolderSource(mine)
 
     def register() -> None:
         # Late: NiceGUI takes its time, and flags may be wrong.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from oneway.cli.options import argument, option, switch
+from oneway.cli.options import argument, option
 from oneway.cli.output import AsJson, note, print_json
 from oneway.cli.peer_home import HomeFolder, open_home
 from oneway.errors import DataError
@@ -16,8 +16,6 @@ from oneway.sentences import shown
 
 if TYPE_CHECKING:
     from oneway.tables.features import Feature
-
-MOMENTARY = "By the estimate of this moment, not by the average of the last ones."
 
 
 def predict(
@@ -32,12 +30,14 @@ def predict(
         float | None,
         option("X", "What a white pixel is in the data.", "the usual value for its scale", min=0),
     ] = None,
-    momentary: Annotated[bool, switch("--momentary", MOMENTARY)] = False,
+    model: Annotated[
+        str, option("NAME", "personal, this peer's own, or shared, the network's.")
+    ] = "personal",
     home: HomeFolder = None,
     as_json: AsJson = False,
 ) -> None:
-    """Predict the label of one sample with the settled model that is on the disk."""
-    from oneway.peer.offline import stored_model
+    """Predict the label of one sample with the model that is on the disk."""
+    from oneway.peer.offline import is_shared, stored_model, stored_personal
     from oneway.tables.cells import label_text
     from oneway.tables.sample_files import is_sample_file
 
@@ -45,17 +45,17 @@ def predict(
     for text in values:
         if "=" not in text and not is_sample_file(text):
             raise DataError(f"{shown(text)} is not FEATURE=VALUE, for example Temperature=21.5")
-    model = stored_model(mine, momentary=momentary)
+    answering = stored_model(mine) if is_shared(model) else stored_personal(mine)
     sample: dict[str, object] = {}
     for text in values:
-        name, value = _pair(text, model.encoder.features, white)
+        name, value = _pair(text, answering.encoder.features, white)
         if name in sample:
             raise DataError(f"{shown(name)} is given twice; predict one sample at a time")
         sample[name] = value
-    prediction = model.predict_one(sample)
+    prediction = answering.predict_one(sample)
     probabilities = None
-    if model.says_probabilities:
-        shares = model.predict_proba_one(sample).items()
+    if answering.says_probabilities:
+        shares = answering.predict_proba_one(sample).items()
         probabilities = {label_text(name): share for name, share in shares}
     if as_json:
         print_json({"prediction": prediction, "probabilities": probabilities})

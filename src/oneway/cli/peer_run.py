@@ -14,7 +14,6 @@ from oneway.errors import ConfigError
 
 _DATA = "What to learn from: CSV, JSON lines, arrays (.npy), images; - is standard input."
 _UNTIL_DONE = "Stop when the stream has ended and all pushes are acknowledged, or 5 s later."
-_LATE = "Rows without a label wait; a later row with the same COLUMN tells it."
 _SERVE = "Offer a local HTTP API: predict, learn, status, metrics."
 
 
@@ -22,10 +21,6 @@ def run(
     data: Annotated[str | None, option("FILE", _DATA, "nothing: only exchange models")] = None,
     follow: Annotated[bool, switch("--follow", "Wait at the end of the file for more.")] = False,
     rate: Annotated[float | None, option("N", "Samples per second at most.", "no limit")] = None,
-    strict: Annotated[
-        bool, switch("--strict", "Stop at a bad sample instead of skipping it.")
-    ] = False,
-    late_labels: Annotated[str | None, option("COLUMN", _LATE, "every row has its label")] = None,
     until_done: Annotated[bool, switch("--until-done", _UNTIL_DONE)] = False,
     serve: Annotated[
         str | None,
@@ -48,7 +43,6 @@ def run(
     about_a_stream = {
         "--follow": follow,
         "--rate": rate is not None,
-        "--late-labels": late_labels is not None,
         "--until-done": until_done,
     }
     for flag, used in about_a_stream.items():
@@ -60,8 +54,7 @@ def run(
         raise ConfigError("--token-file is for the local API; add --serve PORT")
     run_peer(
         folder_of(home),
-        None if data is None else SampleStream(data, follow, rate, late_labels or ""),
-        strict=strict,
+        None if data is None else SampleStream(data, follow, rate),
         until_done=until_done,
         api=None if serve is None else Endpoint.read(serve, token_file),
     )
@@ -72,9 +65,6 @@ def leave(
         float | None, option("SECONDS", "How long to wait.", "until it has left", min=0)
     ] = None,
     undo: Annotated[bool, switch("--undo", "Stay after all, with what is still here.")] = False,
-    discard: Annotated[
-        bool, switch("--discard", "Leave although nobody takes over: costs what it has.")
-    ] = False,
     home: HomeFolder = None,
 ) -> None:
     """Hand everything over to those it sends to, and stop for good.
@@ -83,11 +73,11 @@ def leave(
     """
     from oneway.peer import departure
 
-    if (undo or discard) and (undo == discard or wait is not None):
-        raise ConfigError("--undo, --discard and --wait exclude each other; choose one of them")
+    if undo and wait is not None:
+        raise ConfigError("--undo and --wait exclude each other; choose one of them")
     mine = open_home(home)
-    if undo or discard:
-        typer.echo(departure.stay(mine) if undo else departure.discard(mine))
+    if undo:
+        typer.echo(departure.stay(mine))
         return
     with waiting():
         has_left, said = departure.leave(mine, wait, note)

@@ -22,7 +22,7 @@ def status(home: HomeFolder = None, as_json: AsJson = False) -> None:
     """Say how the peer is doing: what it learned, to whom it sends, from whom it hears."""
     import msgspec
 
-    from oneway.peer.doctor.findings import spoken_age
+    from oneway.peer.doctor import spoken_age
     from oneway.peer.status_text import edge_notes, receiver_table, sender_table, status_facts
 
     mine = open_home(home)
@@ -57,7 +57,8 @@ def doctor(home: HomeFolder = None, as_json: AsJson = False) -> None:
     """Say in sentences what is wrong and what to do; exit code 1 if there is a problem."""
     import msgspec
 
-    from oneway.peer.doctor.doctor import diagnose, examine
+    from oneway.peer.doctor import diagnose
+    from oneway.peer.machine import examine
 
     mine = open_home(home)
     findings = diagnose(mine.status(), mine.config(), mine.task(), examine(mine, time.time()))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -10,9 +9,8 @@ from typing import Annotated
 from oneway.cli.options import argument
 from oneway.cli.output import AsJson, print_json
 from oneway.cli.page import Listen, Open, TokenFile, dashboard_extra, show_page
-from oneway.errors import StoreError
 
-_FOLDER = "Where runs, labs, demos and reproductions are stored, or folders with them."
+_FOLDER = "Where runs, labs and demos are stored, or folders with them."
 
 
 def runs(
@@ -26,23 +24,14 @@ def runs(
 
     New runs appear by themselves. Ctrl-C ends it.
     """
-    from oneway.dashboard.runs.catalogue_cache import TURN_SECONDS, CatalogueCache, as_plain
+    from oneway.store import find_runs
 
-    shelf = CatalogueCache(folder)
-    shelf.refresh(math.inf if as_json else TURN_SECONDS)
-    if shelf.problem:
-        raise StoreError(shelf.problem)
+    entries = find_runs(folder)
     if as_json:
-        found = shelf.catalogue
-        print_json(
-            {
-                "folder": str(folder),
-                "cut_short": found.cut_short,
-                "runs": [as_plain(entry) for entry in found.entries],
-            }
-        )
+        print_json({"folder": str(folder), "runs": [entry.as_json() for entry in entries]})
         return
     with dashboard_extra():
         from oneway.dashboard.runs.page import register_runs_pages
-    register = partial(register_runs_pages, shelf)
+        from oneway.dashboard.runs.stored_runs import StoredRuns
+    register = partial(register_runs_pages, StoredRuns(folder))
     show_page(register, listen, token_file, open_browser, "the page of runs")

@@ -8,19 +8,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from oneway.asynchronous.conditions import Conditions
 from oneway.cli.column_notes import show_columns
-from oneway.cli.options import option, switch
+from oneway.cli.options import Allow, option, switch
 from oneway.cli.out_path import Force, check_out_folder
 from oneway.cli.output import AsJson, note, print_facts, print_json
-from oneway.cli.settings_flags import read_given
+from oneway.cli.settings_flags import read_given, with_flags
 from oneway.errors import ConfigError
+from oneway.files.output_folder import mark
 
 if TYPE_CHECKING:
+    from oneway.methods import Method
+    from oneway.models import Model
     from oneway.simulator import Run
 
 _PANEL = "Asynchronous network"
 
 
+@with_flags(besides=Conditions)
 def simulate(
     given: Mapping[str, Any],
     around: Mapping[str, Any],
@@ -35,104 +40,60 @@ def simulate(
         bool,
         switch(
             "--async",
-            "Events instead of rounds: clocks, delays, losses and faults of peers.",
+            "The peers' own code in virtual time: clocks, delays, losses and faults.",
             panel=_PANEL,
         ),
     ] = False,
-    level: Annotated[
-        str | None,
-        option(
-            "NAME",
-            "exact: the peers' own code, for thousands; fast: compiled, for 100,000.",
-            "fast",
-            panel=_PANEL,
+    allow: Allow = None,
+    personal: Annotated[
+        bool,
+        switch(
+            "--personal/--no-personal",
+            "What each node predicts with: its own mixture of the shared model and models that "
+            "never leave it. On unless --async.",
+            panel="Run",
         ),
-    ] = None,
+    ] = True,
     regret: Annotated[
         bool, switch("--regret", "Compare with the best fixed model in hindsight.", panel="Run")
     ] = False,
     out: Annotated[
         Path | None, option("FOLDER", "Save the run there; Run.load reads it.", panel="Run")
     ] = None,
-    checkpoint: Annotated[
-        str | None,
-        option(
-            "FOLDER",
-            "Write now and then all that is needed to go on there, and go on if it is there.",
-            panel="Run",
-        ),
-    ] = None,
-    checkpoint_seconds: Annotated[
-        float, option("S", "Seconds between two checkpoints.", panel="Run")
-    ] = 60.0,
-    divided: Annotated[
-        str | None,
-        typer.Option(
-            "--parts",
-            metavar="N",
-            help="Engine ray: how many parts, or a file with the part of each node.",
-            show_default="one for each machine",
-            rich_help_panel="Run",
-        ),
-    ] = None,
-    disagreement_every: Annotated[
-        int | None, option("N", "Engine ray: measure it every so many rounds.", "10", panel="Run")
-    ] = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """Run one method on one stream and one graph."""
     from oneway import simulator, store
-    from oneway.asynchronous.conditions import Conditions
     from oneway.asynchronous.simulate import simulate_async
     from oneway.task.assembly import assemble
-    from oneway.task.settings import Settings
 
-    used = [*around, *(["level"] if level is not None else [])]
-    if used and not asynchronous:
+    if around and not asynchronous:
         raise ConfigError(
-            f"{used[0]} is for an asynchronous network, and this one has rounds; add --async, or "
-            "leave it out"
+            f"{next(iter(around))} is for an asynchronous network, and this one has rounds; add "
+            "--async, or leave it out"
         )
-    rounds_only = {
-        "checkpoint": checkpoint,
-        "parts": divided,
-        "disagreement_every": disagreement_every,
-    }
-    for name, value in rounds_only.items():
-        if asynchronous and value is not None:
-            raise ConfigError(
-                f"{name} is for a network with rounds, and this one has none; leave it or --async "
-                "out"
-            )
     conditions = Conditions(**around)
-    settings = read_given(given, task, config, note=note)
-    for name in ("engine", "precision"):
-        value = getattr(settings, name)
-        if asynchronous and value != getattr(Settings, name):
-            raise ConfigError(
-                f"{name} is {value}, which is for a network with rounds, and this one has none; "
-                "leave it or --async out"
-            )
+    settings = read_given(given, task, config, allow=allow)
+    if asynchronous and settings.engine != "auto":
+        raise ConfigError(
+            f"engine is {settings.engine}, which is for a network with rounds; leave it or --async "
+            "out"
+        )
     if out is not None:
-        check_out_folder(out, force=force, is_own=store.is_run)
+        check_out_folder(out, "simulate", force=force)
     parts = assemble(settings)
     show_columns(parts.table.notes, len(parts.table))
     about = parts.method, parts.model, parts.stream, parts.graph
     if asynchronous:
-        chosen: Any = level or "fast"
-        run = simulate_async(*about, conditions=conditions, level=chosen, seed=settings.seed)
+        run = simulate_async(*about, conditions=conditions, seed=settings.seed)
     else:
         run = simulator.simulate(
             *about,
             engine=settings.engine,
-            precision=settings.precision,
             seed=settings.seed,
             measure=True,
-            parts=int(divided) if divided and divided.lstrip("-").isdigit() else divided,
-            disagreement_every=disagreement_every,
-            checkpoint=checkpoint,
-            checkpoint_seconds=checkpoint_seconds,
+            personal=personal and _has_personal(parts.method, parts.model),
         )
     if not run.record.num_rounds:
         note("Interrupted before the first round was done.")
@@ -143,8 +104,9 @@ def simulate(
     final_regret = float(run.regret()[-1]) if regret else None
     if out is not None:
         run.save(out)
+        mark(out, "simulate", store.FILES)
     if as_json:
-        print_json(_numbers(run, final_regret) | {"privacy": settings.privacy.said()})
+        print_json(_numbers(run, final_regret) | {"privacy": settings.privacy.as_json()})
     else:
         facts = _facts(run, final_regret)
         if parts.method.payload:
@@ -157,14 +119,31 @@ def simulate(
         raise typer.Exit(130)
 
 
+def _has_personal(method: Method, model: Model) -> bool:
+    """Whether nodes have anything to mix; a model that cannot be mixed is named."""
+    from oneway.personal import link_of
+    from oneway.simulator.driver import is_alone
+
+    try:
+        link_of(model)
+    except ConfigError as error:
+        note(str(error))
+        return False
+    return not is_alone(method)
+
+
 def _numbers(run: Run, regret: float | None) -> dict[str, Any]:
     import msgspec
 
+    from oneway.simulator.views import personal_numbers
+
+    measures = run.measures if run.was_asked_for("measures") else None
     return {
+        **personal_numbers(run),
         "average_loss": run.average_loss,
         "base_loss": run.base_loss,
         "alone_loss": run.alone_loss if run.was_asked_for("alone_sums") else None,
-        "accuracy": run.accuracy,
+        "accuracy": run.accuracy if measures is None else measures.accuracy,
         "measures": msgspec.to_builtins(run.measures),
         "disagreement": float(run.disagreement[-1]),
         "smallest_mass": float(run.masses.min()),
@@ -185,29 +164,28 @@ def _title(run: Run) -> str:
 
 
 def _traffic(config: Mapping[str, Any]) -> dict[str, str]:
-    """What peers did and said, of an asynchronous run."""
+    """What the peers of an asynchronous run did and sent."""
     from oneway.files.memory import spoken_bytes
 
     if "traffic" not in config:
         return {}
     known = config["traffic"]
     trip = known["mean_round_trip"]
-    told = {
+    facts = {
         "samples": f"{known['samples']:,}",
         "messages": f"{known['messages']:,}, {known['messages_lost']:,} of them lost, "
         f"{spoken_bytes(known['bytes_sent'])}",
-        "pushes": f"{known['pushes']:,}, and {known['repeats']:,} again for want of an answer; "
+        "pushes": f"{known['pushes']:,}, and {known['repeats']:,} repeated without an answer; "
         f"{known['clipped']:,} clipped, {known['waited']:,} had to wait",
         "round trip": "unknown" if trip is None else f"{1e3 * trip:,.3g} ms on average",
         "events": f"{known['events']:,}",
         "mass in flight": f"{config['mass_in_flight']:.3g} at the end",
     }
     happened = ("crashes", "sleeps", "joined", "left", "presumed_dead", "rejected")
-    told |= {name.replace("_", " "): f"{known[name]:,}" for name in happened if known[name]}
+    facts |= {name.replace("_", " "): f"{known[name]:,}" for name in happened if known[name]}
     if config["exact_books"] is not None:
-        is_exact = "exact, to the last unit" if config["exact_books"] else "NOT exact"
-        told["books"] = is_exact
-    return told
+        facts["books"] = "exact, to the last unit" if config["exact_books"] else "NOT exact"
+    return facts
 
 
 def _facts(run: Run, regret: float | None) -> dict[str, str]:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 
-from oneway.cli.options import On, option
-from oneway.cli.out_path import Force, check_out_file
+from oneway.cli.options import Allow, On, option
+from oneway.cli.out_path import Force, check_out_file, require_writable
 from oneway.cli.output import (
     AsJson,
     make_table,
@@ -19,20 +19,19 @@ from oneway.cli.output import (
     print_json,
     print_table,
     progress_bar,
-    require_writable,
 )
-from oneway.cli.settings_flags import read_given
+from oneway.cli.settings_flags import read_given, with_flags
 from oneway.errors import ConfigError
-from oneway.files.paths import as_path
 from oneway.sentences import shown
 
 if TYPE_CHECKING:
     from oneway.display.terminal_table import TerminalTable
-    from oneway.report.sweep_result import SweepResult
+    from oneway.simulator.sweep import SweepResult
 
 LEFT_OUT = ("learning_rate", "method", "schedule")
 
 
+@with_flags(leave_out=LEFT_OUT)
 def tune(
     given: Mapping[str, Any],
     rates: Annotated[
@@ -41,15 +40,15 @@ def tune(
     ] = None,
     methods: Annotated[str, option("LIST", "Methods to try, with commas.")] = "relay",
     seeds: Annotated[
-        int, option("N", "So many seeds of graph, dealing and noise, from --seed on.", min=1)
+        int, option("N", "Number of seeds of graph, dealing and noise, from --seed on.", min=1)
     ] = 3,
     jobs: Annotated[
-        int | None, option("N", "So many runs at a time.", "one for each core", min=1)
+        int | None, option("N", "Number of runs at a time.", "one for each core", min=1)
     ] = None,
     on: On = "local",
     resume: Annotated[
         str | None,
-        option("FOLDER", "Remember finished runs there, and do not repeat those that are.", "none"),
+        option("FOLDER", "Store finished runs there, and do not repeat the runs it has.", "none"),
     ] = None,
     config: Annotated[Path | None, option("FILE", "TOML file with settings. Flags win.")] = None,
     task: Annotated[
@@ -59,6 +58,7 @@ def tune(
         Path | None, option("FILE", "Write the best as a task there, for simulate, lab and peers.")
     ] = None,
     chart: Annotated[Path | None, option("FILE", "Draw loss against rate there, a PNG.")] = None,
+    allow: Allow = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
@@ -68,14 +68,14 @@ def tune(
     Interrupted, it goes on where it stopped if it is called again with the same --resume.
     """
     from oneway.display.charts import as_png
-    from oneway.report.sweep_result import tuned
+    from oneway.simulator.sweep import sweep_settings
 
-    for path in (out, chart):
+    for flag, path in (("--out", out), ("--chart", chart)):
         if path is not None:
-            check_out_file(path, force=force)
+            check_out_file(path, force=force, flag=flag)
     grid, names = _rates(rates), _listed(methods)
     told = {"method": names[0], "learning_rate": "auto", "schedule": "constant"}
-    settings = read_given({**given, **told}, task, config, note=note)
+    settings = read_given({**given, **told}, task, config, allow=allow)
     numbers = range(settings.seed, settings.seed + seeds)
     columns = (
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
@@ -83,14 +83,17 @@ def tune(
     interrupted = "Interrupted: nothing was written."
     folder = None
     if resume is not None:
-        folder = as_path(resume, "--resume", ConfigError, "name a folder")
+        if not resume:  # an unset variable would be the current folder
+            raise ConfigError("--resume is ''; name a folder")
+        folder = Path(resume)
         require_writable(folder, "--resume")
         interrupted = f"Interrupted: what was finished is kept in {resume}; call again to go on."
     with on_interrupt(interrupted), progress_bar(*columns) as bar:
         runs = bar.add_task("runs", total=len(grid) * len(names) * seeds)
-        result = tuned(
-            settings, grid, names, numbers, jobs, lambda: bar.advance(runs), on=on, folder=folder
-        )
+        result = sweep_settings(
+            settings, grid, methods=names, seeds=numbers, jobs=jobs, on=on, folder=folder,
+            tick=lambda: bar.advance(runs),
+        )  # fmt: skip
     best = result.best
     if out is not None:
         out.write_text(_toml(result, seeds), encoding="utf-8")
@@ -152,7 +155,7 @@ def _listed(text: str) -> tuple[str, ...]:
 
 def _table(result: SweepResult) -> TerminalTable:
     from oneway.methods.labels import label_of
-    from oneway.report.pages import loss_text
+    from oneway.metrics.measure_rows import loss_number
 
     edge = "* the smallest or largest rate tried: a better one may lie beyond"
     numbers = ("rate", "loss", "standard error", "accuracy")
@@ -165,7 +168,7 @@ def _table(result: SweepResult) -> TerminalTable:
         shown_table.add_row(
             label_of(it.method).title,
             f"{it.learning_rate}{starred}",
-            loss_text(it.average_loss),
+            loss_number(it.average_loss),
             "-" if it.standard_error is None else f"{it.standard_error:.4f}",
             "-" if it.accuracy is None else f"{it.accuracy:.2%}",
             style="bold" if place == 0 else "",

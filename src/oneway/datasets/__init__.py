@@ -2,13 +2,13 @@
 
 # Each of these registers its data set; the order is that of `oneway data list`.
 from oneway.datasets import flights, occupancy, susy, adult, heart  # noqa: F401, I001
-from oneway.datasets import digits, mnist, cifar10  # noqa: F401
+from oneway.datasets import digits, mnist  # noqa: F401
 from oneway.datasets import synthetic as _synthetic, trust_graphs  # noqa: F401
 from oneway.datasets.data_set import DATASETS, DataFile, DataSet, Status, catalogue, info, names_of
 from oneway.datasets.download import fetch
 from oneway.datasets.loader import load, load_for
 from oneway.datasets.synthetic import Synthetic, synthetic
-from oneway.files.folders import cache_folder, data_folder
+from oneway.files.folders import data_folder
 
 __all__ = [
     "DATASETS",
@@ -16,7 +16,6 @@ __all__ = [
     "DataSet",
     "Status",
     "Synthetic",
-    "cache_folder",
     "catalogue",
     "data_folder",
     "fetch",

@@ -61,7 +61,7 @@ CATEGORIES = {
 INCOMES = ("<=50K", ">50K")
 
 
-def load_adult(folder: Path | None = None, *, standardise: bool = True) -> Table:
+def load_adult(folder: Path | None = None) -> Table:
     """Load UCI's file adult.data in its own order.
 
     The label is whether the income is above 50,000 dollars. Features are age, years of education,
@@ -83,7 +83,6 @@ def load_adult(folder: Path | None = None, *, standardise: bool = True) -> Table
         label="income",
         name="adult",
         task="binary",
-        standardise=standardise,
         features=(*NUMBERS, *AMOUNTS, *CATEGORIES),
         numeric=(*NUMBERS, *AMOUNTS),
         category=CATEGORIES,
@@ -126,7 +125,12 @@ ADULT = DATASETS.register(
         licence="CC BY 4.0",
         load=load_adult,
         url="https://archive.ics.uci.edu/static/public/2/adult.zip",
-        # Its digest is not known to us: that of the first download is kept beside the file.
-        files=(DataFile("adult/adult.data", "adult.data"),),
+        files=(
+            DataFile(
+                "adult/adult.data",
+                "adult.data",
+                "5b00264637dbfec36bdeaab5676b0b309ff9eb788d63554ca0a249491c86603d",
+            ),
+        ),
     )
 )

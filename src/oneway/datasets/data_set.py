@@ -33,10 +33,10 @@ class DataFile:
     Attributes:
         path: Relative to the data folder.
         member: What it is called inside the archive that is downloaded.
-        sha256: Its digest, if it is known: no other file is taken. If it is not, the one of the
-            first download is written down beside the file, and no other is taken from then on.
-        digest: Computes it: the SHA-256 of the file, or of what it holds, where the same content
-            is published in several forms.
+        sha256: Its digest: a download with another one is refused. None if it is not known; such a
+            file is checked only by TLS.
+        digest: Computes it: the SHA-256 of the file, or of its content where the same content is
+            published in several forms.
     """
 
     path: str
@@ -54,16 +54,16 @@ class DataSet:
         about: What it is.
         rows: How many rows (or edges).
         licence: Under which it may be used.
-        load: Returns the `Table`, or the `TrustGraph`. What it may be told are its keyword
-            arguments: for a table any of `standardise`, `task` (see `LabelKind`), `label`,
-            `features`, and those of its own, such as `seed` and `samples`.
+        load: Returns the `Table`, or the `TrustGraph`. Its keyword arguments are what `load` of
+            `oneway` passes on: any of `task` (see `LabelKind`), `label`, `features`, and those of
+            its own, such as `seed` and `samples`.
         kind: A table of samples, or a trust graph.
         label_kind: What the labels of a table are, unless `load` takes `task`.
         url: Where it is downloaded from; empty if it needs no fetching.
         files: What is downloaded.
         alternatives: Other files that will do instead, best first.
-        locate: Finds its files if they are not in the data folder; none if they are not there.
-        comes_with: Where it is from if it needs no fetching, as the end of a sentence.
+        locate: Finds its files if they are not in the data folder; empty if they are missing.
+        comes_with: Where it comes from if it needs no fetching, as the end of a sentence.
     """
 
     name: str
@@ -77,7 +77,7 @@ class DataSet:
     files: tuple[DataFile, ...] = ()
     alternatives: tuple[str, ...] = ()
     locate: Callable[[], tuple[Path, ...]] | None = None
-    comes_with: str = "it is found without"
+    comes_with: str = "it comes with the package that registers it"
 
     @property
     def note(self) -> str:
@@ -88,7 +88,7 @@ class DataSet:
 
     @property
     def takes(self) -> frozenset[str]:
-        """What `load` may be told."""
+        """The keyword arguments of `load`."""
         return frozenset(signature(self.load).parameters)
 
     def places(self, folder: Path | None = None) -> list[tuple[Path, ...]]:
@@ -109,6 +109,8 @@ class DataSet:
         for paths in places:
             if all(path.is_file() for path in paths):
                 return paths
+        if not self.url:
+            raise MissingDataError(f"{self.name} is not on this machine: {self.comes_with}")
         missing = next(path for path in places[0] if not path.is_file())
         base = data_folder() if folder is None else folder
         raise MissingDataError(

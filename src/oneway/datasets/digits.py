@@ -8,17 +8,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from oneway.datasets.data_set import DATASETS, DataSet
-from oneway.datasets.loader import read_arrays
 from oneway.errors import needs_extra
 from oneway.tables.array_source import ArraySource
 from oneway.tables.source import Wish
 from oneway.tables.table import Table
 
-TOP = 16.0
-"""The darkest pixel."""
 
-
-def load_digits(*, standardise: bool = True) -> Table:
+def load_digits() -> Table:
     """Load the images as arrays `[1, y, x]`, in the order of scikit-learn.
 
     Raises:
@@ -28,9 +24,11 @@ def load_digits(*, standardise: bool = True) -> Table:
         from sklearn.datasets import load_digits as load
     found, files = load(), _files()
     images = found.images[:, None]
-    source = ArraySource(files[0], "image", images.shape[1:], images, found.target, TOP, files)
-    wish = Wish(label="digit", kind="classes", standardise=standardise)
-    return read_arrays(source, wish, name="digits", options={"kind": "digits"})
+    source = ArraySource(files[0], "image", images.shape[1:], images, found.target, files)
+    from oneway.tables.assemble import read_table
+
+    wish = Wish(label="digit", kind="classes")
+    return read_table(source, wish, "digits", {"kind": "digits"})
 
 
 def _files() -> tuple[Path, ...]:

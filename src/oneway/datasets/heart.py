@@ -90,7 +90,10 @@ def load_heart(folder: Path | None = None) -> Table:
         labels=np.where(rows["num"].to_numpy() > 0, 1.0, -1.0).astype(np.float32),
         feature_names=encoder.outputs,
         name="heart",
-        columns={"hospital": encode_column(rows["hospital"])},
+        columns={
+            "hospital": encode_column(rows["hospital"]),
+            **{name: encode_column(cells) for name, cells in text.items()},
+        },
         means=encoder.scaling.means,
         scales=encoder.scaling.scales,
         label_values=CLASSES,
@@ -139,8 +142,13 @@ HEART = DATASETS.register(
         load=load_heart,
         url="https://archive.ics.uci.edu/static/public/45/heart+disease.zip",
         files=tuple(
-            DataFile(f"heart/{name}", name)
-            for name in (f"processed.{hospital.lower()}.data" for hospital in HOSPITALS)
+            DataFile(f"heart/processed.{name}.data", f"processed.{name}.data", sha256)
+            for name, sha256 in (
+                ("cleveland", "a74b7efa387bc9d108d7d0115d831fe9b414b29ae7124f331b622b4efa0427c8"),
+                ("hungarian", "d1ad108f785768cd3d7e82dc522e6f5a61eea93cccfb3a46ee8076f73fc3d796"),
+                ("switzerland", "834a405ccf5b66ab4056bb77794adc8df0b7125186454c0a1d002d33c6c3b314"),
+                ("va", "e7c93d8d0d2acdadfa4c5e8de768e2191e7f618b952e29623f1f0d5949ff6b8f"),
+            )
         ),
     )
 )

@@ -7,22 +7,15 @@ from pathlib import Path
 from typing import Any, cast
 
 from oneway.datasets.data_set import DATASETS, names_of
-from oneway.errors import DataError, MissingDataError
-from oneway.files.paths import as_path
+from oneway.errors import DataError, MissingDataError, needs_extra
 from oneway.files.typed_values import checked
 from oneway.models import LabelKind
-from oneway.sentences import listed, nearest
-from oneway.tables.array_source import ArraySource, holds_arrays, open_arrays
+from oneway.sentences import listed, nearest, shown
+from oneway.tables.array_source import holds_arrays, open_arrays
 from oneway.tables.encoder import Encoder
 from oneway.tables.inference import CHOICES, Choices, make_choices
-from oneway.tables.polars_extra import require_polars
 from oneway.tables.source import Wish, file_kind, open_source
 from oneway.tables.table import Table
-
-_IN_MEMORY = (
-    "a frame becomes a table with Table.from_frame(frame, label=...), arrays do with "
-    "Table.from_arrays(features, labels)"
-)
 
 
 def load(
@@ -34,9 +27,7 @@ def load(
     exclude: Sequence[str] | None = None,
     category: Sequence[str] | Mapping[str, Sequence[str]] | None = None,
     numeric: Sequence[str] | None = None,
-    function: Mapping[str, str] | None = None,
     owner: str | None = None,
-    standardise: bool | None = None,
     encoder: Encoder | None = None,
     **options: Any,
 ) -> Table:
@@ -51,12 +42,10 @@ def load(
 
     Arrays, such as images, are one feature each: of a `.npy` file `[row, ...]` with the labels in
     `NAME.labels.npy` beside it, a `.npz` file with `features` and `labels`, a folder of images by
-    class, an IDX file (MNIST's format) or CIFAR-10's binary files. All their cells are scaled
-    alike; without `standardise`, pixels are divided by 255.
+    class, or an IDX file (MNIST's format). All their cells are scaled alike.
 
-    A file above 64 MB is read in a stream, once, and cached as a memory-mapped float32 array in
-    the folder `ONEWAY_CACHE` (default: `oneway/tables` in the user's cache folder). The cache
-    follows the file: it is rebuilt when the file's size or time changes.
+    Rows without a label are skipped; a note says how many. The whole table is held in memory. A
+    CSV file of gigabytes that is read often loads faster as Parquet.
 
     Args:
         name_or_path: A known name, or a path that ends in .csv, .parquet, .libsvm or .svm; text
@@ -69,10 +58,7 @@ def load(
         exclude: Columns that are no features.
         category: Columns that are categories, or these with their values.
         numeric: Columns that are numbers, whatever else they look like.
-        function: Columns that a function of one's own makes numbers of, each with the name of it,
-            `package.module:function`: free text, for example.
-        owner: The column that says whose a row is, for `deal_by`: no feature.
-        standardise: Whether each number is brought to zero mean and unit variance (the default).
+        owner: The owner column, for `deal_by`: no feature.
         encoder: Says label, features, scaling and classes of a file instead: those of a task.
         options: What else a data set can be told, such as `seed` and `samples` of "synthetic".
 
@@ -83,7 +69,8 @@ def load(
     """
     if task is not None:
         checked("task", task, LabelKind, DataError)
-    require_polars()
+    with needs_extra("loading data", "lab"):
+        import polars  # noqa: F401
     told = {
         "label": label,
         "task": task,
@@ -91,16 +78,13 @@ def load(
         "exclude": exclude,
         "category": category,
         "numeric": numeric,
-        "function": function,
         "owner": owner,
-        "standardise": standardise,
         "encoder": encoder,
         **options,
     }
     given = {name: value for name, value in told.items() if value is not None}
     if isinstance(name_or_path, str) and name_or_path in names_of("table"):
         return _load_known(name_or_path, given)
-    as_path(name_or_path, "what to load", DataError, _IN_MEMORY)
     return _load_file(_existing(name_or_path), **given)
 
 
@@ -152,11 +136,10 @@ def _load_file(
     *,
     label: str | None = None,
     task: LabelKind | None = None,
-    standardise: bool = True,
     encoder: Encoder | None = None,
     **options: Any,
 ) -> Table:
-    from oneway.tables.cache import read_table
+    from oneway.tables.assemble import read_table
 
     choices = make_choices(**{key: options.pop(key) for key in CHOICES if key in options})
     for option in options:
@@ -169,37 +152,25 @@ def _load_file(
             f"the encoder says which label and features of {path.name} are read; leave label, "
             "features and what else is said about columns out"
         )
-    wish = Wish(label, task, choices, standardise, encoder)
-    if is_arrays:
-        return read_arrays(open_arrays(path), wish, name=path.name)
-    return read_table(path, lambda: open_source(path, wish), wish, name=path.name)
-
-
-def read_arrays(
-    source: ArraySource, wish: Wish, *, name: str, options: Mapping[str, Any] | None = None
-) -> Table:
-    """Read an array source as `read_table` reads a file, by what it takes as a table."""
-    from oneway.tables.cache import read_table
-
-    facts = [file.stat() for file in source.files]
-    about = {
-        "bytes": sum(fact.st_size for fact in facts),
-        "modified_ns": max(fact.st_mtime_ns for fact in facts),
-        "files": len(facts),
-        **(options or {}),
-    }
-    size = source.num_bytes
-    return read_table(source.path, lambda: source, wish, name=name, options=about, size=size)
+    wish = Wish(label, task, choices, encoder)
+    source = open_arrays(path) if is_arrays else open_source(path, wish)
+    return read_table(source, wish, path.name)
 
 
 def _existing(name_or_path: str | Path) -> Path:
+    if not isinstance(name_or_path, str | Path) or name_or_path == "":
+        raise DataError(
+            f"what to load is {shown(name_or_path)}, not the path of a file; a frame becomes a "
+            "table with Table.from_frame(frame, label=...), arrays do with "
+            "Table.from_arrays(features, labels)"
+        )
     try:
         path = Path(name_or_path).expanduser()
         if path.is_file() or path.is_dir():
             return path
-    except (OSError, RuntimeError, TypeError, ValueError) as error:
+    except (OSError, RuntimeError, ValueError) as error:
         raise DataError(
-            f"{name_or_path!r} cannot be the path of a file ({error}); check the path"
+            f"{shown(str(name_or_path))} cannot be the path of a file ({error}); check the path"
         ) from None
     if isinstance(name_or_path, Path) or path.suffix or len(path.parts) > 1:
         raise MissingDataError(f"{path} is not there; a file to load must exist, check the path")

@@ -20,7 +20,7 @@ FEATURES = ("Temperature", "Humidity", "Light", "CO2", "HumidityRatio")
 LABEL = "Occupancy"
 
 
-def load_occupancy(folder: Path | None = None, *, standardise: bool = True) -> Table:
+def load_occupancy(folder: Path | None = None) -> Table:
     """Load UCI's three original files as one table, in the order of time.
 
     The label is whether the room is occupied. The date is not a feature: it is kept in
@@ -41,7 +41,6 @@ def load_occupancy(folder: Path | None = None, *, standardise: bool = True) -> T
         name="occupancy",
         columns={"date": encode_column(pl.concat([block.columns["date"] for block in blocks]))},
         label_name=LABEL,
-        standardise=standardise,
         origin={"kind": "occupancy", "files": [str(path.resolve()) for path in paths]},
     )
 
@@ -51,7 +50,7 @@ def _blocks(path: Path) -> list[Block]:
 
     try:
         columns = Choices(features=FEATURES, numeric=FEATURES)
-        wish = Wish(LABEL, "number", columns, standardise=False)
+        wish = Wish(LABEL, "number", columns)
         return list(csv_source.open_file(path, wish).blocks())
     except DataError as error:
         raise DataError(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from oneway.datasets.data_set import DATASETS, DataFile, DataSet
 from oneway.tables.inference import Choices
-from oneway.tables.source import Source, Wish
+from oneway.tables.source import Wish
 from oneway.tables.table import Table
 
 LABEL = "signal"
@@ -38,7 +38,7 @@ FEATURES = (
 SAMPLE = "SUSY-10k.csv.gz"
 
 
-def load_susy(folder: Path | None = None, *, standardise: bool = True) -> Table:
+def load_susy(folder: Path | None = None) -> Table:
     """Load SUSY from UCI's CSV or the LIBSVM format, whichever is there.
 
     Looked for in this order: SUSY.csv.gz, SUSY.csv, SUSY, SUSY.xz, SUSY.bz2 (the last three in
@@ -50,25 +50,19 @@ def load_susy(folder: Path | None = None, *, standardise: bool = True) -> Table:
         DataError: If the file is cut off or damaged.
     """
     from oneway.tables import csv_source, libsvm_source
-    from oneway.tables.cache import read_table
+    from oneway.tables.assemble import read_table
 
     (path,) = SUSY.find(folder)
-
-    asked = Wish(kind="binary", standardise=standardise)
-
-    def make_source() -> Source:
-        if ".csv" in path.suffixes:
-            wish = replace(asked, label=LABEL, choices=Choices(features=FEATURES, numeric=FEATURES))
-            return csv_source.open_file(path, wish, names=(LABEL, *FEATURES))
-        return libsvm_source.open_file(path, asked, names=FEATURES)
-
-    return read_table(
-        path,
-        make_source,
-        asked,
-        name="susy (10,000-row sample)" if path.name == SAMPLE else "susy",
-        options={"kind": "susy", "sample": path.name == SAMPLE},
-    )
+    wish = Wish(kind="binary")
+    if ".csv" in path.suffixes:
+        choices = Choices(features=FEATURES, numeric=FEATURES)
+        wish = replace(wish, label=LABEL, choices=choices)
+        source = csv_source.open_file(path, wish, names=(LABEL, *FEATURES))
+    else:
+        source = libsvm_source.open_file(path, wish, names=FEATURES)
+    is_sample = path.name == SAMPLE
+    name = "susy (10,000-row sample)" if is_sample else "susy"
+    return read_table(source, wish, name, {"kind": "susy", "sample": is_sample})
 
 
 SUSY = DATASETS.register(
@@ -79,7 +73,7 @@ SUSY = DATASETS.register(
         licence="CC BY 4.0",
         load=load_susy,
         url="https://archive.ics.uci.edu/static/public/279/susy.zip",
-        # Its digest is not known to us: that of the first download is kept beside the file.
+        # Its digest is not known: the download is checked only by TLS.
         files=(DataFile("susy/SUSY.csv.gz", "SUSY.csv.gz"),),
         alternatives=tuple(
             f"susy/{name}" for name in ("SUSY.csv", "SUSY", "SUSY.xz", "SUSY.bz2", SAMPLE)

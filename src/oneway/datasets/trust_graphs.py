@@ -2,7 +2,7 @@
 
 Their archives are packed anew now and then, and copies differ in comments and line ends: what is
 known, and checked after a download, is the digest of the graph itself. Of the last three none is
-known: they are fetched over TLS, and a later download must give the same graph as the first.
+known: their downloads are checked only by TLS.
 """
 
 from __future__ import annotations

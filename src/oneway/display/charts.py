@@ -1,23 +1,29 @@
-"""Charts of the running average loss, as text (SVG) or bytes (PNG)."""
+"""Charts of losses and graphs, as text (SVG) or bytes (PNG)."""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import matplotlib as mpl
 import numpy as np
 from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
-from oneway.display.line_style import Dashes
 from oneway.records import Ints, Matrix, Vector
+
+Dashes: TypeAlias = str | tuple[int, tuple[int, ...]]
+"""A line style: a name, or an offset with the lengths of strokes and gaps."""
 
 _SCREEN_DPI = 72
 _MOST_INSIDE = 5
 """A legend of more curves than this goes below the chart, where it hides none of them."""
+_ONE_WAY, _MUTUAL = "#d55e00", "#0072b2"
+_MOST_NAMES = 40
 
 
 class Chart(Figure):
@@ -35,7 +41,7 @@ def axes_of(ax: Axes | None, size: tuple[float, float]) -> tuple[Figure, Axes]:
         chart = Chart(figsize=size, layout="constrained")
         return chart, chart.add_subplot()
     figure = ax.get_figure(root=True)
-    assert figure is not None, "axes without a figure"
+    assert figure is not None
     return figure, ax
 
 
@@ -160,6 +166,49 @@ def interval_chart(
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(alpha=0.25)
     _add_legend(figure, axes, legend_below)
+    return figure
+
+
+def graph_chart(
+    positions: Matrix, senders: Ints, receivers: Ints, names: Sequence[str], ax: Axes | None = None
+) -> Figure:
+    """Nodes and arrows; an arrow points where models go, mutual ones are thicker.
+
+    Args:
+        positions: x and y of each node, from 0 to 1, y downwards.
+        senders: One for each edge.
+        receivers: Likewise.
+        names: What to write beside the nodes, unless there are many.
+        ax: Where to draw; None for a new figure.
+    """
+    figure, axes = axes_of(ax, (4.6, 4.6))
+    pairs = set(zip(senders.tolist(), receivers.tolist(), strict=True))
+    for start, end in sorted(pairs):
+        mutual = (end, start) in pairs
+        style = {
+            "arrowstyle": "-|>",
+            "color": _MUTUAL if mutual else _ONE_WAY,
+            "lw": 1.6 if mutual else 0.9,
+            "alpha": 0.75,
+            "shrinkA": 5,
+            "shrinkB": 6,
+        }
+        axes.annotate("", positions[end], positions[start], arrowprops=style)
+    axes.scatter(positions[:, 0], positions[:, 1], s=36, color="#333333", zorder=3)
+    if len(names) <= _MOST_NAMES:
+        for (x, y), name in zip(positions, names, strict=True):
+            away = (1.09 * (x - 0.5) + 0.5, 1.09 * (y - 0.5) + 0.5)
+            side = "center" if abs(x - 0.5) < 0.15 else "left" if x > 0.5 else "right"
+            level = "bottom" if y < 0.35 else "top" if y > 0.65 else "center"
+            # Not as markup: $ begins mathematics there.
+            axes.text(*away, name, ha=side, va=level, fontsize="small", parse_math=False)
+    handles = [
+        Line2D([], [], color=colour, lw=width, label=label)
+        for colour, width, label in ((_ONE_WAY, 0.9, "one-way"), (_MUTUAL, 1.6, "mutual"))
+    ]
+    axes.legend(handles=handles, loc="upper right", frameon=False, fontsize="small")
+    axes.set(xlim=(-0.22, 1.22), ylim=(1.22, -0.22), aspect="equal")
+    axes.axis("off")
     return figure
 
 

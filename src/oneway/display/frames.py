@@ -1,40 +1,21 @@
-"""Data frames of named columns: polars, or pandas where that is asked for."""
+"""Data frames of named columns."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-from oneway.errors import ConfigError, MissingExtraError, needs_extra
-
-FrameKind: TypeAlias = Literal["polars", "pandas"]
+from oneway.errors import needs_extra
 
 
-def as_frame(columns: Mapping[str, NDArray[Any] | Sequence[Any]], kind: FrameKind) -> Any:
-    """Columns of the same length as a frame.
+def as_frame(columns: Mapping[str, NDArray[Any] | Sequence[Any]]) -> Any:
+    """Columns of the same length as a polars frame; its `to_pandas` makes one of pandas.
 
     Raises:
-        ConfigError: If there is no such kind of frame.
-        MissingExtraError: If polars or pandas is not installed.
+        MissingExtraError: If polars is not installed.
     """
-    if kind == "polars":
-        with needs_extra("a frame", "lab"):
-            import polars
-        return polars.DataFrame({name: _plain(values) for name, values in columns.items()})
-    if kind == "pandas":
-        try:
-            import pandas
-        except ModuleNotFoundError:
-            raise MissingExtraError(
-                "a pandas frame needs pandas, which is not installed; run: pip install pandas, or "
-                "leave kind out for polars"
-            ) from None
-        return pandas.DataFrame({name: _plain(values) for name, values in columns.items()})
-    raise ConfigError(f"kind is {kind!r}; a frame is 'polars' or 'pandas'")
-
-
-def _plain(values: NDArray[Any] | Sequence[Any]) -> Any:
-    return np.asarray(values) if isinstance(values, np.ndarray) else list(values)
+    with needs_extra("a frame", "lab"):
+        import polars
+    return polars.DataFrame(dict(columns))

@@ -102,14 +102,6 @@ def grid(
     )
 
 
-def side_by_side(*parts: Html) -> Html:
-    """Fragments beside each other, as far as there is room."""
-    inside = "".join(f"<div>{part}</div>" for part in parts)
-    return Html(
-        f'<div style="display:flex;flex-wrap:wrap;gap:1.5em;align-items:flex-start">{inside}</div>'
-    )
-
-
 def _side(rows: Sequence[Sequence[object]], place: int) -> str:
     """Numbers stand to the right, and text that begins with a digit or a sign."""
     values = [str(row[place]) for row in rows]

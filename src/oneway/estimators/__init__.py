@@ -1,4 +1,4 @@
-"""Estimators for scikit-learn and river: a running peer, or a whole simulated network, as one.
+"""Estimators: a simulated network for scikit-learn, a running peer for river.
 
 `OnewayClassifier` and `OnewayRegressor` are scikit-learn's, `RiverClassifier` and `RiverRegressor`
 river's; each is imported when it is first used, so that neither library is needed for the other.
@@ -12,21 +12,21 @@ from typing import TYPE_CHECKING, Any
 from oneway.errors import needs_extra
 
 if TYPE_CHECKING:
-    from oneway.estimators.river_learners import RiverClassifier, RiverRegressor
+    from oneway.estimators.river import RiverClassifier, RiverRegressor
     from oneway.estimators.scikit import OnewayClassifier, OnewayRegressor
 
 _HOME = {
     "OnewayClassifier": ("scikit", "lab"),
     "OnewayRegressor": ("scikit", "lab"),
-    "RiverClassifier": ("river_learners", "river"),
-    "RiverRegressor": ("river_learners", "river"),
+    "RiverClassifier": ("river", "river"),
+    "RiverRegressor": ("river", "river"),
 }
 
 __all__ = ["OnewayClassifier", "OnewayRegressor", "RiverClassifier", "RiverRegressor"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import what is asked for.
+    """Import an estimator.
 
     Raises:
         MissingExtraError: If its library is not installed.

@@ -1,46 +1,30 @@
-"""A simulated network that goes on learning, one block of samples after the other.
+"""A simulated network that learns block by block.
 
-The reference engine of the simulator with its state kept between blocks: samples are dealt to the
-nodes in turn, each round one sample a node, and between two rounds models travel along the graph.
+The reference engine of the simulator, whose state persists between blocks: samples are dealt to the
+nodes in turn, one sample per node and round, and nodes exchange models between two rounds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 
 from oneway.errors import ConfigError
-from oneway.methods import Method, State
+from oneway.methods import Method
 from oneway.models import Model, typical_sample
 from oneway.records import Floats, Matrix, Vector
 from oneway.simulator.measurements import Measurements
 from oneway.simulator.reference_engine import ReferenceEngine
 from oneway.streams import Stream
 from oneway.task.assembly import chosen_graph
-from oneway.task.learning import Learning
-from oneway.task.privacy import NO_PRIVACY, Privacy
 from oneway.task.settings import Settings
 from oneway.topology import TrustGraph
 
 
-def learning_of(model: str, *, epsilon: float | None, **told: Any) -> Learning:
-    """The keys of a task that an estimator is told; without noise unless there is an epsilon.
-
-    Raises:
-        ConfigError: A value breaks its rule.
-    """
-    given = {name: value for name, value in told.items() if value is not None}
-    privacy = NO_PRIVACY if epsilon is None else Privacy(epsilon=epsilon)
-    return Learning(model=model, privacy=privacy, **given)
-
-
 def graph_of(graph: object, nodes: int, seed: int) -> TrustGraph:
-    """A graph as an estimator is told: itself, or a name and a number of nodes.
+    """Return the graph of an estimator: the given one, or one of a kind with `nodes` nodes.
 
     Raises:
-        ConfigError: It is neither, or the number is not one.
+        ConfigError: It is neither a graph nor a name.
         GraphError: There is no such graph.
     """
     if isinstance(graph, TrustGraph):
@@ -57,17 +41,17 @@ def graph_of(graph: object, nodes: int, seed: int) -> TrustGraph:
 
 
 class SimulatedNetwork:
-    """Learns from blocks of encoded samples; nothing of a block is kept.
+    """Learns from blocks of encoded samples, and keeps no sample.
 
     Args:
         method: How nodes learn.
-        model: What is learned.
+        model: The model.
         graph: Who sends to whom.
         num_features: Of a sample.
-        seed: Of all that is random.
+        seed: Of the noise and other random numbers.
 
     Attributes:
-        samples: How many were learned from.
+        samples: The number of samples so far.
 
     Raises:
         GraphError: The graph is not strongly connected, and the method needs it to be.
@@ -97,11 +81,15 @@ class SimulatedNetwork:
         return self.method.estimate(self._engine.held)
 
     def params(self, node: int | None = None) -> Vector:
-        """The model of a node; without one, the network's mean, each node by its mass.
+        """Return the model of a node; without one, the mean of all, weighted by mass.
+
+        Nodes that never send have no common model: without a node, this is that of node 0.
 
         Raises:
             ConfigError: There is no such node.
         """
+        if node is None and not self.method.payload:
+            node = 0
         if node is None:
             state = self._engine.state
             mean: Vector = state.numerators.sum(axis=0) / state.masses.sum()
@@ -109,19 +97,13 @@ class SimulatedNetwork:
         if not (isinstance(node, int | np.integer) and 0 <= node < self.num_nodes):
             raise ConfigError(
                 f"node is {node!r}; it must be one of 0 to {self.num_nodes - 1}, or None for the "
-                "average of all"
+                "mean of all"
             )
         own: Vector = self.estimates[node]
         return own
 
-    def go_on_from(self, other: SimulatedNetwork, changed: Callable[[State], State]) -> None:
-        """Go on where another network stands, with what its nodes hold changed to fit this one."""
-        engine, former = self._engine, other._engine
-        engine.held, engine.rounds_before = changed(former.held), former.rounds_before
-        engine.rng, self.samples = former.rng, other.samples
-
     def learn(self, features: Floats, labels: Floats) -> float:
-        """Learn from samples in their order; return the sum of the losses suffered before.
+        """Learn from samples in their order; return the sum of the losses before each step.
 
         Raises:
             DivergenceError: The numbers leave the finite range.

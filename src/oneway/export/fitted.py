@@ -1,38 +1,38 @@
 """Fitted model: encoder, model and parameters together, a pure value that predicts raw rows.
 
-Every prediction that anybody gets from a peer, its API, its page, its store, a run or an exported
-file is made here.
+Every prediction of a peer, its API, its page, its store, a run or an exported JSON file is made
+here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from oneway.errors import ConfigError
-from oneway.models import HasCoefficients, HasProbabilities, Model
+from oneway.errors import ConfigError, DataError
+from oneway.models import Model
 from oneway.records import Matrix, Origin, Vector
 from oneway.tables.encoder import Encoder
 from oneway.tables.labels import ClassName, class_names
 
 INTERCEPT = "(intercept)"
-"""What the constant of a score is called among the coefficients, as in R."""
+"""The name of the constant of a score among the coefficients, as in R."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FittedModel:
-    """A model as it stands at one moment, for rows in the units of the data.
+    """A model at one moment, for rows in the units of the data.
 
     Attributes:
-        encoder: From raw cells to the numbers of the model, and back.
-        model: What was learned.
+        encoder: From raw cells to the inputs of the model, and back.
+        model: The model.
         params: Its parameters; not to be changed.
         origin: Where it comes from, in terms JSON can hold: peer, samples, task, privacy.
 
     Raises:
-        ConfigError: The parameters are not as many as the encoder and the model need.
+        ConfigError: The number of parameters does not suit the encoder and the model.
 
     >>> import numpy as np
     >>> from oneway.models import RidgeRegression
@@ -64,16 +64,16 @@ class FittedModel:
 
     @property
     def outputs(self) -> Sequence[str]:
-        """The numbers that the model sees, by name, in the order of its parameters."""
+        """The names of the model inputs, in the order of its parameters."""
         return self.encoder.outputs
 
     @cached_property
     def classes(self) -> tuple[ClassName, ...]:
-        """What may be predicted, in order; nothing if numbers are."""
+        """The classes in order; none for numbers."""
         return class_names(self.encoder.classes)
 
     def predict_one(self, x: Mapping[str, object]) -> ClassName | float:
-        """The label expected for a raw row: a class, True or False, or a number.
+        """Return the predicted label of a raw row: a class, True or False, or a number.
 
         Raises:
             DataError: The row lacks a feature or has one that is no number.
@@ -84,45 +84,45 @@ class FittedModel:
         return self.classes[self.encoder.classes.index(self.encoder.label_name(value))]
 
     def predict_proba_one(self, x: Mapping[str, object]) -> dict[ClassName, float]:
-        """How probable each class is for a raw row.
+        """Return the probability of each class for a raw row.
 
         Raises:
             DataError: As `predict_one`.
-            ConfigError: The model does not say how probable a class is.
+            ConfigError: The model has no probabilities.
         """
         features = self.encoder.vector(x)[None, :]
-        if not isinstance(self.model, HasProbabilities):
+        shares = self.model.probabilities(self.params, features)
+        if shares is None:
             raise ConfigError(
-                f"a {self.model.name} model does not say how probable a class is; ask it for the "
-                "label, or use a logistic or softmax model"
+                f"a {self.model.name} model has no probabilities; use predict_one, or a logistic "
+                "or softmax model"
             )
-        shares = self.model.probabilities(self.params, features)[0].tolist()
-        return dict(zip(self.classes, shares, strict=True))
+        return dict(zip(self.classes, shares[0].tolist(), strict=True))
 
     def predict_many(self, rows: Iterable[Mapping[str, object]]) -> list[ClassName | float]:
-        """What `predict_one` says to each of several raw rows."""
+        """Return `predict_one` of each of several raw rows."""
         return [self.predict_one(row) for row in rows]
 
     @property
     def says_probabilities(self) -> bool:
         """Whether `predict_proba_one` has an answer."""
-        return isinstance(self.model, HasProbabilities)
+        return self.model.says_probabilities
 
     @property
     def coefficients(self) -> dict[str, float] | dict[ClassName, dict[str, float]]:
-        """What one unit of each feature adds to the score, and the intercept, in the data's units.
+        """The coefficients of the score by model input, and the intercept, in the data's units.
 
-        By the names of `outputs`; of a model with one score per class, for every class. For two
-        classes the score is that of the second against the first.
+        A model with one score per class has them for every class. For two classes the score is
+        that of the second against the first.
 
         Raises:
-            ConfigError: The model has no coefficients, or a feature is called as the intercept is.
+            ConfigError: The model has no coefficients, or a feature has the name of the intercept.
         """
         factors, constants = self.in_data_units()
         if INTERCEPT in self.outputs:
             raise ConfigError(
                 f"a feature is called {INTERCEPT}, as the intercept is among the coefficients; "
-                "use in_data_units(), or give that column another name"
+                "use in_data_units(), or rename the column"
             )
         names = (INTERCEPT, *self.outputs)
         by_score = [
@@ -134,16 +134,32 @@ class FittedModel:
         return dict(zip(self.classes, by_score, strict=True))
 
     def save(self, path: Path | str, format: str = "", *, force: bool = False) -> Path:  # noqa: A002
-        """Write the model into a file, in the format that its ending names; see `formats.save`.
+        """Write the model into a file, in the format of its ending; see `formats.save`.
 
         Raises:
-            ConfigError: The format is unknown, the model cannot be written so, there is a file
-                already, or it cannot be written.
+            ConfigError: The format is unknown, the model has no such form, or the file exists or
+                cannot be written.
             MissingExtraError: The format needs a package that is not installed.
         """
         from oneway.export.formats import save
 
         return save(self, path, format, force=force)
+
+    @staticmethod
+    def load(path: Path | str, *, allow: Collection[str] = ()) -> FittedModel:
+        """Return the model that `save` wrote as JSON, with the very same parameters.
+
+        Args:
+            path: The file.
+            allow: Names of code, `package.module:function`, that the file may name.
+
+        Raises:
+            DataError: The file cannot be read, or is not such a model.
+            ConfigError: Its model is not registered here, or it names code that is not allowed.
+        """
+        from oneway.export.json_format import from_json
+
+        return from_json(read_file(path), str(path), allow=allow)
 
     def in_data_units(self) -> tuple[Matrix, Vector]:
         """Coefficients `[score, output]` and constants of the scores, scaling undone.
@@ -162,9 +178,18 @@ class FittedModel:
         Raises:
             ConfigError: The model has no coefficients.
         """
-        if not isinstance(self.model, HasCoefficients):
+        found = self.model.coefficients(self.params)
+        if found is None:
             raise ConfigError(
                 f"a {self.model.name} model is not linear in its features, so it has no "
-                "coefficients; its parameters are in the npz file of oneway peer export"
+                "coefficients; its parameters are in the JSON file of oneway peer export"
             )
-        return self.model.coefficients(self.params)
+        return found
+
+
+def read_file(path: Path | str) -> bytes:
+    """Return the content of a file; a `DataError` if it cannot be read."""
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}; check the path") from None

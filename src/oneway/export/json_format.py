@@ -1,9 +1,10 @@
-"""JSON of a fitted model: for people to read, for programs to take as it is, and to read back."""
+"""JSON of a model: for people, for other programs, and to read back."""
 
 from __future__ import annotations
 
 import json
 import math
+from collections.abc import Collection
 from dataclasses import asdict, fields
 from typing import Any
 
@@ -12,56 +13,81 @@ import numpy as np
 
 from oneway.errors import DataError, OnewayError
 from oneway.export.fitted import FittedModel
-from oneway.models import MODELS, HasCoefficients, Model
+from oneway.export.personal import PersonalModel
+from oneway.models import MODELS, Model, model_from
+from oneway.personal.personal import EXPERTS
 from oneway.records import Origin, Vector
+from oneway.registry import require_allowed
 from oneway.sentences import shown
 from oneway.tables.cells import label_text
 from oneway.tables.encoder import Encoder
-from oneway.tables.features import Feature
-from oneway.tables.names import spelled
+from oneway.tables.features import Feature, format_shape
 
-VERSION = 1
+SHARED, PERSONAL = "oneway model 1", "oneway personal model 1"
+"""What files say they are."""
 _HOW = {
-    "binary": "score = intercept + sum of coefficient x value, in the units of the data; the "
-    "second class is predicted from a score of 0 on",
-    "classes": "score of a class = its intercept + sum of coefficient x value, in the units of the "
-    "data; the class with the highest score is predicted",
-    "number": "prediction = intercept + sum of coefficient x value, in the units of the data",
+    "binary": "score = intercept + sum of coefficient x value; the second class is predicted from "
+    "a score of 0 on",
+    "classes": "score of a class = its intercept + sum of coefficient x value; the class with the "
+    "highest score is predicted",
+    "number": "prediction = intercept + sum of coefficient x value",
 }
 _PROBABILITY = {
     "binary": ", with the probability 1 / (1 + exp(-score))",
     "classes": ", with probabilities in proportion to exp(score)",
 }
+_VALUES = (
+    ". Values are in the units of the data; true is 1 and false 0; a category is 1 in the column "
+    "of its value. A missing number counts as its center, 0 if none is given, a missing boolean as "
+    "0.5, a missing category or time as 0 in all of its columns; the column 'NAME missing', if "
+    "there is one, is then 1, and else 0."
+)
+_MIXTURE = (
+    "a mixture of three experts, believed as the weights say: the shared model, which has the "
+    "parameters; one learned alone; one that adapts the shared score. docs/personal.md has the "
+    "formulas; PersonalModel.load reads this file"
+)
 
 
-def to_json(fitted: FittedModel) -> bytes:
-    """Return what is known about a model; every number reads back as the very same."""
+def to_json(fitted: FittedModel | PersonalModel) -> bytes:
+    """Return a model as JSON; every number reads back as the very same."""
     text = json.dumps(facts(fitted), indent=2, ensure_ascii=False, allow_nan=False)
     return f"{text}\n".encode()
 
 
-def facts(fitted: FittedModel) -> dict[str, Any]:
-    """Return what `to_json` writes; without coefficients where the model has none."""
+def facts(fitted: FittedModel | PersonalModel) -> dict[str, Any]:
+    """Return what `to_json` writes, as a dictionary."""
+    return _personal_facts(fitted) if isinstance(fitted, PersonalModel) else _facts(fitted)
+
+
+def _personal_facts(fitted: PersonalModel) -> dict[str, Any]:
+    weights = dict(zip(EXPERTS, fitted.weights.tolist(), strict=True))
+    result = _facts(fitted.shared) | {"format": PERSONAL, "how": _MIXTURE, "weights": weights}
+    result.pop("coefficients", None)  # those of one expert out of three would mislead
+    return result | {"memory": {name: it[0].tolist() for name, it in fitted.memory.items()}}
+
+
+def _facts(fitted: FittedModel) -> dict[str, Any]:
     model, encoder = fitted.model, fitted.encoder
-    told: dict[str, Any] = {
-        "format": f"oneway model {VERSION}",
+    result: dict[str, Any] = {
+        "format": SHARED,
         "label": encoder.label,
         "model": model.name,
         "classes": list(encoder.classes),
         "origin": dict(fitted.origin),
     }
-    if isinstance(model, HasCoefficients):
-        said = _PROBABILITY.get(model.labels, "") if fitted.says_probabilities else ""
-        told["how"] = _HOW[model.labels] + said
-        told["coefficients"] = {
+    if model.coefficients(fitted.params) is not None:
+        chance = _PROBABILITY.get(model.labels, "") if fitted.says_probabilities else ""
+        result["how"] = _HOW[model.labels] + chance + _VALUES
+        result["coefficients"] = {
             name if isinstance(name, str) else label_text(name): value
             for name, value in fitted.coefficients.items()
         }
-    return told | {
-        "features": [_told(feature) for feature in encoder.features],
+    return result | {
+        "features": [_feature_facts(feature) for feature in encoder.features],
         "columns": columns(fitted),
         "parameters": {
-            "of": "the model, which sees the columns scaled as the features say, in this order",
+            "of": "the model, for the columns scaled by the features, in this order",
             "options": model.options(),
             "values": fitted.params.tolist(),
         },
@@ -69,11 +95,11 @@ def facts(fitted: FittedModel) -> dict[str, Any]:
 
 
 def columns(fitted: FittedModel) -> list[str]:
-    """The columns that the model sees, by name; an array is one if none has a coefficient."""
-    if isinstance(fitted.model, HasCoefficients):
+    """Return the names of the model inputs; an array is one if the model has no coefficients."""
+    if fitted.model.coefficients(fitted.params) is not None:
         return list(fitted.outputs)
     named = [
-        (f"{it.name} ({spelled(it.shape)})", *it.outputs[math.prod(it.shape) :])
+        (f"{it.name} ({format_shape(it.shape)})", *it.outputs[math.prod(it.shape) :])
         if it.shape
         else it.outputs
         for it in fitted.encoder.features
@@ -81,12 +107,13 @@ def columns(fitted: FittedModel) -> list[str]:
     return [name for names in named for name in names]
 
 
-def _told(feature: Feature) -> dict[str, Any]:
-    """The name of a feature, what it is, and what is not as usual about it."""
-    usual = {it.name: it.default for it in fields(feature)}
-    told = asdict(feature)
+def _feature_facts(feature: Feature) -> dict[str, Any]:
+    """Return name and kind of a feature, and its other fields that are not the default."""
+    defaults = {it.name: it.default for it in fields(feature)}
     return {
-        name: told[name] for name in told if name in ("name", "kind") or told[name] != usual[name]
+        name: value
+        for name, value in asdict(feature).items()
+        if name in ("name", "kind") or value != defaults[name]
     }
 
 
@@ -95,7 +122,7 @@ class _Parameters(msgspec.Struct):
     values: list[float]
 
 
-class _Told(msgspec.Struct):
+class _File(msgspec.Struct):
     format: str
     label: str
     model: str
@@ -103,39 +130,70 @@ class _Told(msgspec.Struct):
     features: list[dict[str, Any]]
     parameters: _Parameters
     origin: dict[str, Any]
+    memory: dict[str, list[float]] = {}
 
 
-def from_json(content: bytes, where: str = "the file") -> FittedModel:
-    """Return the model that `to_json` wrote: its parameters are the very same numbers.
+def from_json(
+    content: bytes, where: str = "the file", *, allow: Collection[str] = ()
+) -> FittedModel:
+    """Return the model that `to_json` wrote, with the very same parameters.
 
     Args:
-        content: What it wrote.
+        content: The content of the file.
         where: What errors call it.
+        allow: Names of code, `package.module:function`, that it may name.
 
     Raises:
-        DataError: It is not such a file, or a part of it is not as it was written.
-        ConfigError: It is of a model that is not registered here.
+        DataError: It is not such a file, or it was changed.
+        ConfigError: Its model is not registered here, or it names code that is not allowed.
     """
+    return _fitted(_read(content, where, SHARED), where, allow)
+
+
+def personal_from_json(
+    content: bytes, where: str = "the file", *, allow: Collection[str] = ()
+) -> PersonalModel:
+    """Return the personal model that `to_json` wrote; it predicts the very same.
+
+    Arguments and errors are those of `from_json`.
+    """
+    read = _read(content, where, PERSONAL)
+    shared = _fitted(read, where, allow)
+    memory = {name: np.array([row], np.float64) for name, row in read.memory.items()}
     try:
-        told = msgspec.json.decode(content, type=_Told)
+        return PersonalModel(shared.encoder, shared.model, shared.params, memory, shared.origin)
+    except OnewayError as error:
+        raise _changed(where, error) from None
+
+
+def _read(content: bytes, where: str, wanted: str) -> _File:
+    try:
+        read = msgspec.json.decode(content, type=_File)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise DataError(
             f"{where} is not a model that oneway has exported as JSON: {error}; export it again"
         ) from None
-    if told.format != f"oneway model {VERSION}":
-        raise DataError(
-            f"{where} has the format {shown(told.format)}, and this oneway reads 'oneway model "
-            f"{VERSION}'; read it with the release that wrote it"
-        )
-    values: Vector = np.array(told.parameters.values, dtype=np.float64)
-    description = Description(
-        told.label, told.model, told.classes, told.features, told.parameters.options
+    if read.format == wanted:
+        return read
+    remedy = {
+        SHARED: "read it with FittedModel.load",
+        PERSONAL: "read it with PersonalModel.load",
+    }.get(read.format, "read it with the release that wrote it")
+    raise DataError(
+        f"{where} has the format {shown(read.format)}, and {shown(wanted)} is read here; {remedy}"
     )
-    return fitted_from(description, values, told.origin, where)
+
+
+def _fitted(read: _File, where: str, allow: Collection[str]) -> FittedModel:
+    values: Vector = np.array(read.parameters.values, dtype=np.float64)
+    description = Description(
+        read.label, read.model, read.classes, read.features, read.parameters.options
+    )
+    return fitted_from(description, values, read.origin, where, allow)
 
 
 class Description(msgspec.Struct):
-    """All that a fitted model is but its parameters and its origin, in terms JSON can hold."""
+    """A fitted model without parameters and origin, in terms JSON can hold."""
 
     label: str
     model: str
@@ -145,23 +203,28 @@ class Description(msgspec.Struct):
 
     @classmethod
     def of(cls, encoder: Encoder, model: Model) -> Description:
-        """Describe a model, and how rows are encoded for it."""
-        features = [_told(feature) for feature in encoder.features]
+        """Return the description of a model and its encoder."""
+        features = [_feature_facts(feature) for feature in encoder.features]
         return cls(encoder.label, model.name, encoder.classes, features, model.options())
 
 
 def fitted_from(
-    description: Description, params: Vector, origin: Origin, where: str = "the file"
+    description: Description,
+    params: Vector,
+    origin: Origin,
+    where: str = "the file",
+    allow: Collection[str] = (),
 ) -> FittedModel:
     """Return the model of a description with these parameters.
 
     Raises:
-        DataError: A part of the description is not as it was written.
-        ConfigError: It is of a model that is not registered here.
+        DataError: The description was changed.
+        ConfigError: Its model is not registered here, or it names code that is not in `allow`.
     """
-    kind = MODELS[description.model]
+    require_allowed(description.options, where, allow)
+    _ = MODELS[description.model]  # refuses a model that is not registered
     try:
-        model = kind(**description.options)
+        model = model_from(description.model, description.options)
         encoder = msgspec.convert(
             {
                 "features": description.features,
@@ -174,4 +237,8 @@ def fitted_from(
         )
         return FittedModel(encoder, model, params, origin)
     except (OnewayError, msgspec.MsgspecError, TypeError) as error:
-        raise DataError(f"{where} was changed after it was written ({error})") from None
+        raise _changed(where, error) from None
+
+
+def _changed(where: str, error: Exception) -> DataError:
+    return DataError(f"{where} was changed after it was written ({error})")

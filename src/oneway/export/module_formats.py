@@ -11,20 +11,26 @@ import numpy as np
 
 from oneway.errors import ConfigError, needs_extra
 from oneway.export.fitted import FittedModel
-from oneway.models import HasModule
+from oneway.export.personal import PersonalModel
+from oneway.models import Torch
 from oneway.sentences import cut
 
 
-def to_state_dict(fitted: FittedModel) -> bytes:
+def to_state_dict(fitted: FittedModel | PersonalModel) -> bytes:
     """Return a file for `torch.load(..., weights_only=True)`, to load into the module.
 
     Raises:
         ConfigError: The model is no PyTorch module.
     """
-    if not isinstance(fitted.model, HasModule):
+    if isinstance(fitted, PersonalModel):
+        raise ConfigError(
+            "a personal model is a mixture of several, and a state dict holds one module; export "
+            "the shared model, or the personal one as json or onnx"
+        )
+    if not isinstance(fitted.model, Torch):
         raise ConfigError(
             f"a {fitted.model.name} model is no PyTorch module, so it has no state dict; export it "
-            "as json, npz, sklearn or onnx"
+            "as json or onnx"
         )
     import torch
 
@@ -44,7 +50,7 @@ def to_module_graph(fitted: FittedModel, shape: tuple[int, ...], opset: int) -> 
 
     with needs_extra("an ONNX file of a PyTorch module", "torch"):
         import onnxscript  # noqa: F401
-    assert isinstance(fitted.model, HasModule)
+    assert isinstance(fitted.model, Torch)
     module = fitted.model.filled(fitted.params)
     # Two rows: of one, the exporter would conclude that there is never another number of them.
     rows = torch.zeros(2, *shape, dtype=next(module.parameters()).dtype)

@@ -16,7 +16,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from oneway.errors import DataError, LabOverError, OnewayError, WireError
-from oneway.lab.command_queue import CommandQueue
+from oneway.lab.run import CommandQueue
 from oneway.records.network import Command
 from oneway.web.api import HEADERS, as_error, as_json, make_api, read_body
 from oneway.web.listening import listen, url_of
@@ -95,9 +95,11 @@ def _app(queue: CommandQueue, token: str) -> Starlette:
             async with asyncio.timeout(ANSWER_SECONDS):
                 return as_json({"said": await asyncio.wrap_future(answer)})
         except TimeoutError:
-            return as_error(
-                503, f"the lab was busy for {ANSWER_SECONDS:g} s and did not do it; try again"
-            )
+            if answer.cancelled():
+                outcome = "did not begin it; try again"
+            else:
+                outcome = "is still at it; do not repeat it, the events say when it is done"
+            return as_error(503, f"the lab was busy for {ANSWER_SECONDS:g} s and {outcome}")
         except OnewayError as error:
             return as_error(503 if isinstance(error, LabOverError) else 422, str(error))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from collections.abc import Collection
 
 from oneway.errors import ConfigError
 from oneway.lab.lab import Lab
@@ -15,13 +16,13 @@ _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "": 1.0}
 
 
 class KillSchedule:
-    """Kills a random peer about every so many seconds, and restarts its victims.
+    """Kills a random peer at about regular intervals, and restarts its victims.
 
-    The pauses between two kills vary by half, so that no rhythm of the peers is met for ever.
+    The intervals are jittered by ±50 % to avoid aliasing with the peers' own timers.
     """
 
     def __init__(self, lab: Lab, every: float, rng: random.Random) -> None:
-        """Kill every so many seconds on average, from the first `step` on; `rng` decides whom.
+        """Kill every `every` seconds on average, from the first `step` on; `rng` chooses victims.
 
         Raises:
             ConfigError: If the seconds are not above 0.
@@ -51,6 +52,11 @@ class KillSchedule:
                 victim = self._rng.choice(alive)
                 self._lab.kill(victim)
                 self._victims[victim] = now
+
+    @property
+    def victims(self) -> Collection[str]:
+        """The peers that are down and will be restarted."""
+        return self._victims.keys()
 
     def forget(self, peer: str) -> None:
         """Leave a peer alone that was just killed or started by hand."""

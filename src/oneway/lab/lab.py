@@ -2,28 +2,47 @@
 
 from __future__ import annotations
 
+import random
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
+import networkx as nx
+import numpy as np
+from msgspec.structs import astuple
+
 from oneway.errors import ConfigError, OnewayError
+from oneway.files.output_folder import MARKER
 from oneway.lab.audit import Audit, audit, num_unsettled
-from oneway.lab.peer_folders import PeerFolder, make_peer, make_peers
+from oneway.lab.peer_folders import TASK_FILE, PeerFolder, make_peer, make_peers
 from oneway.lab.peer_process import Observation, PeerProcess, niceness, peer_command
 from oneway.lab.ports import Ports
 from oneway.lab.problem import Problem
-from oneway.lab.quiescence import Quiescence, overfull
-from oneway.lab.trust_edges import TrustEdges
+from oneway.peer.identity.card import check_name
+from oneway.peer.identity.keys import key_text
 from oneway.peer.store.snapshot import Snapshot
+from oneway.protocol.state import Key, OutPhase
 from oneway.records import Ints
+from oneway.records.network import Command
 from oneway.sentences import listed, nearest, shown
+from oneway.store import RESULT, RUNS
 from oneway.transport import Faults
 
 STOP_SECONDS = 15.0
 DRAIN_SECONDS = 60.0
 POLL_SECONDS = 0.1
+_LAG_SECONDS = 5.0
+"""A push that is not acknowledged after this time waits for more than its turn."""
+_FILES = (MARKER, RESULT, RUNS, TASK_FILE)
+"""Names in a lab's folder that are no peers."""
+
+CONNECTED = "every running peer reaches every other one again, so mass flows back"
+FEW = "fewer than two peers run, so nothing flows"
+
+Edge = tuple[str, str]
+"""A sender and a receiver, by name."""
 
 
 class Lab:
@@ -40,6 +59,8 @@ class Lab:
         events: What was done to them, in sentences.
         loss: The share of messages that are lost on purpose.
         is_rewired: Whether trust has been changed, or a newcomer has joined.
+        finishing: Whether a command asked for the end.
+        dealt: The rows of the table that peers got, newcomers included.
     """
 
     def __init__(
@@ -48,10 +69,9 @@ class Lab:
         problem: Problem,
         *,
         rate: float = 0.0,
-        run: Sequence[str] | None = None,
         forgiving: bool = False,
         transport: str = "zeromq",
-        clock: Callable[[], float] = time.monotonic,
+        seed: int = 0,
     ) -> None:
         """Make the peers' folders; `start` starts them.
 
@@ -59,11 +79,10 @@ class Lab:
             folder: A new or empty folder.
             problem: What is learned, by whom.
             rate: Samples per second of each peer; 0 for as many as it can.
-            run: The command that runs a peer, if it is not `oneway peer run`.
             forgiving: Whether a peer that ends by itself is an event, and down like one that was
                 killed; otherwise it is an error.
             transport: How the peers' messages travel, as it is registered.
-            clock: Seconds that only grow.
+            seed: Of what `add_peer` leaves open.
         """
         if not 0.0 <= rate < float("inf"):
             raise ConfigError(f"rate is {rate:g} samples per second; it must be 0 or more")
@@ -71,20 +90,23 @@ class Lab:
         self.events: list[str] = []
         self.loss = 0.0
         self.is_rewired = False
+        self.finishing = False
+        self.dealt = set(np.unique(problem.stream.rows).tolist()) - {-1}
+        self._rng = random.Random(seed)
+        self._flow = CONNECTED
         self._folder = folder
         self._transport = transport
         self._forgiving = forgiving
-        self._clock = clock
-        self._began = clock()
+        self._began = time.monotonic()
         self._ports = Ports()
         try:
             made = make_peers(folder, problem, self._ports.reserve)
         except BaseException:
             self._ports.close()
             raise
-        # On a busy machine processes start one after the other: nobody learns before all are up.
+        # On a busy machine processes start one after the other: no peer learns before all are up.
         self._waits_for_all = True
-        self._how_to_run = (rate, run or peer_command(), niceness(len(made)))
+        self._how_to_run = (rate, peer_command(), niceness(len(made)))
         self.peers = [PeerProcess(peer.home, *self._how_to_run) for peer in made]
         for peer in self.peers:
             peer.change(lambda config: replace(config, paused=True, transport=transport))
@@ -115,9 +137,9 @@ class Lab:
         """Stop every peer cleanly; those that do not end in time are killed."""
         for peer in self.peers:
             peer.ask_to_stop()
-        deadline = self._clock() + STOP_SECONDS
+        deadline = time.monotonic() + STOP_SECONDS
         for peer in self.peers:
-            if not peer.wait(deadline - self._clock()):
+            if not peer.wait(deadline - time.monotonic()):
                 peer.kill()
                 self.note(f"{peer.name} did not stop and was killed")
 
@@ -148,7 +170,7 @@ class Lab:
     @property
     def seconds(self) -> float:
         """Since the lab was made."""
-        return self._clock() - self._began
+        return time.monotonic() - self._began
 
     def running(self) -> list[str]:
         """The peers whose process lives."""
@@ -167,7 +189,8 @@ class Lab:
         """Every peer at this moment; once all are up for the first time, they begin to learn.
 
         Raises:
-            OnewayError: If a peer ended by itself and that is not forgiven; says what it said last.
+            OnewayError: If a peer exits unexpectedly and the lab is not forgiving; with the last
+                line of its log.
         """
         for peer in self.peers:
             if peer.ended_by_itself and not self._forgiving:
@@ -260,16 +283,25 @@ class Lab:
         return self.note(f"{sender} no longer sends to {receiver}")
 
     def add_peer(
-        self, name: str, rows: Ints, *, receivers: Sequence[str] = (), senders: Sequence[str] = ()
+        self, name: str = "", receivers: Sequence[str] = (), senders: Sequence[str] = ()
     ) -> str:
-        """Let a newcomer join that learns from these rows of the problem's table."""
+        """Let a newcomer join; a name, samples, and edges if none are given, are chosen here."""
+        name = self._new_name(name)
+        receivers, senders = list(dict.fromkeys(receivers)), list(dict.fromkeys(senders))
+        if not receivers and not senders:
+            known = self.running() or [peer.name for peer in self.peers]
+            receivers, senders = [self._rng.choice(known)], [self._rng.choice(known)]
         takers, givers = self._known(*receivers), self._known(*senders)
-        own = self.problem.task.site
+        rows = self._new_rows()
+        allow = self.problem.task.code_names
         made = make_peer(
-            self._folder / name, self._ports.reserve(), self.problem.table, rows, site=own
+            self._folder / name, self._ports.reserve(), self.problem.table, rows, allow=allow
         )
+        self.dealt.update(rows.tolist())
         peer = PeerProcess(made.home, *self._how_to_run)
-        peer.change(lambda config: replace(config, transport=self._transport))
+        # If the others still wait for each other, the newcomer waits with them.
+        waits = self._waits_for_all
+        peer.change(lambda config: replace(config, paused=waits, transport=self._transport))
         _change_faults(peer, lambda faults: replace(faults, loss=self.loss))
         self.peers.append(peer)
         for taker in takers:
@@ -281,6 +313,54 @@ class Lab:
         sends = f", sends to {listed(receivers)}" if receivers else ""
         hears = f", hears from {listed(senders)}" if senders else ""
         return self.note(f"{name} joined with {len(rows):,} samples{sends}{hears}")
+
+    def _new_name(self, name: str) -> str:
+        taken = {peer.name.lower(): peer.name for peer in self.peers}
+        if not name:
+            numbers = (f"peer{number}" for number in range(len(taken) + 1))
+            return next(name for name in numbers if name not in taken)
+        if (known := taken.get(name.lower())) is not None:
+            raise ConfigError(f"the name {name} is taken by the peer {known}; choose another name")
+        if name.lower() in _FILES:
+            raise ConfigError(f"{name} is a file of the lab itself; choose another name")
+        return check_name(name)
+
+    def _new_rows(self) -> Ints:
+        """As many rows as the median founder has; new ones, if there are enough."""
+        problem = self.problem
+        count = int(np.median((problem.stream.rows >= 0).sum(axis=0)))
+        free = np.setdiff1d(np.arange(len(problem.table)), list(self.dealt))
+        pool = free if len(free) >= count else np.arange(len(problem.table))
+        rng = np.random.default_rng(self._rng.getrandbits(64))
+        rows: Ints = rng.choice(pool, size=count, replace=len(pool) < count)
+        return rows
+
+    # Commands.
+
+    def carry_out(self, command: Command) -> str:
+        """Call the method that is named like the command's tag; returns what was done.
+
+        Raises:
+            OnewayError: If it cannot be done; says why.
+        """
+        said: str = getattr(self, str(type(command).__struct_config__.tag))(*astuple(command))
+        self._note_flow()
+        return said
+
+    def finish(self) -> str:
+        """Ask for the end."""
+        self.finishing = True
+        return "the lab is finishing"
+
+    def _note_flow(self) -> None:
+        """Say where mass gathers from now on, if that has changed."""
+        trust = TrustEdges.of(self.peers)
+        edges = [edge for edge in trust.edges if not trust.is_cut(*edge)]
+        running = self.running()
+        said = flow_sentence(dead_ends(running, edges), len(running))
+        if said != self._flow:
+            self._flow = said
+            self.note(said)
 
     # The end.
 
@@ -300,13 +380,13 @@ class Lab:
             peer.change(lambda config: replace(config, paused=True, faults=Faults()))
         self.loss = 0.0
         self.note("the peers were paused, to let everything arrive")
-        deadline = self._clock() + seconds
+        deadline = time.monotonic() + seconds
         quiescence = Quiescence()
         while not (
             quiescence.seen_in(seen := self.observe(), self.down)
             and num_unsettled(self.snapshots(), self.down) == 0
         ):
-            if self._clock() >= deadline:
+            if time.monotonic() >= deadline:
                 self.note(f"the network did not come to rest within {seconds:g} s")
                 return False
             let_go = overfull(seen, self.down)
@@ -358,3 +438,133 @@ def _change_faults(peer: PeerFolder, how: Callable[[Faults], Faults]) -> None:
 
 def _change_cuts(peer: PeerFolder, how: Callable[[set[str]], set[str]]) -> None:
     _change_faults(peer, lambda faults: replace(faults, cut=tuple(sorted(how(set(faults.cut))))))
+
+
+@dataclass(frozen=True)
+class TrustEdges:
+    """The trust graph according to the configurations of the peers.
+
+    Attributes:
+        edges: Who sends to whom.
+        cuts: The lines that are cut at either end, each a pair of names.
+    """
+
+    edges: Sequence[Edge]
+    cuts: frozenset[frozenset[str]]
+
+    @classmethod
+    def of(cls, peers: Sequence[PeerFolder]) -> TrustEdges:
+        """The graph at this moment; edges out of the lab are left out."""
+        names = {peer.key: peer.name for peer in peers}
+        configs = {peer.name: peer.config for peer in peers}
+        return cls(
+            edges=[
+                (name, names[receiver.key])
+                for name, config in configs.items()
+                for receiver in config.receivers
+                if receiver.key in names
+            ],
+            cuts=frozenset(
+                frozenset((name, other))
+                for name, config in configs.items()
+                for other in config.faults.cut
+            ),
+        )
+
+    def is_cut(self, one: str, other: str) -> bool:
+        """Whether the line between two peers is cut, at either end."""
+        return frozenset((one, other)) in self.cuts
+
+
+def dead_ends(peers: Iterable[str], edges: Iterable[Edge]) -> list[tuple[str, ...]]:
+    """Sink components: groups of running peers that receive from others and send nothing back.
+
+    Empty if every running peer reaches every other one.
+
+    >>> dead_ends("abc", [("a", "b"), ("b", "a"), ("b", "c")])
+    [('c',)]
+    """
+    graph = nx.DiGraph()
+    graph.add_nodes_from(peers)
+    graph.add_edges_from(edge for edge in edges if edge[0] in graph and edge[1] in graph)
+    parts = nx.condensation(graph)
+    if len(parts) <= 1:
+        return []
+    ends = (part for part in parts if parts.out_degree(part) == 0)
+    return sorted(tuple(sorted(parts.nodes[part]["members"])) for part in ends)
+
+
+def flow_sentence(ends: Sequence[tuple[str, ...]], num_running: int = 2) -> str:
+    """Say where mass gathers, given the sink components and the number of running peers.
+
+    >>> flow_sentence([("c",)])
+    'mass now gathers at c, which sends to nobody else that runs'
+    >>> flow_sentence([("a", "b"), ("c",)])
+    'mass now gathers in 2 places that send nothing to each other: a, b; c'
+    """
+    if num_running < 2:
+        return FEW
+    if not ends:
+        return CONNECTED
+    if len(ends) > 1:
+        places = "; ".join(listed(end) for end in ends)
+        return f"mass now gathers in {len(ends)} places that send nothing to each other: {places}"
+    [end] = ends
+    who = "which sends" if len(end) == 1 else "which send"
+    return f"mass now gathers at {listed(end)}, {who} to nobody else that runs"
+
+
+def overfull(observations: Sequence[Observation], down: Collection[Key] = ()) -> set[Key]:
+    """The paused peers that hold so much mass that they take in no more (see `peer.inflow`).
+
+    The first peer to pause receives what the others still hold; the network comes to rest only
+    after that peer has passed some of it on.
+    """
+    waited_for = {
+        edge.key
+        for peer in observations
+        if peer.status is not None and peer.key not in down
+        for edge in peer.status.receivers
+        if edge.lag > _LAG_SECONDS
+    }
+    return {it.key for it in observations if key_text(it.key) in waited_for and it.key not in down}
+
+
+class Quiescence:
+    """Detects that nothing is in flight between paused peers, according to their statuses.
+
+    A status from before the last peer paused proves nothing. Statuses include what is not durable
+    yet; the stores have to agree, see `num_unsettled`.
+    """
+
+    def __init__(self) -> None:
+        self._paused_since: dict[Key, float] = {}
+
+    def seen_in(self, observations: Sequence[Observation], down: Collection[Key] = ()) -> bool:
+        """Whether the peers are at rest; to be called repeatedly.
+
+        Args:
+            observations: Every peer at this moment.
+            down: Peers that are down for good; what is on its way to them will never arrive.
+        """
+        running = [peer for peer in observations if peer.key not in down]
+        paused = {
+            peer.key: peer.status
+            for peer in running
+            if peer.status is not None and peer.state == "paused"
+        }
+        if len(paused) < len(running):
+            self._paused_since = {}
+            return False
+        if paused.keys() != self._paused_since.keys():
+            self._paused_since = {key: status.time for key, status in paused.items()}
+        names = {key_text(key) for key in down}
+        return all(
+            status.time > self._paused_since[key]
+            and all(
+                edge.phase == "none" or (edge.phase == OutPhase.OPEN and edge.seq == edge.acked)
+                for edge in status.receivers
+                if edge.key not in names
+            )
+            for key, status in paused.items()
+        )

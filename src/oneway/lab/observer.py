@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import msgspec
 import numpy as np
 
 from oneway.errors import StoreError
-from oneway.lab.lab import Lab
+from oneway.lab.lab import Edge, Lab, TrustEdges
 from oneway.lab.live_audit import BookReader, LiveAudit, Reading
-from oneway.lab.node_positions import node_positions, position_for_newcomer
 from oneway.lab.peer_process import Observation, PeerProcess
 from oneway.lab.problem import Problem
-from oneway.lab.trust_edges import Edge, TrustEdges
 from oneway.metrics import Thinned, disagreement_of_holders
 from oneway.peer.identity.keys import key_text
 from oneway.peer.learner import Learner
@@ -26,14 +25,10 @@ from oneway.records.status import Status
 
 EVENTS_SHOWN = 200
 
-TURN_EFFORT = 0.01
-"""Seconds of computing that one look at the models may take; the next one goes on from there."""
-EFFORT_SHARE = 0.03
-"""Of a core, no more is spent on looking at models."""
-ROUND_SECONDS = 2.0
-"""All stores are not read more often than this."""
+LOOK_SECONDS = 0.25
+"""Seconds between two stores that are read for their models."""
 MOST_NUMBERS = 4_000_000
-"""Of all models together: those of larger networks would not fit into a lab's memory."""
+"""Disagreement is measured only if all models together have at most this many parameters."""
 MOST_POINTS = 2048
 
 
@@ -41,26 +36,25 @@ class Observer:
     """Makes the frames of one lab; all are to be made by the same.
 
     Attributes:
-        models: Measures the disagreement; to be asked to look again and again.
+        models: Measures the disagreement.
     """
 
     def __init__(self, lab: Lab) -> None:
-        """Lay the peers out."""
+        """Prepare the first frame."""
         self.models = ModelObserver(lab)
         self._lab = lab
         self._title = title_of(lab.problem)
-        self._positions = node_positions(lab.problem.graph, lab.problem.names)
+        self._positions = circle(lab.problem.names)
         self._trust = TrustEdges.of(lab.peers)
         self._ended: set[Edge] = set()
         self._books = BookReader()
         self._audit = LiveAudit()
         self._traffic = _Traffic()
-        self._arrivals = _Arrivals()
         self._number = 0
         self._has_started = False
 
     def frame(self, phase: LabPhase) -> NetworkFrame:
-        """The lab at this moment; in whatever phase, it starts until every peer has said a word."""
+        """The lab at this moment; reports `starting` until every peer has written a status."""
         lab, now = self._lab, time.time()  # by which peers date their status
         peers = lab.observe()
         before, self._trust = self._trust, TrustEdges.of(lab.peers)
@@ -124,10 +118,8 @@ class Observer:
 
     def _peer(self, peer: Observation, reading: Reading | None) -> PeerView:
         if peer.name not in self._positions:
-            friends = {name for edge in self._trust.edges if peer.name in edge for name in edge}
-            self._positions[peer.name] = position_for_newcomer(
-                self._positions, friends - {peer.name}
-            )
+            joined = len(self._positions) - len(self._lab.problem.names)
+            self._positions[peer.name] = place_of_newcomer(joined)
         x, y = self._positions[peer.name]
         status = peer.status
         measures = status.measures if status else None
@@ -143,8 +135,10 @@ class Observer:
             mass_units=reading.books.held if reading else 0,
             restarts=peer.restarts,
             finished=bool(status and status.finished),
-            base_loss=measures.so_far.base_loss if measures else None,
+            shared_loss=measures.so_far.shared_loss if measures else None,
             alone_loss=measures.so_far.alone_loss if measures else None,
+            base_loss=measures.so_far.base_loss if measures else None,
+            believes=measures.believes if measures else "",
         )
 
     def _edges(self, peers: Sequence[Observation]) -> list[EdgeView]:
@@ -163,7 +157,7 @@ class Observer:
                 EdgeView(
                     sender=sender,
                     receiver=receiver,
-                    arrived=self._arrivals.count((sender, receiver), number),
+                    arrived=number,
                     waiting=at_sender.seq - at_sender.acked if at_sender else 0,
                     cut=self._trust.is_cut(sender, receiver),
                 )
@@ -172,51 +166,38 @@ class Observer:
 
 
 class ModelObserver:
-    """Measures how far the models of the peers are apart, a few stores at a time.
-
-    Stores are read one after the other, so that a lab never stalls; each model is as its peer held
-    it at that moment.
+    """Measures how far the models of the peers are apart, one store at a time, in turn.
 
     Attributes:
         disagreement: After the last round through all stores; None before the first.
     """
 
-    def __init__(
-        self,
-        lab: Lab,
-        clock: Callable[[], float] = time.monotonic,
-        effort: Callable[[], float] = time.thread_time,
-    ) -> None:
-        """Begin; nothing is read yet. `effort` is how many seconds this thread has computed."""
+    def __init__(self, lab: Lab) -> None:
+        """Begin; no store is read yet."""
         self.disagreement: float | None = None
         self._lab = lab
         self._dim = lab.problem.task.dim
         self._learner = Learner(lab.problem.task)
-        self._clock = clock
-        self._effort = effort
-        self._idle_until = 0.0
+        self._next_look = 0.0
         self._due: list[PeerProcess] = []
         self._held: dict[Key, tuple[Vector, float, int]] = {}
         self._points = Thinned(MOST_POINTS)
 
     @property
     def points(self) -> list[tuple[float, float]]:
-        """What was measured: after how many samples of each peer on average, and how much."""
+        """Measurements: after how many samples of each peer on average, and the disagreement."""
         return self._points.points
 
     def look(self) -> None:
-        """Read some stores, if it is time; to be called again and again."""
-        began = self._effort()
-        if self._clock() < self._idle_until or self._dim * len(self._lab.peers) > MOST_NUMBERS:
+        """Read the next store, if it is time; to be called repeatedly."""
+        now = time.monotonic()
+        if now < self._next_look or self._dim * len(self._lab.peers) > MOST_NUMBERS:
             return
+        self._next_look = now + LOOK_SECONDS
         self._due = self._due or self._lab.peers[::-1]
-        while self._due and self._effort() - began < TURN_EFFORT:
-            self._read(self._due.pop())
-        pause = (self._effort() - began) / EFFORT_SHARE
+        self._read(self._due.pop())
         if not self._due:
             self._measure()
-            pause = max(pause, ROUND_SECONDS)
-        self._idle_until = self._clock() + pause
 
     def _read(self, peer: PeerProcess) -> None:
         try:
@@ -262,19 +243,19 @@ class _Traffic:
         return sum(messages for messages, _ in rates), sum(size for _, size in rates)
 
 
-class _Arrivals:
-    """Counts on where an edge begins anew, or its receiver forgot what was not yet durable."""
+def circle(names: Sequence[str]) -> dict[str, tuple[float, float]]:
+    """Positions on a circle, clockwise from the top; x and y from 0 to 1, y downwards."""
+    return {name: _on_circle(0.44, place / len(names)) for place, name in enumerate(names)}
 
-    def __init__(self) -> None:
-        self._seen: dict[Edge, tuple[int, int]] = {}
 
-    def count(self, edge: Edge, number: int) -> int:
-        """How many pushes have arrived, given the number of the last one; never shrinks."""
-        last, before = self._seen.get(edge, (0, 0))
-        if number < last:
-            before += last - number
-        self._seen[edge] = (number, before)
-        return before + number
+def place_of_newcomer(number: int) -> tuple[float, float]:
+    """A place inside the circle of the founders; golden angles keep newcomers apart."""
+    return _on_circle(0.22, 0.381966 * number)
+
+
+def _on_circle(radius: float, turn: float) -> tuple[float, float]:
+    angle = 2.0 * math.pi * turn
+    return round(0.5 + radius * math.sin(angle), 4), round(0.5 - radius * math.cos(angle), 4)
 
 
 def title_of(problem: Problem) -> str:

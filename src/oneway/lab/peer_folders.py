@@ -2,33 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 
-from oneway.errors import ConfigError, DataError, OnewayError
+from oneway.errors import ConfigError, OnewayError
+from oneway.files.output_folder import mark, part_of
 from oneway.lab.problem import Problem
 from oneway.peer.home.config import PeerConfig
 from oneway.peer.home.home import Home
 from oneway.peer.store.snapshot import Snapshot
 from oneway.peer.store.store import read_snapshot
 from oneway.records import Ints, Matrix
+from oneway.store import FILES as STORED
+from oneway.store import RESULT, RUNS
 from oneway.tables import npy_arrays
 from oneway.tables.raw_cells import raw_arrays
 from oneway.tables.table import Table
 from oneway.task.task import Task
 
+COMMAND = "lab"
+"""What the marker of a lab's folder says."""
 SAMPLES_FILE = "samples.csv"
 ARRAYS_FILE = "samples.npy"
 TASK_FILE = "task.toml"
 LOG_FILE = "peer.log"
-_ENDS = (".csv", ".npy")
-MOST_OWNERS = 1_000
-"""A file for every owner is written for no more than so many."""
+_LAB_FILES = (TASK_FILE, RESULT, *(f"{RUNS}/*/{name}" for name in STORED))
+_PEER_FILES = (
+    TASK_FILE,
+    LOG_FILE,
+    "key.secret",
+    "peer.toml",
+    ".peer.toml.*",
+    "peer.toml.lock",
+    "peer.lock",
+    "peer.sqlite*",
+    "status.json",
+    "status.new",
+    "samples*.csv",
+    "samples*.npy",
+)
+"""What a lab and its peers write, see `oneway.files.output_folder`."""
 
 Content = TypeVar("Content")
 
@@ -109,16 +127,10 @@ class PeerFolder:
         return read_snapshot(path) if path.exists() else None
 
 
-def is_lab(folder: Path) -> bool:
-    """Whether a folder holds the peers of a lab, none of which runs any more."""
-    homes = [Home(path) for path in folder.iterdir() if (path / "peer.toml").is_file()]
-    return (folder / TASK_FILE).is_file() and bool(homes) and not any(map(_runs, homes))
-
-
-def are_owner_files(folder: Path) -> bool:
-    """Whether a folder holds what `write_owner_files` writes, and nothing else."""
-    names = [path.name for path in folder.iterdir()]
-    return TASK_FILE in names and all(it == TASK_FILE or it.endswith(_ENDS) for it in names)
+def running_peers(folder: Path) -> list[str]:
+    """The peers in a lab's folder whose process runs."""
+    homes = [Home(path.parent) for path in folder.glob("*/peer.toml")]
+    return [home.folder.name for home in homes if home.running_process() is not None]
 
 
 def make_peers(folder: Path, problem: Problem, new_address: Callable[[], str]) -> list[PeerFolder]:
@@ -129,13 +141,14 @@ def make_peers(folder: Path, problem: Problem, new_address: Callable[[], str]) -
             graph is nothing a peer can be told.
     """
     write_task(folder, problem.task)
+    mark(folder, COMMAND, _LAB_FILES)
     peers = [
         make_peer(
             folder / name,
             new_address(),
             problem.table,
             problem.rows_of(node),
-            site=problem.task.site,
+            allow=problem.task.code_names,
         )
         for node, name in enumerate(problem.names)
     ]
@@ -148,60 +161,17 @@ def make_peers(folder: Path, problem: Problem, new_address: Callable[[], str]) -
 
 
 def make_peer(
-    folder: Path, address: str, table: Table, rows: Ints, *, site: Mapping[str, Any] | None = None
+    folder: Path, address: str, table: Table, rows: Ints, *, allow: Iterable[str] = ()
 ) -> PeerFolder:
     """Make one peer that trusts nobody yet, with these rows of a table as its samples.
 
-    Its peer.toml says `site` for the model, see `Task.site`.
+    Its task may name the code in `allow`.
     """
-    home = Home.create(folder, folder.name, folder.parent / TASK_FILE, address, site=site)
+    home = Home.create(folder, folder.name, folder.parent / TASK_FILE, address, allow=allow)
+    mark(folder, part_of(COMMAND), _PEER_FILES)
     peer = PeerFolder(home)
-    _write_samples(peer.samples_path, table, rows, peer.home.task())
+    write_samples(peer.samples_path, table, rows, peer.home.task())
     return peer
-
-
-def write_owner_files(
-    table: Table,
-    owner: str,
-    folder: Path,
-    *,
-    samples: int | None = None,
-    about: str = "",
-    **learning: Any,
-) -> dict[Path, int]:
-    """Write a table as a task.toml and one CSV per owner, in order of time.
-
-    Args:
-        table: With any labels.
-        owner: The column that says whose row it is.
-        folder: New or empty.
-        samples: At most so many per owner, the first ones; None for all.
-        about: A comment of the task.
-        learning: What is learned and how, as in `Task.of`.
-
-    Returns:
-        The number of samples in the file of each owner.
-
-    Raises:
-        DataError: There is no such column, or it names too many owners.
-        ConfigError: The folder holds something already, or cannot be written.
-    """
-    dealt = table.deal_by(owner)
-    if dealt.num_nodes > MOST_OWNERS:
-        raise DataError(
-            f"column {owner!r} names {dealt.num_nodes:,} owners, more than the {MOST_OWNERS:,} "
-            "that files are written for; choose another column"
-        )
-    task = Task.of(table, **learning)
-    write_task(folder, task, about)
-    written = {}
-    for node in range(dealt.num_nodes):
-        rows = dealt.rows[:, node]
-        own = rows[rows >= 0][:samples]
-        name = dealt.node_names[node] if dealt.node_names else str(node)
-        path = folder / f"{''.join(c if c.isalnum() else '-' for c in name)}.csv"
-        written[_write_samples(path, table, own, task)] = len(own)
-    return written
 
 
 def write_task(folder: Path, task: Task, about: str = "") -> None:
@@ -221,11 +191,7 @@ def write_task(folder: Path, task: Task, about: str = "") -> None:
         raise ConfigError(f"cannot make a lab in {folder}: {error.strerror}") from error
 
 
-def _runs(home: Home) -> bool:
-    return home.running_process() is not None
-
-
-def _write_samples(path: Path, table: Table, rows: Ints, task: Task) -> Path:
+def write_samples(path: Path, table: Table, rows: Ints, task: Task) -> Path:
     """Write rows of a table in its own units, so that a peer reads back the simulator's numbers.
 
     Arrays become a `.npy` file with the labels beside it, all else the CSV file that is named.

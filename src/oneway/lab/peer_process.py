@@ -23,18 +23,15 @@ _NICEST = 19
 
 
 def peer_command() -> list[str]:
-    """What runs a peer: `oneway peer run`, in a process that ends with this one."""
-    # The command line is above the lab: to start it is fine, to import it is not.
-    child = [sys.executable, "-m", "oneway.cli.child_process", str(os.getpid())]
-    return [*child, "peer", "run"]
+    """The command that runs a peer, in a process that ends with this one."""
+    return [sys.executable, "-m", "oneway.lab.child_peer", str(os.getpid())]
 
 
 def niceness(num_peers: int) -> int:
-    """How nice each of so many peers is.
+    """Return the niceness to give each of `num_peers` processes.
 
-    They may take all there is, but against others they weigh no more than one process together, so
-    that the lab, its page and the browser get their turn. Each step of niceness is a factor of 1.25
-    in Linux's scheduler.
+    Together they weigh no more than one process against others, so that the lab, its page and the
+    browser get their turn. Each step of niceness is a factor of 1.25 in Linux's scheduler.
     """
     return min(_NICEST, math.ceil(math.log(num_peers, 1.25)))
 
@@ -70,14 +67,13 @@ class PeerProcess(PeerFolder):
         Args:
             home: Its folder.
             rate: Samples per second; 0 for as many as it can.
-            run: The command that runs a peer, without its options.
+            run: `peer_command()`; the folder, the samples and the rate are added.
             niceness: How far the process stands back for others: 0 to 19.
         """
         super().__init__(home)
         self.starts = 0
         self.end_was_noted = False
-        self._run = [*run, "--home", str(home.folder), "--data", str(self.samples_path)]
-        self._run += ["--rate", f"{rate:g}"] if rate else []
+        self._run = [*run, str(home.folder), str(self.samples_path), f"{rate:g}"]
         self._niceness = niceness
         self._process: subprocess.Popen[bytes] | None = None
         self._ended_by: signal.Signals | None = None

@@ -10,7 +10,6 @@ import numpy as np
 from oneway.errors import ConfigError, DataError
 from oneway.files.memory import require_memory
 from oneway.peer.identity.card import check_name
-from oneway.peer.identity.names import appearance, check_new_name
 from oneway.records import Ints
 from oneway.streams.stream import Stream
 from oneway.tables.table import Table
@@ -173,9 +172,9 @@ def _gaps_last(rows: Ints) -> Ints:
 def _names(wanted: tuple[str, ...] | None, num_nodes: int) -> tuple[str, ...]:
     """The names that nodes have already, if peers can have them: they become folders too."""
     numbered = tuple(f"peer{node}" for node in range(num_nodes))
-    if wanted is None or len(set(map(appearance, wanted))) < num_nodes:
+    if wanted is None or len(set(map(str.lower, wanted))) < num_nodes:
         return numbered
     try:
-        return tuple(check_new_name(check_name(name)) for name in wanted)
+        return tuple(check_name(name) for name in wanted)
     except ConfigError:
         return numbered

@@ -15,7 +15,8 @@ end are of everybody, the founders first.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import reduce
 from pathlib import Path
@@ -29,24 +30,28 @@ from oneway.errors import StoreError
 from oneway.lab.audit import Audit
 from oneway.lab.lab import Lab
 from oneway.lab.problem import Problem
-from oneway.lab.simulations import ALONE_METHOD, samples_of, simulate_all
-from oneway.methods import OnlinePushSum
+from oneway.lab.simulations import References, samples_of
 from oneway.metrics import average_loss, base_loss, disagreement_of_holders
+from oneway.metrics.baselines import difference_interval
 from oneway.metrics.learning_curve import spread_correct, spread_known, spread_losses
-from oneway.metrics.measure_rows import measure_rows
-from oneway.metrics.measured import measures_of
-from oneway.metrics.tally import merged
+from oneway.metrics.measure_rows import ALONE, SHARED, YOURS, measure_rows
+from oneway.metrics.tally import measures_of, merged
 from oneway.peer.learner import Learner
-from oneway.peer.measuring import tally_in
+from oneway.peer.measuring import measures_in, tally_in, weights_in
 from oneway.peer.store.snapshot import Journal, Snapshot
 from oneway.peer.store.store import read_curve
+from oneway.personal.links import answers_to
+from oneway.personal.personal import PRIOR
+from oneway.personal.words import believes, verdict
 from oneway.protocol.fixed_point import ONE, mass_of
-from oneway.records import Ints, NetworkState, RunRecord, Vector
+from oneway.records import Ints, Matrix, NetworkState, PersonalRecord, RunRecord, Vector
 from oneway.records.curve import Curve
 from oneway.records.measures import Measures
+from oneway.records.values import ALONE as ALONE_COLUMN
+from oneway.records.values import YOURS as YOURS_COLUMN
 from oneway.store import RESULT, RUNS
 
-MOST_FRESH = 5_000
+MOST_FRESH = 1_000
 """Rows on which last models are tried."""
 
 Points = Sequence[tuple[float, float]]
@@ -55,10 +60,15 @@ Points = Sequence[tuple[float, float]]
 
 @dataclass(frozen=True)
 class PeerResult:
-    """One peer in the end; losses are None if it learned from nothing, or was always alone.
+    """One peer in the end; losses are None if it learned from nothing, or shares nothing.
 
-    Accuracies are those of its last model, and of the one it would have had alone, on rows of the
-    table that no peer has learned from; None where there are none, or numbers are predicted.
+    Attributes:
+        average_loss: Of its own answers: its personal predictions.
+        shared_loss, alone_loss, base_loss: Beside it, as in `Baselines`.
+        weights, believes, verdict: As in `Measures`.
+        accuracy: Of what answers in the end, on rows of the table that no peer has learned from;
+            None where there are none, or numbers are predicted.
+        alone_accuracy: Of what it would have had alone.
     """
 
     name: str
@@ -66,8 +76,12 @@ class PeerResult:
     average_loss: float | None
     mass_units: int
     restarts: int
-    base_loss: float | None = None
+    shared_loss: float | None = None
     alone_loss: float | None = None
+    base_loss: float | None = None
+    weights: Mapping[str, float] = field(default_factory=dict)
+    believes: str = ""
+    verdict: str = ""
     accuracy: float | None = None
     alone_accuracy: float | None = None
 
@@ -86,8 +100,8 @@ class Result:
         complete: False if the learning ended before the samples did.
         events: What was done to the peers.
         config: What determines the samples, the graph and the faults.
-        records: By the name of their folder: "peers", the real ones as a run, and every method's
-            simulation on the samples they learned from.
+        records: By the name of their folder: "peers", the real ones as a run, and simulations on
+            the samples they learned from: the same method, and with mutual trust only.
         is_rewired: Whether the peers' trust is no longer that of the simulations.
         privacy: What the task promises about samples, in a few words.
         measures: How good the predictions of all peers were, together.
@@ -108,18 +122,31 @@ class Result:
 
     @property
     def average_losses(self) -> dict[str, float] | None:
-        """Of the peers together, of the same simulated, and of each alone; None if one is missing.
+        """Yours, shared, alone and base rate, as far as known, and yours of the same simulated.
 
-        And of every peer's base rate, if they measured it. Over all samples of the founders, each
-        suffered before it was learned from.
+        Over all samples of the founders, each suffered before it was learned from; None without
+        any, or without the simulation.
         """
-        method = self.config.get("task", {}).get("method", OnlinePushSum.name)
-        compared = {"together": "peers", "simulated": method, "alone": ALONE_METHOD}
-        if not self.records.keys() >= set(compared.values()):
+        method = self.config["task"]["method"]
+        if not self.records.keys() >= {"peers", method}:
             return None
-        losses = {said: average_loss(self.records[name]) for said, name in compared.items()}
-        base = base_loss(self.records["peers"])
-        return losses if base is None else losses | {"base_rate": base}
+        peers, simulated = self.records["peers"], self.records[method]
+        losses = {YOURS: _own_loss(peers)}
+        if peers.personal is not None:
+            losses |= {SHARED: peers.personal.shared_loss, ALONE: peers.personal.alone_loss}
+        base = base_loss(peers)
+        losses |= {} if base is None else {"base_rate": base}
+        return losses | {"simulated": _own_loss(simulated)}
+
+    @property
+    def verdict(self) -> str:
+        """Whether the peers together lost less than each alone, as a sentence; empty if unknown."""
+        peers = self.records.get("peers")
+        own = None if peers is None else peers.personal
+        if own is None:
+            return ""
+        apart = own.sums[:, YOURS_COLUMN] - own.sums[:, ALONE_COLUMN]
+        return verdict(*difference_interval(apart, own.counts), own.alone_loss)
 
     @property
     def sentences(self) -> list[str]:
@@ -127,20 +154,23 @@ class Result:
         said = list(self.audit.sentences)
         losses = self.average_losses
         if losses is not None:
-            together, simulated, alone = (
-                losses[name] for name in ("together", "simulated", "alone")
-            )
-            base = f"; base rate {losses['base_rate']:.4f}" if "base_rate" in losses else ""
-            more = together / simulated - 1.0 if simulated else 0.0
+            simulated = losses.pop("simulated")
+            more = losses[YOURS] / simulated - 1.0 if simulated else 0.0
+            each = [f"{name.replace('_', ' ')} {loss:.4f}" for name, loss in losses.items()]
             same = (
                 "with the trust and the peers of the start, same samples and order"
                 if self.is_rewired
                 else "same graph, samples and order"
             )
             said.append(
-                f"average loss {together:.4f}; in the simulator, {same}, {simulated:.4f} "
-                f"({more:+.1%}); each alone {alone:.4f}{base}"
+                f"average loss: {', '.join(each)}; in the simulator, {same}, {YOURS} "
+                f"{simulated:.4f} ({more:+.1%})"
             )
+        own = self.records["peers"].personal if "peers" in self.records else None
+        if own is not None:
+            believed = believes(own.mean_weights).replace(" your own", " their own")
+            said.append(f"on average the peers believe {believed.replace(' you', ' them')}")
+            said.append(self.verdict)
         compared = [
             (peer.accuracy, peer.alone_accuracy)
             for peer in self.peers
@@ -149,8 +179,8 @@ class Result:
         if compared:
             mine, alone_ones = zip(*compared, strict=True)
             said.append(
-                f"on {self.num_fresh:,} rows that no peer has learned from, the last models are "
-                f"right in {min(mine):.1%} to {max(mine):.1%}; each alone would be in "
+                f"on {self.num_fresh:,} rows that no peer has learned from, the last answers "
+                f"are right in {min(mine):.1%} to {max(mine):.1%}; each alone would be in "
                 f"{min(alone_ones):.1%} to {max(alone_ones):.1%}"
             )
         if self.measures is not None:
@@ -171,20 +201,20 @@ class Result:
                 "held_units": audit.held_units,
                 "stranded_units": mass_of(audit.stranded),
                 "mass_discrepancy": mass_of(audit.discrepancy),
-                "numerator_discrepancy": audit.discrepancy[:-1].tolist(),
-                "segment_discrepancy": {
-                    name: audit.discrepancy[:-1][place].tolist()
+                "wrong_numbers": {
+                    name: int(np.count_nonzero(audit.discrepancy[:-1][place]))
                     for name, place in audit.segments.items()
                 },
-                "tracking_discrepancy": {
-                    name: wrong.tolist() for name, wrong in audit.untracked.items()
+                "wrong_tracking_numbers": {
+                    name: int(np.count_nonzero(wrong)) for name, wrong in audit.untracked.items()
                 },
                 "unsettled_edges": audit.unsettled,
                 "verdict": audit.sentences,
             },
             "average_loss": self.average_losses,
+            "verdict": self.verdict,
             "measures": None if self.measures is None else msgspec.to_builtins(self.measures),
-            "privacy": self.config.get("task", {}).get("privacy"),
+            "privacy": self.config["task"]["privacy"],
             "peers": [asdict(peer) | {"mass": peer.mass} for peer in self.peers],
             "events": list(self.events),
             "config": dict(self.config),
@@ -207,7 +237,13 @@ class Result:
 
 
 def result_of(
-    lab: Lab, conditions: Mapping[str, Any], points: Points, *, seconds: float, complete: bool
+    lab: Lab,
+    conditions: Mapping[str, Any],
+    points: Points,
+    references: References,
+    *,
+    seconds: float,
+    complete: bool,
 ) -> Result:
     """Audit a lab that was drained and stopped, and simulate the samples that its peers learned.
 
@@ -224,17 +260,14 @@ def result_of(
         "graph": problem.graph.description,
     }
     tallies = [tally_in(snapshot.measures) if snapshot else {} for snapshot in found]
-    measured = [measures_of(tally, problem.task.classes) for tally in tallies]
+    measured = [
+        measures_in(it.measures, problem.task, it.history.curve()) if it else None for it in found
+    ]
     pooled = measures_of(reduce(merged, tallies, {}), problem.task.classes)
     stream = samples_of(problem, journals)
-    runs = {} if stream is None else simulate_all(problem, stream, lab.note)
-    alone = runs[ALONE_METHOD].record.loss_sums if ALONE_METHOD in runs else None
+    runs = {} if stream is None else references.runs_on(stream)
     records = {
-        name: replace(
-            run.record,
-            base_sums=run.base_sums,
-            alone_sums=None if name == ALONE_METHOD else alone,
-        )
+        name: replace(run.record, base_sums=run.base_sums, alone_sums=run.alone_sums)
         for name, run in runs.items()
     }
     if records:
@@ -262,12 +295,9 @@ def result_of(
             measures=pooled,
         )
         records = {"peers": peers, **records}
-    fresh = fresh_rows(problem)
+    fresh = fresh_rows(problem, lab.dealt)
     learner = Learner(problem.task)
-    last = [learner.stored_estimate(snapshot) if snapshot else None for snapshot in found]
-    accuracies = [_accuracy(problem, params, fresh) for params in last]
-    lonely = list(runs[ALONE_METHOD].estimates) if ALONE_METHOD in runs else []
-    lonely += [None] * (len(found) - len(lonely))  # who joined later
+    accuracies = [_accuracies(problem, learner, snapshot, fresh) for snapshot in found]
     return Result(
         peers=[
             PeerResult(
@@ -276,13 +306,17 @@ def result_of(
                 average_loss=journal.loss_sum / journal.samples if journal.samples else None,
                 mass_units=mass_of(snapshot.state.holding) if snapshot else 0,
                 restarts=peer.restarts,
-                base_loss=own.so_far.base_loss if own else None,
+                shared_loss=own.so_far.shared_loss if own else None,
                 alone_loss=own.so_far.alone_loss if own else None,
-                accuracy=accuracy,
-                alone_accuracy=_accuracy(problem, alone_model, fresh),
+                base_loss=own.so_far.base_loss if own else None,
+                weights=own.weights if own else {},
+                believes=own.believes if own else "",
+                verdict=own.verdict if own else "",
+                accuracy=right[0],
+                alone_accuracy=right[1],
             )
-            for peer, snapshot, journal, own, accuracy, alone_model in zip(
-                lab.observe(), found, journals, measured, accuracies, lonely, strict=True
+            for peer, snapshot, journal, own, right in zip(
+                lab.observe(), found, journals, measured, accuracies, strict=True
             )
         ],
         audit=lab.audit(),
@@ -298,20 +332,35 @@ def result_of(
     )
 
 
-def fresh_rows(problem: Problem) -> Ints:
-    """Rows of the table that no peer was dealt, some thousands at most."""
-    dealt = problem.stream.rows[problem.stream.rows >= 0]
-    rows: Ints = np.setdiff1d(np.arange(len(problem.table)), dealt)
+def fresh_rows(problem: Problem, dealt: Collection[int]) -> Ints:
+    """Rows of the table that no peer got, newcomers included; some thousands at most."""
+    rows: Ints = np.setdiff1d(np.arange(len(problem.table)), list(dealt))
     return rows[:: -(-len(rows) // MOST_FRESH) or 1]
 
 
-def _accuracy(problem: Problem, params: Vector | None, rows: Ints) -> float | None:
-    """How often a model is right; None without one, or where that has no meaning."""
-    model = problem.task.build_model()
-    if params is None or not (len(rows) and model.classifies):
-        return None
-    said = model.predict(params, problem.table.features[rows])
-    return float(np.mean(said == problem.table.labels[rows]))
+def _own_loss(record: RunRecord) -> float:
+    """The mean loss of what answers: personal predictions, or the model without them."""
+    return average_loss(record) if record.personal is None else record.personal.average_loss
+
+
+def _accuracies(
+    problem: Problem, learner: Learner, snapshot: Snapshot | None, rows: Ints
+) -> tuple[float | None, float | None]:
+    """How often a peer is right, and would be alone; None where that has no meaning."""
+    params = None if snapshot is None else learner.stored_estimate(snapshot)
+    if snapshot is None or params is None or not (len(rows) and problem.task.classifies):
+        return None, None
+    features, labels = problem.table.features[rows], problem.table.labels[rows]
+    own = learner.personal(params, snapshot.measures)
+    if own is None:
+        said = problem.task.build_model().predict(params, features)
+        return float(np.mean(said == labels)), None
+    link, found = own.personal.link, [own.forecast(row) for row in features]
+    said, alone = (
+        answers_to(link, np.concatenate(part)).predicted
+        for part in ([it.answer for it in found], [it.experts[:, 1] for it in found])
+    )
+    return float(np.mean(said == labels)), float(np.mean(alone == labels))
 
 
 def peers_record(
@@ -336,30 +385,39 @@ def peers_record(
         facts: How many seconds they learned, whether the run is complete, and its measures.
     """
     num_rounds = max(curve.before + curve.samples for curve in curves)
-    loss_sums, counts = np.zeros(num_rounds), np.zeros(num_rounds, dtype=np.int64)
+    yours, counts = np.zeros(num_rounds), np.zeros(num_rounds, dtype=np.int64)
     correct = np.zeros(num_rounds, dtype=np.int64)
     for curve in curves:
         own = slice(curve.before, curve.before + curve.samples)
-        loss_sums[own] += spread_losses(curve)
+        yours[own] += spread_losses(curve)
         counts[own] += 1
         correct[own] += spread_correct(curve)
     state = NetworkState(
         numerators=np.array([learner.numerator(snapshot) for snapshot in snapshots]),
         masses=np.array([snapshot.state.mass for snapshot in snapshots]),
     )
+    shared, alone, base = (
+        _summed([spread_known(curve, name) for curve in curves], curves)
+        for name in ("shared", "alone", "base")
+    )
+    personal = None
+    if shared is not None and alone is not None:
+        columns = np.column_stack([yours, shared, alone, np.full(num_rounds, np.nan)])
+        personal = _personal_record(columns, counts, curves, snapshots)
     mean_samples = float(np.mean([curve.samples for curve in curves]))
     last = disagreement_of_holders(state) or 0.0
     measured = sorted({0.0: 0.0, **dict(points), mean_samples: last}.items())
     return RunRecord(
         algorithm=config["task"]["method"],
-        loss_sums=loss_sums,
+        loss_sums=yours if shared is None else shared,
         sample_counts=counts,
         correct_counts=None if like.correct_counts is None else correct,
         disagreement=np.interp(np.arange(1, num_rounds + 1), *np.array(measured).T),
         numerators=state.numerators,
         masses=state.masses,
-        base_sums=_summed([spread_known(curve, "base") for curve in curves], curves),
-        alone_sums=_summed([spread_known(curve, "alone") for curve in curves], curves),
+        base_sums=base,
+        alone_sums=alone,
+        personal=personal,
         **facts,
         config={
             "kind": "lab",
@@ -371,6 +429,23 @@ def peers_record(
             "num_rounds": num_rounds,
         },
         versions=dict(like.versions),
+    )
+
+
+def _personal_record(
+    sums: Matrix, counts: Ints, curves: Sequence[Curve], snapshots: Sequence[Snapshot]
+) -> PersonalRecord:
+    """What the personal predictions of the founders lost; peers do not sum up *adapted*."""
+    found = [weights_in(snapshot.measures) for snapshot in snapshots[: len(curves)]]
+    weights = [PRIOR if it is None else it for it in found]
+    weights += [PRIOR] * (len(curves) - len(weights))
+    totals = [(it.loss_sums, it.shared_sums, it.alone_sums, (math.nan,)) for it in curves]
+    return PersonalRecord(
+        sums=sums,
+        counts=counts,
+        node_sums=np.array([[sum(map(float, part)) for part in own] for own in totals]),  # type: ignore[arg-type]
+        node_counts=np.array([curve.samples for curve in curves]),
+        weights=np.array(weights),
     )
 
 

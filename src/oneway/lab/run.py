@@ -5,21 +5,31 @@ from __future__ import annotations
 import random
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from oneway.errors import OnewayError
-from oneway.lab.command_queue import CommandQueue
-from oneway.lab.commands import Commands
+import msgspec
+
+from oneway.errors import LabOverError, OnewayError
 from oneway.lab.fault_schedule import KillSchedule
 from oneway.lab.lab import Lab
 from oneway.lab.observer import Observer
 from oneway.lab.problem import Problem
 from oneway.lab.result import Result, result_of
-from oneway.lab.simulations import compute_references
-from oneway.records.network import Command, Kill, LabPhase, NetworkFrame, Restart
+from oneway.lab.simulations import References
+from oneway.records.network import (
+    Command,
+    Finish,
+    Kill,
+    LabPhase,
+    NetworkFrame,
+    ReferenceCurve,
+    Restart,
+)
 from oneway.web.interrupts import on_signals
 
 TURN_SECONDS = 0.2
@@ -27,8 +37,110 @@ FRAME_SECONDS = 0.5
 SETTLING_SECONDS = 3.0
 _WAITING = "waiting until everything has arrived"
 
+OVER = "the lab takes no more commands: it is finishing or over; start another one"
+
 Show = Callable[[NetworkFrame, str], None]
 """Called a few times a second with the lab at this moment and what it is doing."""
+
+
+class CommandQueue:
+    """Thread-safe queue of commands to a lab, and what it publishes: frames and curves.
+
+    A lab belongs to the thread that runs it. All other threads submit commands here, and see the
+    last frame here.
+
+    Attributes:
+        finished_by_command: Whether the lab was asked to finish by a command, and not by Ctrl-C.
+        references: The curves of the simulator as JSON; None until they are computed.
+    """
+
+    def __init__(self) -> None:
+        self.finished_by_command = False
+        self.references: bytes | None = None
+        self._changed = threading.Condition()
+        self._takes_commands = True
+        self._shows_news = True
+        self._commands: deque[tuple[Command, Future[str]]] = deque()
+        self._frame: tuple[int, bytes] | None = None
+
+    # For other threads.
+
+    def submit(self, command: Command) -> Future[str]:
+        """Queue a command; the answer is what was done, or an error that says why not."""
+        answer: Future[str] = Future()
+        with self._changed:
+            if self._takes_commands:
+                self._commands.append((command, answer))
+                self._changed.notify_all()
+                return answer
+        answer.set_exception(LabOverError(OVER))
+        return answer
+
+    def frame(self, after: int = 0, seconds: float = 0.0) -> bytes | None:
+        """The last frame as JSON, if its number is above `after`; None otherwise.
+
+        Args:
+            after: The number of the last frame that is known.
+            seconds: How long to wait for a newer one.
+        """
+
+        def newer() -> bytes | None:
+            return self._frame[1] if self._frame is not None and self._frame[0] > after else None
+
+        with self._changed:
+            self._changed.wait_for(lambda: newer() is not None or not self._shows_news, seconds)
+            return newer()
+
+    def end_waiting(self) -> None:
+        """From now on, answer requests for a newer frame at once."""
+        with self._changed:
+            self._shows_news = False
+            self._changed.notify_all()
+
+    # For the lab's thread.
+
+    def publish(self, frame: NetworkFrame) -> None:
+        """Show a frame."""
+        with self._changed:
+            self._frame = (frame.number, msgspec.json.encode(frame))
+            self._changed.notify_all()
+
+    def publish_references(self, curves: list[ReferenceCurve]) -> None:
+        """Show the curves of the simulator."""
+        self.references = msgspec.json.encode(curves)
+
+    def wait(self, seconds: float) -> None:
+        """Wait for a command, at most this long."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._commands, seconds)
+
+    def serve(self, carry_out: Callable[[Command], str]) -> None:
+        """Carry out queued commands; each is answered with the result, or the error raised."""
+        for command, answer in self._queued():
+            try:
+                said = carry_out(command)
+            except OnewayError as error:
+                answer.set_exception(error)
+                continue
+            except BaseException:
+                answer.set_exception(LabOverError(OVER))
+                raise
+            self.finished_by_command |= isinstance(command, Finish)
+            answer.set_result(said)
+
+    def close(self) -> None:
+        """Take no more commands; queued ones are not carried out."""
+        with self._changed:
+            self._takes_commands = False
+        for _, answer in self._queued():
+            answer.set_exception(LabOverError(OVER))
+
+    def _queued(self) -> Iterator[tuple[Command, Future[str]]]:
+        """Take out the queued commands whose answer is still waited for."""
+        while self._commands:
+            command, answer = self._commands.popleft()
+            if answer.set_running_or_notify_cancel():
+                yield command, answer
 
 
 @dataclass(frozen=True)
@@ -67,7 +179,7 @@ def run_lab(
     Args:
         folder: A new or empty folder; the peers are left in it.
         problem: What is learned, by whom.
-        conditions: How hard they have it.
+        conditions: Sample rate, message loss and kill schedule.
         show: Called a few times a second.
         queue: Where commands come from and frames go to. With one, a peer that ends by itself is
             shown as down, instead of ending the lab.
@@ -84,6 +196,7 @@ def run_lab(
         rate=conditions.rate,
         forgiving=queue is not None,
         transport=conditions.transport,
+        seed=conditions.seed,
     )
     try:
         if conditions.loss:
@@ -101,6 +214,7 @@ def run_lab(
                     lab,
                     asdict(conditions),
                     loop.observer.models.points,
+                    loop.references,
                     seconds=loop.seconds,
                     complete=complete,
                 )
@@ -133,6 +247,7 @@ class _MainLoop:
 
     Attributes:
         observer: Makes the frames.
+        references: The simulations of the same samples.
         seconds: How long there was something to learn.
     """
 
@@ -150,14 +265,12 @@ class _MainLoop:
         self._lab = lab
         self._show = show
         self._stop = stop
-        self._is_watched = queue is not None
         self._queue = queue or CommandQueue()
-        self._over = threading.Event()
+        self.references = References(lab.problem, lab.note)
         if queue is not None:
-            compute_references(lab.problem, queue.publish_references, lab.note, self._over)
+            self.references.start(queue.publish_references)
         every, seed = conditions.kill_every, conditions.seed
         self._kills = KillSchedule(lab, every, random.Random(seed)) if every else None
-        self._commands = Commands(lab, random.Random(seed))
         self._began = time.monotonic()
         self._next_frame = 0.0
         self._frame: NetworkFrame | None = None
@@ -168,7 +281,7 @@ class _MainLoop:
         Returns:
             Whether all samples are learned from that peers which run have.
         """
-        while not (self._stop.is_set() or self._commands.finishing):
+        while not (self._stop.is_set() or self._lab.finishing):
             if self._kills is not None and self._is_finished(in_any_life=True):
                 # Those who died last may have samples left. Where starting takes longer than the
                 # time between two kills, there is never a moment when all have started.
@@ -200,9 +313,8 @@ class _MainLoop:
             self._queue.publish(self.observer.last(self._frame, result, is_exact))
 
     def close(self) -> None:
-        """Let no thread wait for an answer or work on."""
+        """Let no thread wait for an answer."""
         self._queue.close()
-        self._over.set()
 
     def _turn(self, phase: LabPhase) -> None:
         if phase == "learning":
@@ -228,18 +340,24 @@ class _MainLoop:
     def _carry_out(self, command: Command) -> str:
         # What was done is to be seen at once.
         self._next_frame = 0.0
-        said = self._commands.carry_out(command)
+        said = self._lab.carry_out(command)
         if self._kills is not None and isinstance(command, Kill | Restart):
             self._kills.forget(command.peer)
         return said
 
     def _is_finished(self, *, in_any_life: bool = False) -> bool:
-        """Whether every peer that runs has come to the end of its samples, by its last status."""
-        running = [peer for peer in self._lab.observe() if peer.state != "down"]
-        # Peers that are all down may be brought back by a command.
-        return (bool(running) or not self._is_watched) and all(
+        """Whether every peer has come to the end of its samples, by its last status.
+
+        A peer that is down counts only if the kill schedule will restart it. With none left to
+        count nothing is finished: a command may restart them.
+        """
+        victims = self._kills.victims if self._kills is not None else ()
+        counted = [
+            peer for peer in self._lab.observe() if peer.state != "down" or peer.name in victims
+        ]
+        return bool(counted) and all(
             peer.status is not None
             and peer.status.finished
-            and (in_any_life or peer.state != "starting")
-            for peer in running
+            and (in_any_life or peer.state not in ("starting", "down"))
+            for peer in counted
         )

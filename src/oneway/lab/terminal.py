@@ -12,12 +12,12 @@ from rich.live import Live
 from rich.text import Text
 
 from oneway.display.terminal_table import TerminalTable
-from oneway.lab.result import Result
-from oneway.metrics.measure_rows import ALONE, BASE_RATE, loss_number
-from oneway.records.network import NetworkFrame
+from oneway.lab.result import PeerResult, Result
+from oneway.metrics.measure_rows import ALONE, BASE_RATE, SHARED, YOURS, loss_number
+from oneway.records.network import NetworkFrame, PeerView
 
 _EVENTS_SHOWN = 5
-_BASELINES = (BASE_RATE, ALONE)
+_LOSSES = (YOURS, SHARED, ALONE, BASE_RATE)
 _COLOURS = {"up": "green", "paused": "yellow", "starting": "cyan", "down": "red"}
 
 
@@ -41,9 +41,7 @@ def progress() -> Iterator[Callable[[NetworkFrame, str], None]]:
 
 def network_table(frame: NetworkFrame, doing: str) -> RenderableType:
     """The peers of a lab at one moment."""
-    table = _table(
-        "peer", ["state", "samples", "lately", "loss", *_BASELINES, "mass", "in", "out", "starts"]
-    )
+    table = _table("peer", ["state", "samples", "lately", *_LOSSES, "mass", "in", "out", "starts"])
     senders = Counter(edge.receiver for edge in frame.edges if not edge.cut)
     receivers = Counter(edge.sender for edge in frame.edges if not edge.cut)
     for peer in frame.peers:
@@ -52,9 +50,7 @@ def network_table(frame: NetworkFrame, doing: str) -> RenderableType:
             Text(peer.state, style=_COLOURS[peer.state]),
             f"{peer.samples:,}",
             loss_number(peer.recent_loss),
-            loss_number(peer.average_loss),
-            loss_number(peer.base_loss),
-            loss_number(peer.alone_loss),
+            *_losses(peer),
             f"{peer.mass:.3f}",
             str(senders[peer.name]),
             str(receivers[peer.name]),
@@ -63,7 +59,7 @@ def network_table(frame: NetworkFrame, doing: str) -> RenderableType:
     table.add_section()
     samples = sum(peer.samples for peer in frame.peers)
     mass = sum(peer.mass for peer in frame.peers)
-    blank = [""] * (2 + len(_BASELINES))
+    blank = [""] * (1 + len(_LOSSES))
     table.add_row("all", "", f"{samples:,}", *blank, f"{mass:.3f}", "", "", "", style="bold")
     # What is on its way is in no peer's mass: the sum is exact only when the network is quiet.
     rate = f"{frame.messages_per_second:,.0f} messages per second"
@@ -74,18 +70,21 @@ def network_table(frame: NetworkFrame, doing: str) -> RenderableType:
 
 def result_table(result: Result) -> TerminalTable:
     """The peers in the end."""
-    table = _table("peer", ["samples", "loss", *_BASELINES, "mass", "restarts"])
+    table = _table("peer", ["samples", *_LOSSES, "mass", "restarts"])
     for peer in result.peers:
         table.add_row(
             peer.name,
             f"{peer.samples:,}",
-            loss_number(peer.average_loss),
-            loss_number(peer.base_loss),
-            loss_number(peer.alone_loss),
+            *_losses(peer),
             f"{peer.mass:.4f}",
             str(peer.restarts),
         )
     return table
+
+
+def _losses(peer: PeerView | PeerResult) -> list[str]:
+    losses = (peer.average_loss, peer.shared_loss, peer.alone_loss, peer.base_loss)
+    return [loss_number(loss) for loss in losses]
 
 
 def _table(first: str, others: Sequence[str]) -> TerminalTable:

@@ -1,20 +1,23 @@
-"""How nodes learn, alone or together: the methods, one file each.
+"""How nodes learn, alone or together.
 
-A method is found by name in `METHODS`; one more is one file with one registration.
+A method is found by name in `METHODS`; a new one is a class and one registration.
 """
 
 from oneway.methods.auto_rate import AUTO, AutoRate, Rate
 from oneway.methods.base import METHODS, Gradients, Method, State
 from oneway.methods.batches import Batches
-from oneway.methods.centralised import Centralised
-from oneway.methods.gossip import MutualGossip, NaiveGossip
-from oneway.methods.isolated import Isolated
-from oneway.methods.pull import Pull
-from oneway.methods.push_sum import OnlinePushSum
+from oneway.methods.methods import (
+    Centralised,
+    Isolated,
+    MutualGossip,
+    NaiveGossip,
+    OnlinePushSum,
+    Pull,
+    Tracking,
+)
 from oneway.methods.rate_schedules import SCHEDULES, InverseSqrt, Schedule
 from oneway.methods.relay import Relay
 from oneway.methods.step_rules import DEFAULT_STEP, STEP_RULES, StepRule
-from oneway.methods.tracking import Tracking
 from oneway.methods.transforms import TRANSFORMS, Transform
 from oneway.records import Segment
 
@@ -33,10 +36,7 @@ for _method in (
 DEFAULT_METHOD = Relay.name
 """What a specification (task, command line, lab, peer) takes unless it says otherwise: on one-way
 graphs as skewed as real ones, asynchronous and with batches and noise, the nearest to a server that
-is not biased (`oneway reproduce beyond`)."""
-
-Algorithm = Method
-"""The name of `Method` in earlier versions."""
+is not biased (`studies/beyond.py`)."""
 
 __all__ = [
     "AUTO",
@@ -46,7 +46,6 @@ __all__ = [
     "SCHEDULES",
     "STEP_RULES",
     "TRANSFORMS",
-    "Algorithm",
     "AutoRate",
     "Batches",
     "Centralised",

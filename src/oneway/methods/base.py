@@ -20,8 +20,7 @@ from oneway.methods.auto_rate import AUTO, SQUARES, AutoRate
 from oneway.methods.batches import Batches, Normals
 from oneway.methods.rate_schedules import Schedule
 from oneway.methods.step_rules import STEP_RULES, StepRule
-from oneway.methods.transforms.base import Transform
-from oneway.methods.transforms.chain import kept_share, transform_memory, transformed
+from oneway.methods.transforms import Transform, kept_share, transform_memory, transformed
 from oneway.records import Bools, Matrix, Segment, Vector
 from oneway.registry import Registry, describe
 
@@ -32,10 +31,6 @@ UNFINISHED = BATCH_MEMORY[:2]
 """Samples that nothing was said of yet."""
 PAST_NOISE = BATCH_MEMORY[2]
 """Never to be stored: every start begins a new sequence of noise."""
-
-
-_BLOCK_ENTRIES = 2**16
-"""Numbers of a block that a core's own cache can hold."""
 
 
 class Graph(Protocol):
@@ -72,15 +67,12 @@ class Gradients:
         curvatures: Per node the largest second derivative of its loss; None if there is no bound,
             or the step rule needs none.
         active: Which nodes had a sample; None if all had. The others do not step.
-        spent: Whether the driver needs the values no more: what is computed from them may be
-            written in their place. Of a large network, new memory costs more than the computation.
     """
 
     values: Matrix
     index: int
     curvatures: Vector | None = None
     active: Bools | None = None
-    spent: bool = False
 
 
 @dataclass(frozen=True)
@@ -253,30 +245,20 @@ class Method(ABC):
             rate = self.rate(gradients.index)
         lengths = self.rule.lengths(rate, self.step_masses(state), gradients.curvatures)
         # Of the kind that the model's numbers are: float32 must not become float64 on the way.
-        # Without transforms, and without batches, nothing else has kept the gradients.
-        spent = gradients.spent and updates is gradients.values and not self.transforms
-        after = self._descended(state, lengths[:, None].astype(updates.dtype), updates, spent)
+        after = self.descend(state, lengths[:, None].astype(updates.dtype) * updates)
         if memory:
             after = State(after.segments, {**after.memory, **memory})
         return after if gradients.active is None else only(gradients.active, state, after)
 
-    def _descended(self, state: State, lengths: Matrix, updates: Matrix, spent: bool) -> State:
-        """`descend` by lengths * updates; in the place of these if they are spent."""
-        if type(self).descend is not Method.descend:
-            return self.descend(state, lengths * updates)
-        return self._at(state, moved(self._first(state), -lengths, updates, spent))
-
     def descend(self, state: State, steps: Matrix) -> State:
         """Take `steps[node, dim]` off the first segment; off the model where nothing travels."""
-        return self._at(state, self._first(state) - steps)
-
-    def _first(self, state: State) -> Matrix:
-        return state.segments[self.payload[0].name] if self.payload else state.memory["model"]
-
-    def _at(self, state: State, first: Matrix) -> State:
+        first = self._first(state) - steps
         if not self.payload:
             return State(state.segments, {**state.memory, "model": first})
         return State({**state.segments, self.payload[0].name: first}, state.memory)
+
+    def _first(self, state: State) -> Matrix:
+        return state.segments[self.payload[0].name] if self.payload else state.memory["model"]
 
     def before_push(self, state: State, rng: np.random.Generator) -> State:
         """What nodes do right before they hand over their payload; by default nothing."""
@@ -361,27 +343,6 @@ class Method(ABC):
 
 METHODS: Registry[type[Method]] = Registry("method")
 """The methods by name."""
-
-
-def moved(start: Matrix, lengths: Matrix, updates: Matrix, spent: bool = False) -> Matrix:
-    """`start + lengths * updates` in blocks that a core's cache holds, with the same bits.
-
-    Args:
-        start: `[node, dim]`.
-        lengths: `[node, 1]`.
-        updates: `[node, dim]`.
-        spent: Whether the result may take the place of the updates.
-    """
-    if start.dtype != updates.dtype or start.size <= _BLOCK_ENTRIES:
-        plain: Matrix = start + lengths * updates
-        return plain
-    result = updates if spent else np.empty_like(start)
-    height = max(1, _BLOCK_ENTRIES // start.shape[1])
-    for first in range(0, len(start), height):
-        rows = slice(first, first + height)
-        np.multiply(lengths[rows], updates[rows], out=result[rows])
-        np.add(start[rows], result[rows], out=result[rows])
-    return result
 
 
 def only(active: Bools, before: State, after: State) -> State:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 from zlib import crc32
 
-from oneway.display.line_style import Dashes
 from oneway.methods.base import METHODS, Method
+
+Dashes: TypeAlias = str | tuple[int, tuple[int, ...]]
+"""A line style, as matplotlib has them."""
 
 _COLORS = ("#56b4e9", "#e69f00")
 """For methods that bring no colour of their own."""

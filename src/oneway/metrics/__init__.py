@@ -1,6 +1,7 @@
 """Numbers about a run: losses, accuracy, regret and its comparator, disagreement, mass."""
 
 from oneway.metrics.comparator import best_fixed_model, comparator_sums
+from oneway.metrics.learning_curve import Thinned, evenly_spread
 from oneway.metrics.measures import (
     accuracy,
     accuracy_curve,
@@ -17,11 +18,8 @@ from oneway.metrics.measures import (
     regret,
     total_mass,
 )
-from oneway.metrics.smoothing import SlowRange, Smoothed, Thinned, evenly_spread
 
 __all__ = [
-    "SlowRange",
-    "Smoothed",
     "Thinned",
     "accuracy",
     "accuracy_curve",

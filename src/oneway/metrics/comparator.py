@@ -1,8 +1,8 @@
 """Comparator: the best fixed model in hindsight, x* of the paper, and its losses.
 
-The samples of a run are rows of one table, some of them more than once and some not at all.
-Newton's method needs their mean loss, gradient and Hessian, which are summed up over blocks of the
-table, so that a large float32 table never exists as float64.
+The samples of a run are rows of one table, each taken any number of times. Newton's method sums
+loss, gradient and Hessian over blocks of the table, so a large float32 table is never copied to
+float64 as a whole.
 """
 
 from __future__ import annotations
@@ -10,40 +10,34 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from oneway.errors import ComparatorError, DataError
-from oneway.models import HasHessian, Hinge, Model
+from oneway.models import Hinge, Model
 from oneway.models.base import row_shares
 from oneway.models.linear import LinearClassifier
 from oneway.records import Batch, Floats, Ints, Matrix, Vector
 
 REQUIRED_NORM = 1e-6
 """The gradient norm at which a model counts as the best one."""
-
 AIMED_NORM = 1e-9
-"""The gradient norm that is aimed at; rounding errors may forbid it."""
-
-# Below this, with no fast convergence seen, the gradient is fading along a way to infinity.
+"""The gradient norm to aim at; rounding errors may forbid it."""
 _FADING_NORM = 1e-14
-
-# Near a minimiser Newton's method shrinks the gradient by ever larger factors; on the way to
-# infinity, where the loss falls like exp(-s), by a factor e per step at best.
+"""Below this, without fast convergence before, the gradient is fading along a way to infinity."""
 _FAST_FACTOR = 0.2
-
-# What rounding the hinge may cost in mean loss, and how much sharper each rounding gets.
+"""Near a minimiser Newton's method shrinks the gradient by ever larger factors; on the way to
+infinity, where the loss falls like exp(-s), by a factor e per step at best."""
 _HINGE_EXCESS = 5e-7
+"""What rounding the hinge may cost in mean loss."""
 _SHARPENING = 5.0
-
-_MAX_STEPS = 200
-_MAX_HALVINGS = 40
-# A megabyte as float64, which a core's own cache can hold.
+_MAX_STEPS, _MAX_HALVINGS = 200, 40
 _BLOCK_ENTRIES = 2**17
+"""A megabyte as float64, which a core's own cache can hold."""
 
 
-@dataclass(frozen=True)
-class _Point:
+class _Point(NamedTuple):
     """The mean loss and its derivatives at some parameters."""
 
     params: Vector
@@ -56,29 +50,15 @@ class _Point:
         return float(np.linalg.norm(self.gradient))
 
 
-@dataclass(frozen=True)
-class _Samples:
+class _Samples(NamedTuple):
     """Rows of a table, row i taken `counts[i]` times."""
 
     features: Floats
     labels: Floats
     counts: Ints
 
-    def evaluate(self, model: Model, params: Vector) -> _Point:
-        """Return the mean over all samples, in one pass over the table."""
-        loss, gradient, hessian = 0.0, np.zeros(len(params)), np.zeros((len(params), len(params)))
-        for share, batch, counts in self.batches():
-            loss += share * model.loss(params, batch, counts)
-            gradient += share * model.gradient(params, batch, counts)
-            hessian += share * _hessian(model, params, batch, counts)
-        return _Point(params, loss, gradient, hessian)
-
-    def loss(self, model: Model, params: Vector) -> float:
-        """Return the mean loss alone, the same bits as in `evaluate` for a fraction of the work."""
-        return sum(share * model.loss(params, batch, n) for share, batch, n in self.batches())
-
     def batches(self) -> Iterator[tuple[float, Batch, Vector]]:
-        """Give the samples in batches: a batch's share of all samples, its rows, their counts."""
+        """Yield batches: the share of all samples, the rows, and their counts."""
         total = float(self.counts.sum())
         for block in _blocks(self.features):
             taken = np.flatnonzero(self.counts[block])
@@ -86,6 +66,14 @@ class _Samples:
                 counts = self.counts[block][taken].astype(np.float64)
                 batch = _float64_batch(self.features[block][taken], self.labels[block][taken])
                 yield float(counts.sum()) / total, batch, counts
+
+    def evaluate(self, model: Model, params: Vector) -> _Point:
+        loss, gradient, hessian = 0.0, np.zeros(len(params)), np.zeros((len(params), len(params)))
+        for share, batch, counts in self.batches():
+            loss += share * model.loss(params, batch, counts)
+            gradient += share * model.gradient(params, batch, counts)
+            hessian += share * _hessian(model, params, batch, counts)
+        return _Point(params, loss, gradient, hessian)
 
 
 @dataclass(frozen=True)
@@ -116,9 +104,8 @@ class RoundedHinge(LinearClassifier):
 
     def curvatures(self, scores: Vector, labels: Floats) -> Vector:
         """Return 2 width^2 / (t^2 + 4 width^2)^(3/2)."""
-        curvatures: Vector = (
-            2.0 * self.width**2 / np.hypot(1.0 - labels * scores, 2.0 * self.width) ** 3
-        )
+        heights = np.hypot(1.0 - labels * scores, 2.0 * self.width)
+        curvatures: Vector = 2.0 * self.width**2 / heights**3
         return curvatures
 
     def excess(self, params: Vector, batch: Batch, counts: Vector) -> float:
@@ -146,18 +133,24 @@ def best_fixed_model(model: Model, features: Floats, labels: Floats, rows: Ints)
     each started from the last one's minimiser, until its mean loss is within 1e-6 of the best.
 
     Args:
-        model: What was learned.
+        model: The model that was learned.
         features: The table's features, `[row, feature]`.
         labels: The table's labels, `[row]`.
-        rows: Which rows of the table are the samples, in an array of any shape; a row may come
-            several times, and -1 means no sample.
+        rows: The table's row of each sample, in an array of any shape; a row may come several
+            times, and -1 means no sample.
 
     Raises:
-        DataError: There is no sample, or a row is not in the table.
+        DataError: There is no sample.
         ComparatorError: No parameters attain the minimum (separable samples and l2=0), or the
             required gradient norm was not reached.
     """
-    samples = _Samples(features, labels, _count_rows(rows, len(labels)))
+    taken = rows[rows >= 0]
+    if not taken.size:
+        raise DataError(
+            "the stream has 0 samples, but the best fixed model needs at least 1; deal it from a "
+            "table with rows"
+        )
+    samples = _Samples(features, labels, np.bincount(taken, minlength=len(labels)))
     params = np.zeros(model.dim(features.shape[1]))
     with _one_thread():
         if isinstance(model, Hinge):
@@ -210,10 +203,7 @@ def _minimise_hinge(model: Hinge, samples: _Samples, params: Vector) -> Vector:
 
 
 def _minimise(model: Model, samples: _Samples, params: Vector, good_enough: float = 0.0) -> Vector:
-    """Run Newton's method for a twice differentiable model.
-
-    A gradient norm of `good_enough` ends it even where the loss seems to fall forever.
-    """
+    """Run Newton's method; a gradient norm of `good_enough` always ends it."""
     point = samples.evaluate(model, params)
     converging = True
     for _ in range(_MAX_STEPS):
@@ -251,33 +241,12 @@ def _descend(model: Model, samples: _Samples, point: _Point) -> _Point | None:
     slope = float(point.gradient @ step)
     noise = 1e-14 * abs(point.loss)
 
-    def is_low_enough(loss: float, length: float) -> bool:
-        return loss <= point.loss + 1e-4 * length * slope + noise
-
-    trial = samples.evaluate(model, point.params + step)  # most often it will do
-    if is_low_enough(trial.loss, 1.0):
-        return trial
-    for halvings in range(1, _MAX_HALVINGS):
-        params = point.params + 0.5**halvings * step
-        if is_low_enough(samples.loss(model, params), 0.5**halvings):
-            return samples.evaluate(model, params)
+    for halvings in range(_MAX_HALVINGS):
+        length = 0.5**halvings
+        trial = samples.evaluate(model, point.params + length * step)
+        if trial.loss <= point.loss + 1e-4 * length * slope + noise:
+            return trial
     return None
-
-
-def _count_rows(rows: Ints, num_rows: int) -> Ints:
-    """Return how often each row of the table is a sample."""
-    taken = rows[rows >= 0]
-    if not taken.size:
-        raise DataError(
-            "the stream has 0 samples, but the best fixed model needs at least 1; deal it from a "
-            "table with rows"
-        )
-    if taken.max() >= num_rows:
-        raise DataError(
-            f"the stream refers to row {taken.max()} of a table with {num_rows} rows, numbered "
-            f"from 0; give the table it was dealt from"
-        )
-    return np.bincount(taken, minlength=num_rows)
 
 
 def _blocks(table: Floats | Ints) -> Iterator[slice]:
@@ -290,7 +259,6 @@ def _blocks(table: Floats | Ints) -> Iterator[slice]:
 
 def _one_thread() -> AbstractContextManager[object]:
     """Sums over several threads depend, in the last digits, on how many there are."""
-    # Here: a peer needs other measures of this package, and does not install it.
     from threadpoolctl import threadpool_limits
 
     limits: AbstractContextManager[object] = threadpool_limits(1, user_api="blas")
@@ -303,17 +271,14 @@ def _float64_batch(features: Floats, labels: Floats) -> Batch:
 
 def _hessian(model: Model, params: Vector, batch: Batch, counts: Vector) -> Matrix:
     """The model's own second derivative, or the Jacobian of its gradient by central differences."""
-    if isinstance(model, HasHessian):
-        return model.hessian(params, batch, counts)
-    step = 1e-5 * (1.0 + np.abs(params))
-    columns = [
-        (
-            model.gradient(params + nudge, batch, counts)
-            - model.gradient(params - nudge, batch, counts)
-        )
-        / (2.0 * size)
-        for nudge, size in zip(np.diag(step), step, strict=True)
+    own = model.hessian(params, batch, counts)
+    if own is not None:
+        return own
+    steps = np.diag(1e-5 * (1.0 + np.abs(params)))
+    rises = [
+        model.gradient(params + step, batch, counts) - model.gradient(params - step, batch, counts)
+        for step in steps
     ]
-    jacobian = np.column_stack(columns)
+    jacobian = np.column_stack(rises) / (2.0 * steps.diagonal())
     symmetric: Matrix = 0.5 * (jacobian + jacobian.T)
     return symmetric

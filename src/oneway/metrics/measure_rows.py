@@ -9,15 +9,7 @@ from oneway.records.measures import Measures
 
 
 class MeasureRow(NamedTuple):
-    """One measure.
-
-    Attributes:
-        key: For programs, as in `Measures`.
-        name: For people.
-        value: The number.
-        text: The number as people read it, with its unit.
-        meaning: In a few words.
-    """
+    """One measure: its key for programs, as in `Measures`, and its name, text and meaning."""
 
     key: str
     name: str
@@ -26,22 +18,28 @@ class MeasureRow(NamedTuple):
     meaning: str
 
 
-BASE_RATE = "base rate"
+YOURS = "yours"
+SHARED = "shared"
 ALONE = "alone"
+BASE_RATE = "base rate"
 
 
 def base_answer(*, classifies: bool) -> str:
-    """What the base rate always answers, in words."""
+    """Description of the base rate's prediction."""
     return "what was frequent so far" if classifies else "the mean so far"
 
 
 def baseline_rows(measures: Measures) -> list[MeasureRow]:
-    """The loss, and the two baselines beside it as far as they are known."""
+    """The loss of the predictions, and the known baselines."""
     losses, answer = measures.so_far, base_answer(classifies=measures.answer_share is not None)
+    own = ("loss", losses.loss, "of the model")
+    if losses.shared_loss is not None:
+        own = (YOURS, losses.loss, "of your personal predictions")
     numbers = {
-        "loss": ("loss", losses.loss, "of the model"),
-        "base_loss": (BASE_RATE, losses.base_loss, f"of always answering {answer}"),
+        "loss": own,
+        "shared_loss": (SHARED, losses.shared_loss, "of the network's model"),
         "alone_loss": (ALONE, losses.alone_loss, "of the same samples without the others"),
+        "base_loss": (BASE_RATE, losses.base_loss, f"of always answering {answer}"),
     }
     return [
         MeasureRow(key, name, value, loss_number(value), meaning)
@@ -51,7 +49,7 @@ def baseline_rows(measures: Measures) -> list[MeasureRow]:
 
 
 def measure_rows(measures: Measures) -> list[MeasureRow]:
-    """The single numbers besides losses, as far as they have a meaning."""
+    """The other measures that apply to the model."""
     area = measures.roc_auc_error
     numbers = {
         "accuracy": ("accuracy", measures.accuracy, "{:.2%}", "right predictions"),
@@ -75,19 +73,31 @@ def measure_rows(measures: Measures) -> list[MeasureRow]:
 
 
 def beside(measures: Measures | None) -> str:
-    """The baselines in a few words, to stand behind a loss; empty without any.
+    """Baselines of a loss on one line; empty without measures.
 
     >>> from oneway.records.measures import Baselines
-    >>> losses = Baselines(samples=9, loss=0.5, base_loss=0.6931, alone_loss=0.55)
+    >>> losses = Baselines(samples=9, loss=0.5, shared_loss=0.6, alone_loss=0.55, base_loss=0.6931)
     >>> beside(Measures(so_far=losses)), beside(None)
-    ('base rate 0.6931, alone 0.5500', '')
+    ('shared 0.6000, alone 0.5500, base rate 0.6931', '')
     """
     rows = [] if measures is None else baseline_rows(measures)[1:]
     return ", ".join(f"{row.name} {row.text}" for row in rows)
 
 
+def in_words(measures: Measures | None) -> dict[str, str]:
+    """Sentences about personal predictions: the experts' weights, the verdict, failures."""
+    if measures is None or not measures.weights:
+        return {}
+    shares = ", ".join(f"{name} {share:.0%}" for name, share in measures.weights.items())
+    said = {"believes": f"{measures.believes} ({shares})", "verdict": measures.verdict}
+    if measures.left_out:
+        times = ", ".join(f"{name} {count:,} times" for name, count in measures.left_out.items())
+        said["left out"] = f"{times}, for want of a finite answer"
+    return {name: text for name, text in said.items() if text}
+
+
 def class_table(measures: Measures) -> list[dict[str, str]]:
-    """The classes one by one, each as the cells of a row by their headings."""
+    """One row per class, as cells by heading."""
     return [
         {
             "class": it.name,
@@ -105,14 +115,13 @@ def confusion_rows(measures: Measures) -> list[dict[str, str]]:
         return []
     names = [it.name for it in measures.classes]
     return [
-        {"label": name}
-        | {f"said {said}": f"{count:,}" for said, count in zip(names, row, strict=True)}
+        {"label": name} | {f"said {it}": f"{count:,}" for it, count in zip(names, row, strict=True)}
         for name, row in zip(names, measures.confusion, strict=True)
     ]
 
 
 def calibration_table(measures: Measures) -> list[dict[str, str]]:
-    """Calibration by tenths of probability, without those that are empty."""
+    """Calibration by tenths of probability, without empty ones."""
     return [
         {
             "probability": f"{tenth * 10} to {tenth * 10 + 10} %",
@@ -126,7 +135,7 @@ def calibration_table(measures: Measures) -> list[dict[str, str]]:
 
 
 def loss_number(loss: float | None) -> str:
-    """A loss as people read it.
+    """A loss as text.
 
     >>> loss_number(0.51234), loss_number(123456.0), loss_number(None), loss_number(math.inf)
     ('0.5123', '1.23e+05', '-', 'diverged')

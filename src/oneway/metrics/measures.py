@@ -38,12 +38,12 @@ def mean_loss(loss_sums: Vector, sample_counts: Ints) -> float:
 
 
 def base_loss(record: RunRecord) -> float | None:
-    """Return the mean loss of the running base rate; None if nobody asked for it."""
+    """Return the mean loss of the running base rate; None if it was not measured."""
     return _mean_of(record.base_sums, record)
 
 
 def alone_loss(record: RunRecord) -> float | None:
-    """Return the mean loss of the nodes each alone; None if nobody asked for it."""
+    """Return the mean loss of nodes that learn alone; None if it was not measured."""
     return _mean_of(record.alone_sums, record)
 
 
@@ -104,8 +104,8 @@ def disagreement(state: NetworkState, estimates: Matrix | None = None) -> float:
     """Return the mean over the nodes of ||x_i - z-bar||^2, the paper's Theorem 3 without its sums.
 
     Args:
-        state: Of all nodes.
-        estimates: Those of the state, if they are known already.
+        state: State of all nodes.
+        estimates: Estimates of the state, if already computed.
 
     >>> import numpy as np
     >>> disagreement(NetworkState(numerators=np.array([[1.0], [3.0]]), masses=np.ones(2)))
@@ -116,7 +116,7 @@ def disagreement(state: NetworkState, estimates: Matrix | None = None) -> float:
     if estimates.dtype == np.float64:
         distances = estimates - mean
         return float(np.einsum("nd,nd->", distances, distances) / len(distances))
-    # Networks are large: in blocks that a core's cache holds no copy of all of them is made.
+    # Networks are large: blocks avoid a copy of all estimates.
     mean, total = mean.astype(estimates.dtype), 0.0
     height = max(1, _BLOCK_ENTRIES // len(mean))
     for first in range(0, len(estimates), height):
@@ -126,9 +126,9 @@ def disagreement(state: NetworkState, estimates: Matrix | None = None) -> float:
 
 
 def disagreement_of_holders(state: NetworkState) -> float | None:
-    """Return the disagreement of the nodes that have mass; None if there is none.
+    """Return the disagreement of the nodes with mass; None if there is none.
 
-    A real peer that has just been started, or has left, holds nothing: it has no model.
+    A peer that has just started, or has left, has no mass and so no model.
     """
     held = state.masses > 0
     if not held.any():

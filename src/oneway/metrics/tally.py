@@ -1,8 +1,8 @@
-"""Streaming tally of predictions: mergeable sums and counts of bounded size.
+"""Streaming tally of predictions, and the measures that follow from it.
 
-A tally holds a few small arrays by name, whatever the number of samples. That of two sets of
-samples is the `merged` one of both, so that samples can be counted one by one, by node, or all at
-once. `measured.py` says what follows from them.
+A tally holds a few small arrays by name, whatever the number of samples. Tallies of two sets of
+samples can be `merged`, so samples are counted one by one, by node, or all at once. Measures are
+accuracy, ROC AUC, log loss, Brier score and calibration; of numbers RMSE, MAE and R2.
 
 Ranks are counted in bins of equal width of asinh(score): fine near 0, where most scores are, and
 wide where they are few.
@@ -11,20 +11,21 @@ wide where they are few.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oneway.models import Answers, LabelKind, Model
 from oneway.records import Floats, Ints, Matrix, Vector
+from oneway.records.measures import Baselines, CalibrationBin, ClassMeasure, Measures
 
 Tally: TypeAlias = Mapping[str, Matrix]
 """Arrays by name, float64, so that counts are exact up to 2^53; empty before the first sample.
 
 - `losses[3]`: samples, and the sums of their losses and of the base rate's.
-- `alone[1]`: the sum of the losses of the learner that is alone, if there is one.
+- `alone[1]`, `shared[1]`: the sums of the losses of the learner that is alone, and of the shared
+  model, where something else answers.
 - `counts[3, class]`: of labels, of predictions, and of right predictions.
 - `table[label, prediction]`: counts, if there are at most `MOST_CLASSES`.
 - `scores[column, 2, bin]`: of others and of its own class, if there are at most `MOST_RANKED`.
@@ -40,10 +41,13 @@ MOST_RANKED = 16
 """With more classes they are not ranked one by one."""
 ALL_BINS = 1024
 """Bins of scores, of all columns together; two classes have one column, of half as many."""
+CLASS_PRIOR = 0.5
+"""Samples of each class that a base rate starts from (Krichevsky and Trofimov), so that nothing is
+impossible."""
 _REACH = 5.0
 """Bins end at asinh(score) = 5, a score of 74; those at the ends take what lies beyond."""
 _LARGEST = float(np.finfo(np.float64).max)
-"""Sums stop here: neither JSON nor a picture has a place for infinity."""
+"""Sums stop here: neither JSON nor a chart can hold infinity."""
 _EPSILON = float(np.finfo(np.float64).eps)
 
 
@@ -59,13 +63,13 @@ def counted(
     """Return the tally of some samples.
 
     Args:
-        model: What is learned; says what kind of labels there are.
-        num_classes: How many classes there are; any number where labels are numbers.
-        answers: What was said before the labels were known, row by row.
-        labels: As the model wants them.
-        losses: What the model suffered, row by row.
-        base: What the base rate did.
-        alone: What the learner that is alone did, if there is one.
+        model: The model that is learned.
+        num_classes: Number of classes; ignored for numbers.
+        answers: Predictions, made before the labels were known.
+        labels: The labels, as the model learns them.
+        losses: Loss of each prediction.
+        base: Loss of the base rate at each sample.
+        alone: Loss of the learner that is alone, if there is one.
     """
     tally: dict[str, Matrix] = {
         "losses": np.minimum([float(len(labels)), losses.sum(), base.sum()], _LARGEST)
@@ -106,77 +110,38 @@ def with_sample(
     loss: float,
     base: float,
     alone: float | None = None,
+    shared: float | None = None,
 ) -> Tally:
-    """Return the tally with one sample more: that of `counted`, merged, by plain numbers.
-
-    Of a single sample, making arrays takes longer than counting.
-    """
-    if not tally:
-        apart = None if alone is None else np.array([alone])
-        given = (np.array([label]), np.array([loss]), np.array([base]), apart)
-        return counted(model, num_classes, answers, *given)
-    after = {"losses": _plus(tally["losses"], 1.0, loss, base)}
-    if alone is not None and "alone" in tally:
-        after["alone"] = _plus(tally["alone"], alone if math.isfinite(alone) else _LARGEST)
-    if not model.classifies:
-        away = float(answers.predicted[0]) - label
-        after["errors"] = _plus(tally["errors"], away * away, abs(away))
-        after["labels"] = _pooled(tally["labels"], np.array([1.0, label, 0.0]))
-        return after
-    kind = model.labels
-    code, said = _code(kind, label), _code(kind, float(answers.predicted[0]))
-    marks = {"counts": [(0, code), (1, said), *([(2, code)] if code == said else [])]}
-    if "table" in tally:
-        marks["table"] = [(code, said)]
-    for name, places in marks.items():
-        after[name] = tally[name].copy()
-        for place in places:
-            after[name][place] += 1.0
-    if answers.scores is not None and "scores" in tally:
-        after["scores"] = _with_ranks(tally["scores"], answers.scores, code)
-    if answers.probabilities is not None and "chances" in tally:
-        after |= _with_chances(tally, answers.probabilities[0].tolist(), code, said)
-    return after
+    """Return the tally with one sample more."""
+    apart = None if alone is None else np.array([alone])
+    given = (np.array([label]), np.array([loss]), np.array([base]), apart)
+    one = counted(model, num_classes, answers, *given)
+    return merged(tally, one if shared is None else {**one, "shared": np.array([shared])})
 
 
 def class_codes(kind: LabelKind, labels: Floats) -> Ints:
-    """Return which class labels mean, counted from 0."""
+    """Return the class of each label, counted from 0."""
     codes: Ints = (labels > 0).astype(np.intp) if kind == "binary" else labels.astype(np.intp)
     return codes
 
 
 def base_expectation(tally: Tally, kind: LabelKind, num_classes: int) -> Matrix:
-    """Return what is known about the next label without its features: one row for `base_losses`.
+    """Return the expected label, ignoring its features: one row for `Model.base_losses`.
 
-    Shares of classes are those seen so far with half a sample of each on top (Krichevsky and
-    Trofimov), so that nothing is impossible; of numbers it is the mean, 0 before the first.
+    Shares of classes are those seen so far, with `CLASS_PRIOR` samples of each added; of numbers it
+    is the mean, 0 before the first.
     """
     if kind == "number":
-        mean = tally["labels"][1] if tally else 0.0
-        return np.array([[mean]])
+        return np.array([[tally["labels"][1] if tally else 0.0]])
     seen = tally["counts"][0] if tally else np.zeros(num_classes)
-    return smoothed_shares(seen[None, :])
-
-
-def smoothed_shares(seen: Matrix) -> Matrix:
-    """Return the shares of classes after `seen[row, class]` samples, half a sample added to each.
-
-    >>> smoothed_shares(np.array([[0.0, 0.0], [1.0, 0.0]]))
-    array([[0.5 , 0.5 ],
-           [0.75, 0.25]])
-    """
-    shares: Matrix = (seen + 0.5) / (seen.sum(axis=1, keepdims=True) + 0.5 * seen.shape[1])
-    return shares
+    shares: Matrix = (seen + CLASS_PRIOR) / (seen.sum() + CLASS_PRIOR * num_classes)
+    return shares[None, :]
 
 
 def _of_classes(kind: LabelKind, num_classes: int, answers: Answers, labels: Floats) -> Tally:
     codes, said = class_codes(kind, labels), class_codes(kind, answers.predicted)
-    # One call for all three: of a single sample, calls take longer than counting.
-    marks = np.concatenate(
-        [codes, said + num_classes, codes[codes == said] + 2 * num_classes], dtype=np.intp
-    )
-    counts = np.bincount(marks, minlength=3 * num_classes).astype(np.float64)
-    tally: dict[str, Matrix] = {"counts": counts.reshape(3, num_classes)}
+    counts = [np.bincount(it, minlength=num_classes) for it in (codes, said, codes[codes == said])]
+    tally: dict[str, Matrix] = {"counts": np.array(counts, np.float64)}
     if num_classes <= MOST_CLASSES:
         pairs = np.bincount(codes * num_classes + said, minlength=num_classes**2)
         tally["table"] = pairs.reshape(num_classes, num_classes).astype(np.float64)
@@ -191,51 +156,14 @@ def _binned(scores: Matrix, codes: Ints) -> Matrix:
     """Count scores by column, by whether they are of the column's class, and by bin."""
     num_columns = scores.shape[1]
     num_bins = ALL_BINS // max(2, num_columns)
-    bins = _bins(scores, num_bins)
+    # Every function here is monotone also in floating point: no pair of scores changes its order.
+    places = (np.arcsinh(scores) + _REACH) * (num_bins / (2.0 * _REACH))
+    bins = places.clip(0.0, num_bins - 1.0).astype(np.intp)
     columns = np.arange(num_columns)
     own = codes[:, None] == (columns if num_columns > 1 else 1)
     flat = ((2 * columns + own) * num_bins + bins).reshape(-1)
     counts = np.bincount(flat, minlength=2 * num_columns * num_bins)
     return counts.reshape(num_columns, 2, num_bins).astype(np.float64)
-
-
-def _bins(scores: Matrix, num_bins: int) -> NDArray[np.intp]:
-    # Every function here is monotone also in floating point: no pair of scores changes its order.
-    places = (np.arcsinh(scores) + _REACH) * (num_bins / (2.0 * _REACH))
-    return places.clip(0.0, num_bins - 1.0).astype(np.intp)
-
-
-def _with_ranks(ranks: Matrix, scores: Matrix, code: int) -> Matrix:
-    """The counts of `_binned` with one row of scores more."""
-    after = ranks.copy()
-    bins = _bins(scores, ranks.shape[2])[0].tolist()
-    for column, place in enumerate(bins):
-        own = code == (column if len(bins) > 1 else 1)
-        after[column, int(own), place] += 1.0
-    return after
-
-
-def _with_chances(tally: Tally, chances: list[float], code: int, said: int) -> dict[str, Matrix]:
-    """The sums of `_of_chances` with one row of probabilities more."""
-    of_label = min(max(chances[code], _EPSILON), 1.0 - _EPSILON)
-    if len(chances) == 2:
-        chosen, happened = chances[1], code == 1
-        brier = (chosen - happened) ** 2
-    else:
-        chosen, happened = chances[said], code == said
-        brier = sum(chance * chance for chance in chances) - 2.0 * chances[code] + 1.0
-    tenths = tally["tenths"].copy()
-    tenths[:, min(int(10.0 * chosen), 9)] += (1.0, chosen, happened)
-    return {"chances": _plus(tally["chances"], -math.log(of_label), brier), "tenths": tenths}
-
-
-def _code(kind: LabelKind, label: float) -> int:
-    """Which class a label means, as `class_codes` says."""
-    return int(label > 0) if kind == "binary" else int(label)
-
-
-def _plus(sums: Vector, *more: float) -> Vector:
-    return np.array([min(a + b, _LARGEST) for a, b in zip(sums.tolist(), more, strict=True)])
 
 
 def _of_chances(chances: Matrix, codes: Ints, said: Ints) -> Tally:
@@ -281,3 +209,108 @@ def _pooled(one: Vector, other: Vector) -> Vector:
             ],
             _LARGEST,
         )
+
+
+def measures_of(
+    tally: Tally, classes: Sequence[str] = (), lately: Baselines | None = None
+) -> Measures | None:
+    """Return the measures of a tally; None if it has no samples.
+
+    Args:
+        tally: Of all predictions.
+        classes: Names of the classes; by default their numbers.
+        lately: Losses of the last samples.
+    """
+    if not tally:
+        return None
+    samples, loss_sum, base_sum = tally["losses"].tolist()
+    so_far = Baselines(
+        samples=int(samples),
+        loss=loss_sum / samples,
+        base_loss=base_sum / samples,
+        shared_loss=float(tally["shared"][0]) / samples if "shared" in tally else None,
+        alone_loss=float(tally["alone"][0]) / samples if "alone" in tally else None,
+    )
+    if "counts" not in tally:
+        return _number_measures(tally, so_far, lately)
+    counts = tally["counts"]
+    names = list(classes) or [str(code) for code in range(counts.shape[1])]
+    most = int(counts[0].argmax())
+    area, error = roc_auc(tally["scores"]) if "scores" in tally else (None, None)
+    log_loss, brier = tally["chances"].tolist() if "chances" in tally else (None, None)
+    return Measures(
+        so_far=so_far,
+        lately=lately,
+        answer=names[most],
+        answer_share=float(counts[0, most] / samples),
+        accuracy=float(counts[2].sum() / samples),
+        roc_auc=area,
+        roc_auc_error=error,
+        log_loss=None if log_loss is None else log_loss / samples,
+        brier=None if brier is None else brier / samples,
+        calibration=_calibration(tally["tenths"]) if "tenths" in tally else [],
+        classes=[
+            ClassMeasure(
+                name=name,
+                samples=int(labelled),
+                predicted=int(said),
+                recall=right / labelled if labelled else None,
+                precision=right / said if said else None,
+            )
+            for name, (labelled, said, right) in zip(names, counts.T.tolist(), strict=True)
+        ],
+        confusion=tally["table"].astype(int).tolist() if "table" in tally else [],
+    )
+
+
+def roc_auc(scores: Matrix) -> tuple[float | None, float | None]:
+    """Return the area under the ROC curve of binned scores, and a bound on its error.
+
+    A pair of scores in the same bin counts one half, as ties do; in truth it counts 0 to 1. So the
+    error is at most half the share of such pairs. Of several columns it is the mean over those that
+    have both kinds.
+
+    Args:
+        scores: `[column, 2, bin]`: counts of others and of the column's class.
+
+    Returns:
+        None and None if no column has both kinds.
+
+    >>> import numpy as np
+    >>> roc_auc(np.array([[[1.0, 1.0], [0.0, 2.0]]]))
+    (0.75, 0.25)
+    """
+    others, own = scores[:, 0], scores[:, 1]
+    pairs = own.sum(axis=1) * others.sum(axis=1)
+    known = pairs > 0
+    if not known.any():
+        return None, None
+    above = own.sum(axis=1, keepdims=True) - own.cumsum(axis=1)
+    tied = 0.5 * (others * own).sum(axis=1)
+    areas = ((others * above).sum(axis=1) + tied)[known] / pairs[known]
+    return float(areas.mean()), float((tied[known] / pairs[known]).mean())
+
+
+def _calibration(tenths: Matrix) -> list[CalibrationBin]:
+    return [
+        CalibrationBin(
+            samples=int(count),
+            predicted=total / count if count else None,
+            observed=times / count if count else None,
+        )
+        for count, total, times in tenths.T.tolist()
+    ]
+
+
+def _number_measures(tally: Tally, so_far: Baselines, lately: Baselines | None) -> Measures:
+    squares, sizes = tally["errors"].tolist()
+    _, mean, spread = tally["labels"].tolist()
+    explained = 1.0 - squares / spread if spread > 0.0 else -math.inf
+    return Measures(
+        so_far=so_far,
+        lately=lately,
+        answer=f"{mean:.6g}",
+        rmse=math.sqrt(squares / so_far.samples),
+        mae=sizes / so_far.samples,
+        r2=explained if math.isfinite(explained) else None,
+    )

@@ -13,11 +13,6 @@ array([-0.75,  0.  ])
 from oneway.models.base import (
     MODELS,
     Answers,
-    HasCoefficients,
-    HasCurvature,
-    HasHessian,
-    HasModule,
-    HasProbabilities,
     LabelKind,
     Lesson,
     Model,
@@ -26,6 +21,7 @@ from oneway.models.base import (
 )
 from oneway.models.linear import Hinge, LinearModel, LogisticRegression, RidgeRegression
 from oneway.models.softmax import SoftmaxRegression
+from oneway.models.standardised import model_from, options_of, standardised
 from oneway.models.torch import Torch
 
 for _model in (LogisticRegression, Hinge, SoftmaxRegression, RidgeRegression, Torch):
@@ -34,11 +30,6 @@ for _model in (LogisticRegression, Hinge, SoftmaxRegression, RidgeRegression, To
 __all__ = [
     "MODELS",
     "Answers",
-    "HasCoefficients",
-    "HasCurvature",
-    "HasHessian",
-    "HasModule",
-    "HasProbabilities",
     "Hinge",
     "LabelKind",
     "Lesson",
@@ -48,6 +39,9 @@ __all__ = [
     "RidgeRegression",
     "SoftmaxRegression",
     "Torch",
+    "model_from",
+    "options_of",
+    "standardised",
     "typical_curvature",
     "typical_sample",
 ]

@@ -1,8 +1,8 @@
-"""What every model offers: losses and gradients for one parameter vector, or for one per node.
+"""Interface of all models: losses and gradients for one parameter vector, or for one per node.
 
-Models hold no parameters: a model is a frozen description, parameters are passed in, and all
-results are float64 whatever the samples are. What only some models can say is a capability: a
-protocol that a model has or has not, asked for by `isinstance`.
+A model is a frozen description without parameters; parameters are arguments. Losses are float64;
+parameters and gradients have the model's `dtype`, whatever the samples have. Methods that only some
+models can compute (`hessian`, `probabilities`, ...) return None by default.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from numbers import Real
-from typing import Any, ClassVar, Literal, Protocol, Self, TypeAlias, runtime_checkable
+from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 
@@ -21,18 +21,18 @@ from oneway.records import Batch, Bools, Floats, Matrix, Vector
 from oneway.registry import Registry
 
 LabelKind: TypeAlias = Literal["binary", "classes", "number"]
-"""What is predicted: one of two values, -1 or +1; one of the classes 0, 1, 2, ...; or a number."""
+"""Labels are -1 and +1; the classes 0, 1, 2, ...; or numbers."""
 
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """What a model says about rows before their labels are known.
+    """Predictions of a model for rows, made before their labels are known.
 
     Attributes:
-        predicted: The label of every row.
-        scores: `[row, column]`, the larger the more probable: one column for the second of two
-            classes, or one per class. None where a model ranks nothing.
-        probabilities: `[row, class]`; None where a model does not say.
+        predicted: The predicted label of every row.
+        scores: `[row, column]`, larger if more probable: one column for the second of two classes,
+            or one per class. None if the model does not rank.
+        probabilities: `[row, class]`; None if the model has none.
     """
 
     predicted: Vector
@@ -42,19 +42,17 @@ class Answers:
 
 @dataclass(frozen=True, eq=False)
 class Lesson:
-    """What samples tell, row by row, each at a model of its own.
+    """Result of one learning pass over samples, each under its own parameters.
 
     Attributes:
-        losses: Of predictions, before the label is known.
-        correct: Whether a prediction is right; None if that has no meaning.
+        losses: The loss of each prediction.
+        correct: Whether each prediction is right; None for numbers.
         gradients: `[row, dim]`.
-        owned: Whether nobody else has the gradients: who asked for them may write there.
     """
 
     losses: Vector
     correct: Bools | None
     gradients: Matrix
-    owned: bool = False
 
 
 class Model(ABC):
@@ -67,33 +65,29 @@ class Model(ABC):
     name: ClassVar[str]
     """Short name, as in a task and on the command line."""
     labels: LabelKind
-    """Which labels it learns from: of a class, or of a model where options decide."""
+    """Which labels it learns from; depends on the options of some models."""
     dtype: type[np.float32] | type[np.float64] = np.float64
-    """The kind of number that parameters are; `init` and `gradients` return such."""
+    """Type of the parameters; `init` and `gradients` return it."""
 
     skips: ClassVar[bool] = False
-    """Whether a sample without a finite gradient is skipped and counted, as where a module or a
-    loss has none; otherwise a run ends there, since the model has left the finite numbers."""
+    """Whether a sample without a finite gradient is skipped and counted, because a module or a loss
+    may lack one. Otherwise it ends the run: the parameters are no longer finite."""
 
     usual_data: ClassVar[str] = ""
-    """The data set that a run learns from if nobody names one; "" for that of all models."""
-
-    site_options: ClassVar[tuple[str, ...]] = ()
-    """Options that change nothing but where and how fast a model is computed: every site says its
-    own, in peer.toml, and they are no part of a task."""
+    """Data set of a run that names none; "" for the usual one of all models."""
 
     typical_features: ClassVar[int | None] = None
-    """Of how many standardised features gradients are about as long as this model's, whatever its
-    size: what a rate that is chosen and a clip go by. None: of as many as there are."""
+    """How many standardised features give gradients about as long as this model's, if that does not
+    depend on its size; the automatic rate and clip use it. None: the number of features."""
 
     @classmethod
     def kind_of_labels(cls, options: Mapping[str, Any]) -> LabelKind | None:  # noqa: ARG003
-        """Return which labels a model with these options learns from; None if these decide."""
+        """Return which labels a model with these options learns from; None if the data decides."""
         return cls.labels
 
     @classmethod
     def for_labels(cls, num_classes: int, **options: Any) -> Self:  # noqa: ARG003
-        """Return a model for labels with so many classes (0 for numbers), as a task needs it."""
+        """Return a model for labels with so many classes (0 for numbers)."""
         return cls(**options)
 
     @abstractmethod
@@ -101,28 +95,27 @@ class Model(ABC):
         """Return the length d of a parameter vector."""
 
     def init(self, num_features: int, rng: np.random.Generator) -> Vector:
-        """Return the parameters to start from, the same at all nodes; zeros for convex losses."""
+        """Return the initial parameters, the same at all nodes; zeros for convex losses."""
         return np.zeros(self.dim(num_features))
 
     def start_options(self, expected: Vector, deviation: float) -> dict[str, Any]:
-        """Return options of a model that starts from what is known about labels; none by default.
+        """Return options of a model that starts from statistics of the labels.
+
+        By default numbers are standardised by `center` and `scale`, and classes give no options. A
+        regression model that needs labels as they are, such as counts, returns none.
 
         Args:
-            expected: The share of each class, none of them 0; of numbers their mean.
-            deviation: Of numbers, above 0.
+            expected: The share of each class, none of them 0; the mean of numbers.
+            deviation: Standard deviation of numbers, above 0.
         """
-        return {}
+        return rounded_units(float(expected[0]), deviation) if self.labels == "number" else {}
 
     def task_options(self) -> dict[str, Any]:
-        """Return options that a task has to say for all sites to have the same; none by default."""
+        """Return options that a task must state so that all sites have the same; default none."""
         return {}
 
-    def told(self, num_features: int, labels: Floats) -> Model:
-        """Return the model with what it is told by samples; by default itself."""
-        return self
-
-    def shaped(self, shape: tuple[int, ...]) -> Self:
-        """Return the model for samples that are arrays of a shape; by default rows are flat."""
+    def for_samples(self, shape: tuple[int, ...], labels: Floats | None = None) -> Model:
+        """Return the model for samples of a shape with such labels; by default itself."""
         return self
 
     @abstractmethod
@@ -134,17 +127,11 @@ class Model(ABC):
         """Return `[row, dim]`: the gradient of row i of the batch at row i of the stack."""
 
     def drawn_gradients(self, stack: Matrix, batch: Batch, rng: np.random.Generator) -> Matrix:
-        """Return `gradients` to learn from; what a model draws for them, as dropout, is of `rng`.
-
-        By default nothing is drawn.
-        """
+        """Return `gradients` to learn from; random effects such as dropout use `rng`."""
         return self.gradients(stack, batch)
 
     def lesson(self, stack: Matrix, batch: Batch, rng: np.random.Generator) -> Lesson:
-        """Return losses, whether predictions are right, and `drawn_gradients`, of every row.
-
-        To be overridden by who needs one pass for what three methods say by default.
-        """
+        """Return `losses`, `correct` and `drawn_gradients`; override to need one pass only."""
         return Lesson(
             self.losses(stack, batch),
             self.correct(stack, batch),
@@ -179,33 +166,62 @@ class Model(ABC):
             return None
         if params.ndim == 1:
             return np.asarray(self.predict(params, batch.features) == batch.labels)
-        rows = zip(params, batch.features, strict=True)
-        guesses = np.array([self.predict(row, features[None])[0] for row, features in rows])
-        return np.asarray(guesses == batch.labels)
+        return np.asarray(self.answers(params, batch.features).predicted == batch.labels)
 
     def answers(self, params: Vector | Matrix, features: Floats) -> Answers:
-        """Return what is said about every row, under `params[dim]` or a stack `params[row, dim]`.
+        """Return the predictions for all rows, under `params[dim]` or a stack `params[row, dim]`.
 
-        By `predict` and, where the model has them, `probabilities`.
+        By `predict` and, if the model has them, `probabilities`.
         """
         stack = np.broadcast_to(params, (len(features), params.shape[-1]))
         rows = list(zip(stack, features[:, None], strict=True))
         predicted = np.array([self.predict(*row)[0] for row in rows], np.float64)
-        if not (self.classifies and isinstance(self, HasProbabilities)):
+        if not (self.classifies and self.says_probabilities):
             return Answers(predicted)
-        chances = np.array([self.probabilities(*row)[0] for row in rows])
+        found = [self.probabilities(*row) for row in rows]
+        chances = np.array([it[0] for it in found if it is not None])
         return Answers(predicted, log_odds(chances), chances)
 
+    # Capabilities: None where a model cannot compute something.
+
+    def probabilities(self, params: Vector, features: Floats) -> Matrix | None:
+        """Return `[row, class]`; rows sum to 1, classes are in the order of their codes."""
+        return None
+
+    @property
+    def says_probabilities(self) -> bool:
+        """Whether `probabilities` returns some."""
+        return type(self).probabilities is not Model.probabilities
+
+    def hessian(self, params: Vector, batch: Batch, counts: Vector | None = None) -> Matrix | None:
+        """Return the second derivative of `loss`, wherever there is one."""
+        return None
+
+    def curvature_bounds(self, features: Floats) -> Vector | None:
+        """Return for every row the largest second derivative of its loss, in any direction.
+
+        Limits a step. None also if the loss has a kink.
+        """
+        return None
+
+    def coefficients(self, params: Vector) -> tuple[Matrix, Vector] | None:
+        """Return `[score, feature]` and the constant of every score of a linear model.
+
+        Of two classes the second has the only score, and is predicted from 0 on; of several, each
+        has one, and the highest wins, the first of equals; a number is the score itself.
+        Probabilities, if the model has any, are the logistic function or the softmax of the scores.
+        """
+        return None
+
     def base_losses(self, expected: Matrix, labels: Floats) -> Vector:
-        """Return the loss of answers that know nothing of the features: a baseline.
+        """Return the loss of predictions that ignore the features: a baseline without l2 term.
+
+        By default the cross-entropy, or half the squared error; a model with another loss overrides
+        this.
 
         Args:
-            expected: What is known about labels, `[row, class]`: the share of each class; of
-                numbers `[row, 1]`: their mean.
-            labels: What comes, `[row]`.
-
-        By default the cross-entropy, or half the squared error; a model with another loss has to
-        say so. A constant answer has no parameters, and so no l2 term.
+            expected: The share of each class, `[row, class]`; the mean of numbers, `[row, 1]`.
+            labels: The actual labels, `[row]`.
         """
         if not self.classifies:
             losses: Vector = 0.5 * (expected[:, 0] - labels) ** 2
@@ -242,25 +258,24 @@ class Model(ABC):
         parameters = {
             field.name: getattr(self, field.name)
             for field in fields(self)  # type: ignore[arg-type]
-            # What only some need is said by those.
+            # Options that few models need are left out at their default.
             if not (field.kw_only and getattr(self, field.name) == field.default)
         }
         return {"model": type(self).__name__, **parameters}
 
 
+def rounded_units(center: float, scale: float) -> dict[str, Any]:
+    """Return center and scale by name, rounded for people to a ten-thousandth of the scale.
+
+    >>> rounded_units(250123.456, 80321.9)
+    {'center': 250123.0, 'scale': 80320.0}
+    """
+    rounded = float(f"{scale:.4g}")
+    return {"center": round(center, 4 - math.floor(math.log10(rounded))), "scale": rounded}
+
+
 MODELS: Registry[type[Model]] = Registry("model")
 """The models by name."""
-
-
-@runtime_checkable
-class HasCurvature(Protocol):
-    """Knows how strongly the loss of a sample bends: limits a step."""
-
-    def curvature_bounds(self, features: Floats) -> Vector | None:
-        """Return for every row the largest second derivative its loss has, in any direction.
-
-        None if there is a kink somewhere.
-        """
 
 
 def typical_curvature(model: Model, num_features: int) -> float | None:
@@ -268,61 +283,14 @@ def typical_curvature(model: Model, num_features: int) -> float | None:
 
     Each feature has variance 1, so the squared length of a sample is that of one made of ones.
     """
-    if not isinstance(model, HasCurvature):
-        return None
     bounds = model.curvature_bounds(np.ones((1, num_features)))
     return None if bounds is None else float(bounds[0])
 
 
 def typical_sample(model: Model, num_features: int) -> tuple[float | None, int]:
-    """What `Method.suited` asks for: the typical curvature, and how many features count."""
+    """Arguments of `Method.suited`: the typical curvature, and how many features count."""
     counted = num_features if model.typical_features is None else model.typical_features
     return typical_curvature(model, num_features), counted
-
-
-@runtime_checkable
-class HasHessian(Protocol):
-    """Knows second derivatives: finds the best fixed model by Newton's method."""
-
-    def hessian(self, params: Vector, batch: Batch, counts: Vector | None = None) -> Matrix:
-        """Return the second derivative of `loss`, wherever there is one."""
-
-
-@runtime_checkable
-class HasProbabilities(Protocol):
-    """Says how probable each class is."""
-
-    def probabilities(self, params: Vector, features: Floats) -> Matrix:
-        """Return `[row, class]`; rows sum to 1, classes are in the order of their codes."""
-
-
-@runtime_checkable
-class HasCoefficients(Protocol):
-    """Predicts by scores that are linear in the features: a model that can be written down.
-
-    Of two classes the second has the only score, and is predicted from 0 on; of several, each has
-    one, and the highest wins, the first of equals; a number is the score itself. Probabilities, if
-    the model says them, are the logistic function or the softmax of the scores.
-    """
-
-    def coefficients(self, params: Vector) -> tuple[Matrix, Vector]:
-        """Return `[score, feature]`, and the constant of every score (0 without an intercept)."""
-
-
-@runtime_checkable
-class HasModule(Protocol):
-    """Predicts by the outputs of a PyTorch module, one for each score of `HasCoefficients`.
-
-    A number is `center + scale` times the only output.
-    """
-
-    center: float
-    scale: float
-    shape: tuple[int, ...] | None
-    """Of a sample as the module sees it; None for a flat row."""
-
-    def filled(self, params: Vector) -> Any:
-        """Return a module of its own with these parameters, an `nn.Module` that predicts."""
 
 
 def log_odds(chances: Matrix) -> Matrix:
@@ -344,27 +312,26 @@ def row_shares(batch: Batch, counts: Vector | None) -> Vector:
     return shares
 
 
-def check_l2(model: str, l2: float) -> float:
-    """Return `l2` as a plain float.
-
-    Raises:
-        ConfigError: It is not a finite number of at least 0.
-    """
-    if not isinstance(l2, Real) or isinstance(l2, bool) or not 0.0 <= l2 < math.inf:
-        raise ConfigError(
-            f"{model} got l2={l2!r}, but l2 must be a finite number >= 0; the paper uses 1e-4"
-        )
-    return float(l2)
+def class_rule(labels: Floats, num_classes: float) -> tuple[Bools, str, str]:
+    """Return which labels are classes, the rule, and a remedy; see `Model.check_labels`."""
+    known = (labels >= 0) & (labels < num_classes) & (labels == np.floor(labels))
+    rule = f"one of the classes 0..{num_classes - 1:g}"
+    return known, rule, "number the classes from 0, or give more num_classes"
 
 
-def check_number(model: str, name: str, value: float, above: float = -math.inf) -> float:
+def check_number(
+    model: str, name: str, value: float, above: float = -math.inf, least: float = -math.inf
+) -> float:
     """Return a parameter as a plain float.
 
     Raises:
-        ConfigError: It is not a finite number above the bound.
+        ConfigError: It is not a finite number above one bound and at least the other.
     """
-    if not isinstance(value, Real) or isinstance(value, bool) or not above < value < math.inf:
-        rule = "a finite number" if above == -math.inf else f"a finite number above {above:g}"
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    if not (is_number and above < value < math.inf and value >= least):
+        bounds = {"above": above, "of at least": least}.items()
+        rules = [f" {text} {bound:g}" for text, bound in bounds if bound > -math.inf]
+        rule = "a finite number" + "".join(rules)
         raise ConfigError(f"{model} got {name}={value!r}, but {name} must be {rule}")
     return float(value)
 

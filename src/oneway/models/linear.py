@@ -6,7 +6,6 @@ score); everything else is the same for all and stands once, in `LinearModel`.
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,7 +16,6 @@ from oneway.models.base import (
     Answers,
     Model,
     check_intercept,
-    check_l2,
     check_number,
     row_shares,
 )
@@ -48,7 +46,7 @@ class LinearModel(Model):
 
     def __post_init__(self) -> None:
         name = type(self).__name__
-        object.__setattr__(self, "l2", check_l2(name, self.l2))
+        object.__setattr__(self, "l2", check_number(name, "l2", self.l2, least=0.0))
         object.__setattr__(self, "intercept", check_intercept(name, self.intercept))
         object.__setattr__(self, "start", check_number(name, "start", self.start))
 
@@ -81,7 +79,9 @@ class LinearModel(Model):
         return params
 
     def start_options(self, expected: Vector, deviation: float) -> dict[str, Any]:
-        """Return as the intercept to start from the best score for what is known about labels."""
+        """Return the best intercept for the shares of the classes; numbers are standardised."""
+        if self.labels == "number":
+            return super().start_options(expected, deviation)
         if not self.intercept:
             return {}
         return {"start": round(float(self.constant_scores(expected[None, :])[0]), 4)}
@@ -275,13 +275,6 @@ class RidgeRegression(LinearModel):
             return labels
         targets: Vector = (np.asarray(labels, np.float64) - self.center) / self.scale
         return targets
-
-    def start_options(self, expected: Vector, deviation: float) -> dict[str, Any]:
-        """Return the mean as the center, the deviation as the scale."""
-        scale = float(f"{deviation:.4g}")
-        # Rounded for people, to a ten-thousandth of what matters.
-        center = round(float(expected[0]), 4 - math.floor(math.log10(scale)))
-        return {"center": center, "scale": scale}
 
     def constant_scores(self, expected: Matrix) -> Vector:
         """Return what stands for the expected label."""

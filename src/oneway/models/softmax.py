@@ -13,15 +13,12 @@ from oneway.models.base import (
     Lesson,
     Model,
     check_intercept,
-    check_l2,
     check_number,
+    class_rule,
     log_odds,
     row_shares,
 )
 from oneway.records import Batch, Bools, Floats, Ints, Matrix, Vector
-
-_CACHED = 1 << 16
-"""Numbers that stay in a processor's cache from one operation to the next."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +53,8 @@ class SoftmaxRegression(Model):
                 "classes >= 2; count the distinct labels"
             )
         object.__setattr__(self, "num_classes", int(classes))
-        object.__setattr__(self, "l2", check_l2("SoftmaxRegression", self.l2))
+        l2 = check_number("SoftmaxRegression", "l2", self.l2, least=0.0)
+        object.__setattr__(self, "l2", l2)
         intercept = check_intercept("SoftmaxRegression", self.intercept)
         object.__setattr__(self, "intercept", intercept)
         object.__setattr__(self, "start", self._checked_start())
@@ -134,17 +132,11 @@ class SoftmaxRegression(Model):
 
     def _gradients(self, stack: Matrix, scores: Matrix, batch: Batch) -> Matrix:
         slopes = _slopes(scores, batch.labels)
-        gradients: Matrix = np.empty(stack.shape, np.result_type(stack, self.l2))
-        before, after = self._by_class(stack), self._by_class(gradients)
-        num_features = batch.features.shape[1]
-        # Some classes at a time: their products stay in the processor's cache.
-        most = max(1, _CACHED // max(1, batch.features.size))
-        for start in range(0, self.num_classes, most):
-            some = slice(start, start + most)
-            part = np.multiply(before[:, some], self.l2, out=after[:, some])
-            part[..., :num_features] += slopes[:, some, None] * batch.features[:, None, :]
-            if self.intercept:
-                part[..., -1] += slopes[:, some]
+        gradients: Matrix = np.multiply(stack, self.l2, order="C")
+        by_class = self._by_class(gradients)
+        by_class[..., : batch.features.shape[1]] += slopes[:, :, None] * batch.features[:, None, :]
+        if self.intercept:
+            by_class[..., -1] += slopes
         return gradients
 
     def lesson(self, stack: Matrix, batch: Batch, rng: np.random.Generator) -> Lesson:
@@ -176,7 +168,7 @@ class SoftmaxRegression(Model):
         if self.intercept:
             rows = np.column_stack([rows, np.ones(len(batch))])
         width = rows.shape[1]
-        chances = _softmax(self.scores(params, batch.features))
+        chances = softmax(self.scores(params, batch.features))
         spread = (chances[:, :, None] * rows[:, None, :]).reshape(len(batch), -1)
         shared = spread * row_shares(batch, counts)[:, None]
         hessian: Matrix = self.l2 * np.eye(len(params)) - shared.T @ spread
@@ -193,12 +185,12 @@ class SoftmaxRegression(Model):
 
     def probabilities(self, params: Vector, features: Floats) -> Matrix:
         """Return the softmax of the scores, `[row, class]`."""
-        return _softmax(self.scores(params, features))
+        return softmax(self.scores(params, features))
 
     def answers(self, params: Vector | Matrix, features: Floats) -> Answers:
         """Return the likeliest class, all probabilities, and their log-odds as scores."""
         scores = self.scores(params, features)
-        chances = _softmax(scores)
+        chances = softmax(scores)
         return Answers(scores.argmax(axis=1).astype(np.float64), log_odds(chances), chances)
 
     def correct(self, params: Vector | Matrix, batch: Batch) -> Bools:
@@ -207,9 +199,7 @@ class SoftmaxRegression(Model):
         return right
 
     def _label_rule(self, labels: Floats) -> tuple[Bools, str, str]:
-        known = (labels >= 0) & (labels < self.num_classes) & (labels == np.floor(labels))
-        rule = f"one of the classes 0..{self.num_classes - 1}"
-        return known, rule, "number the classes from 0, or give more num_classes"
+        return class_rule(labels, self.num_classes)
 
     def curvature_bounds(self, features: Floats) -> Vector:
         """Return ||a||^2 / 2 + l2 for every row: diag(p) - p p^T has no eigenvalue above 1/2."""
@@ -225,12 +215,12 @@ def _classes(labels: Floats) -> Ints:
 
 def _slopes(scores: Matrix, labels: Floats) -> Matrix:
     """Return the derivative of every row's loss by its scores, `[row, class]`."""
-    slopes = _softmax(scores)
+    slopes = softmax(scores)
     slopes[np.arange(len(labels)), _classes(labels)] -= 1.0
     return slopes
 
 
-def _softmax(scores: Matrix) -> Matrix:
+def softmax(scores: Matrix) -> Matrix:
     """Return the probability of every class, `[row, class]`."""
     chances: Matrix = np.exp(scores - scores.max(axis=1, keepdims=True))
     chances /= chances.sum(axis=1, keepdims=True)

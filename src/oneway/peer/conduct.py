@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from oneway.peer.copies import COPIES_SECONDS
 from oneway.protocol.state import Key
 from oneway.sentences import listed
 from oneway.task.differences import differences
@@ -29,6 +28,9 @@ TELL_SECONDS = 0.2
 
 ANSWER_SECONDS = 10.0
 """A peer that does not fit is answered this often; and what it says of itself is read so often."""
+
+COPIES_SECONDS = 300.0
+"""A peer that ran twice is named for this long."""
 
 WAITS = "has to wait"
 """Why a push is not taken in for now: too much mass would come at once."""
@@ -81,6 +83,9 @@ class ConductLog:
 
     def about(self, peer: Key) -> Conduct:
         """The record of a peer; all clear if there is none."""
+        return self._conduct.get(peer) or Conduct()
+
+    def _record(self, peer: Key) -> Conduct:
         return self._conduct.setdefault(peer, Conduct())
 
     @property
@@ -100,11 +105,11 @@ class ConductLog:
 
     def count(self, peer: Key, kind: str) -> None:
         """Count a message that was not taken in, without blame: the network repeats messages."""
-        self.about(peer).rejected[kind] += 1
+        self._record(peer).rejected[kind] += 1
 
     def strike(self, peer: Key, kind: str, sentence: str) -> None:
         """Count a message that no honest peer sends."""
-        conduct = self.about(peer)
+        conduct = self._record(peer)
         conduct.rejected[kind] += 1
         conduct.strikes += 1
         self._say(conduct, f"rejected a message of {self._name_of(peer)}: {sentence}")
@@ -119,7 +124,7 @@ class ConductLog:
 
     def clip(self, peer: Key, excess: float) -> None:
         """Count a push that would have moved us too far."""
-        conduct = self.about(peer)
+        conduct = self._record(peer)
         conduct.clipped += 1
         name = self._name_of(peer)
         self._say(conduct, f"clipped a push of {name}: it lay {excess:.3g} beyond the limit")
@@ -127,7 +132,7 @@ class ConductLog:
     def wait(self, peer: Key, why: str, units: int) -> None:
         """Note whether a push is taken in, or has to wait."""
         if why:
-            conduct = self.about(peer)
+            conduct = self._record(peer)
             conduct.rejected[WAITS] += 1
             conduct.waiting, conduct.waiting_mass = why, units
             name = self._name_of(peer)
@@ -137,7 +142,7 @@ class ConductLog:
 
     def is_news(self, peer: Key) -> bool:
         """Note that an older life of a peer spoke after a newer one; whether to tell it now."""
-        conduct, now = self.about(peer), self._clock()
+        conduct, now = self._record(peer), self._clock()
         is_news = now - conduct.copies_seen >= TELL_SECONDS
         if is_news:
             conduct.copies_seen = now
@@ -150,7 +155,7 @@ class ConductLog:
 
     def differs(self, peer: Key, mismatch: str) -> None:
         """Note that a peer has another task or release."""
-        conduct = self.about(peer)
+        conduct = self._record(peer)
         if mismatch != conduct.mismatch:
             _log.warning("%s's %s", self._name_of(peer), mismatch)
             conduct.mismatch = mismatch

@@ -86,7 +86,7 @@ def print_result(result: str) -> None:
     try:
         sys.stdout.write(f"{result}\n")
         sys.stdout.flush()
-    except BrokenPipeError:
+    except OSError:  # a closed pipe, a terminal that hung up, a full disk
         # What could not be written is still in the buffer, and would be tried again at the exit.
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())

@@ -8,20 +8,15 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 
-import msgspec
-
 from oneway.errors import ConfigError
 from oneway.peer.console import PeerConsole
 from oneway.peer.home.config import PeerConfig, Receiver
 from oneway.peer.home.home import Home
 from oneway.peer.identity.keys import key_text
-from oneway.peer.node import Node
 from oneway.peer.peer import Peer
 from oneway.peer.service import run_until
 from oneway.peer.status_text import what_is_owed, who_has_not_heard
 from oneway.peer.trust import how_it_follows
-from oneway.protocol import transitions
-from oneway.protocol.state import OutPhase
 from oneway.records.status import Status
 
 POLL_SECONDS = 0.1
@@ -118,33 +113,6 @@ def stay(home: Home) -> str:
     )
 
 
-def discard(home: Home) -> str:
-    """Finish a leave although nobody is left to take over; say what that costs.
-
-    Raises:
-        ConfigError: The peer is not leaving, or runs.
-        OnewayError: As `Peer` says.
-    """
-    config, process = home.config(), home.running_process()
-    if not config.leaving:
-        raise ConfigError(
-            f"{config.name} is not leaving; first try to hand over what it has with oneway peer "
-            "leave"
-        )
-    if process is not None:
-        raise ConfigError(
-            f"{config.name} is running (process {process}) and still tries to hand over what it "
-            "has; stop it first"
-        )
-    with closing(Peer(home.folder)) as peer:
-        costs = give_up(peer.node)
-    status = home.status()
-    if status is not None:
-        gone = msgspec.structs.replace(status, mass=0.0, mass_units=0, leaving=True, drained=True)
-        home.write_status(gone)
-    return f"{config.name} has left, and a mass of {costs:.6g} is lost to the network."
-
-
 def _leaving(config: PeerConfig) -> PeerConfig:
     if not config.receivers:
         raise ConfigError(
@@ -192,14 +160,3 @@ def _wait(home: Home, is_enough: Callable[[Status | None], bool]) -> None:
     """Wait until the status of a running peer is enough, or it stops."""
     while home.running_process() is not None and not is_enough(home.status()):
         time.sleep(POLL_SECONDS)
-
-
-def give_up(node: Node) -> float:
-    """Give up all that is held, and what was never acknowledged; return the mass it costs."""
-    with node.lock:
-        state = node.snapshot.state
-        for edge_id, edge in state.out.items():
-            if edge.phase is not OutPhase.DEAD:
-                state = transitions.presume_dead(state, edge_id)
-        node.snapshot = msgspec.structs.replace(node.snapshot, state=transitions.write_off(state))
-        return state.mass

@@ -48,20 +48,9 @@ class GroupCounter:
             DataError: The sample does not say whose it is.
             GroupLimitError: Its group has had all its samples.
         """
-        return self.counted_name(groups, self.name_of(cells))
-
-    def name_of(self, cells: Mapping[str, object]) -> bytes:
-        """Whose a sample is, hashed; empty if nothing is counted.
-
-        Raises:
-            DataError: The sample does not say whose it is.
-        """
-        return self._hash(cells) if self._column else b""
-
-    def counted_name(self, groups: Groups, name: bytes) -> Groups:
-        """As `counted`, for a sample whose group is known by its hash."""
-        if not name:
+        if not self._column:
             return groups
+        name = self._hash(cells)
         count = groups.get(name[0], {}).get(name, 0)
         if count >= self._most:
             raise GroupLimitError(
@@ -92,6 +81,14 @@ class GroupCounter:
             )
         text, key = name.encode("utf-8", "surrogatepass"), self._secret
         return blake2b(text, key=key, digest_size=HASH_BYTES, person=b"oneway group").digest()
+
+
+def added(groups: Groups, more: Groups) -> Groups:
+    """The counts of both together."""
+    for bucket in more.values():
+        for name, count in bucket.items():
+            groups = _with(groups, name, groups.get(name[0], {}).get(name, 0) + count)
+    return groups
 
 
 def _with(groups: Groups, name: bytes, count: int) -> Groups:

@@ -9,19 +9,29 @@ from dataclasses import dataclass, field
 from msgspec.structs import replace
 
 from oneway.errors import WireError
-from oneway.peer.conduct import ConductLog, Mismatches
-from oneway.peer.copies import Copies
+from oneway.peer.conduct import COPIES_SECONDS, ConductLog, Mismatches
 from oneway.peer.inflow import AskLimit, Inflow
 from oneway.peer.stream_progress import ToldProgress
 from oneway.protocol.fixed_point import mass_of
 from oneway.protocol.incoming import TOO_FAST, Absorbed
-from oneway.protocol.lives import life_of, meet
-from oneway.protocol.messages import Closed, Compact, Data, Gone, Hello, News, Push, Receipt, Reply
+from oneway.protocol.lives import is_copied, life_of, lifted, meet
+from oneway.protocol.messages import (
+    Closed,
+    Compact,
+    Data,
+    Gone,
+    Hello,
+    News,
+    Push,
+    Receipt,
+    Reply,
+    Superseded,
+)
 from oneway.protocol.outgoing import supersede
 from oneway.protocol.replies import receive_receipt, receive_reply
 from oneway.protocol.rules import Rules
 from oneway.protocol.state import LIVE, EdgeId, Key, PeerState
-from oneway.protocol.transitions import receive_push
+from oneway.protocol.transitions import ask_everybody, receive_push
 from oneway.records.status import REPEATED
 from oneway.task.task import Task
 from oneway.transport.base import Arrival, Via
@@ -35,6 +45,55 @@ MOST_ANSWERS = 64
 
 REOPEN_SECONDS = 60.0
 """After a receiver closed an edge itself, this long until the next attempt."""
+
+
+@dataclass
+class Copies:
+    """What neighbours told of other lives of this peer; `lives` has the rules.
+
+    Attributes:
+        proven_by: Who told of a copy that runs, so that this one must stop.
+        told_by: Who last told of another life, over which this one was lifted.
+        told_at: When.
+    """
+
+    clock: Callable[[], float]
+    proven_by: Key | None = None
+    told_by: Key | None = None
+    told_at: float = 0.0
+
+    def meet(self, state: PeerState, teller: Key, message: Superseded, rules: Rules) -> PeerState:
+        """Take in that another life of this peer has spoken."""
+        if is_copied(state, message.newer, rules):
+            self.proven_by = teller
+            return state
+        after = lifted(state, message.newer, rules)
+        if after is state:
+            return state
+        self.told_by, self.told_at = teller, self.clock()
+        # At once, not with the next push: what the other life did is not known here, and it must
+        # hear of this one, should it run.
+        return ask_everybody(after)
+
+    def why_to_stop(self, name: str, name_of: Callable[[Key], str]) -> str:
+        """Reason to stop, or an empty string."""
+        if self.proven_by is None:
+            return ""
+        return (
+            f"another copy of {name} runs with the same key: it spoke to {name_of(self.proven_by)} "
+            "and ran before this one, so this one stops; keep one of the two folders and delete "
+            "the other, and never run a copy while the first one runs"
+        )
+
+    def warning(self, name: str, name_of: Callable[[Key], str]) -> str:
+        """What is to be said of another life that was met lately, as a sentence; or nothing."""
+        if self.told_by is None or self.clock() - self.told_at > COPIES_SECONDS:
+            return ""
+        return (
+            f"another life of {name} with the same key spoke to {name_of(self.told_by)}: if a "
+            "backup was restored here, that is how it should be; otherwise a copy of its folder "
+            "was started somewhere: delete it"
+        )
 
 
 @dataclass(eq=False)
@@ -215,7 +274,8 @@ class Inbox:
             # What a settled edge is confirmed with is answered again: every other one is enough.
             if edge is not None or edge_id not in self._confirmed:
                 self._answers.ends.add(edge_id)
-                self._confirmed.add(edge_id)
+                # Edges that are not settled any more are forgotten here as well.
+                self._confirmed = {edge_id, *(self._confirmed & done.state.settled.keys())}
             else:
                 self._confirmed.discard(edge_id)
         if done.is_claim:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from operator import is_
 
@@ -15,16 +16,14 @@ import numpy as np
 from msgspec.structs import replace
 
 from oneway.errors import DataError
-from oneway.export import FittedModel
+from oneway.export import FittedModel, PersonalModel
 from oneway.methods import Gradients, Method, State
 from oneway.methods.base import BATCH_MEMORY, UNFINISHED
 from oneway.methods.batches import Normals
-from oneway.models import HasCurvature
+from oneway.models import Lesson as ModelLesson
 from oneway.peer.home.own_privacy import OwnPrivacy
-from oneway.peer.lesson import ForeseenRow, Lesson, Sample
-from oneway.peer.measuring import UNMEASURED, Measuring
+from oneway.peer.measuring import Measured, Measuring
 from oneway.peer.noise import SecretNormals
-from oneway.peer.step_limits import inside, limited, part_within
 from oneway.peer.store.snapshot import Snapshot
 from oneway.protocol.fixed_point import (
     LARGEST,
@@ -32,14 +31,21 @@ from oneway.protocol.fixed_point import (
     Fixed,
     mass_of,
     numbers_of,
+    pieces,
     zeros,
 )
-from oneway.protocol.incoming import averaged
+from oneway.protocol.incoming import averaged, reach
 from oneway.protocol.rules import Rules
 from oneway.protocol.state import PeerState
 from oneway.protocol.transitions import descend
 from oneway.records import Batch, Bools, Floats, Matrix, Vector
 from oneway.task.task import Task
+
+INSIDE = 1.0 - 2.0**-20
+"""How much of the radius a deposit may use: the rest is for roundings."""
+
+_SURELY = 1.0 - 2.0**-20
+"""A distance below so much of a limit is within it, however the two are rounded."""
 
 _AS_THE_TASK = OwnPrivacy()
 _TERMS = "batch.terms"
@@ -50,6 +56,41 @@ _NONE_YET: tuple[tuple[object, ...], tuple[Fixed, State]] = (
 )
 
 
+@dataclass(frozen=True, eq=False)
+class Lesson:
+    """What came of a sample.
+
+    Attributes:
+        state, memory: After it.
+        released: Whether its batch is full now.
+        measured: The losses of the prediction that answers, and of those beside it.
+    """
+
+    state: PeerState
+    memory: Mapping[str, Matrix]
+    released: bool
+    measured: Measured
+
+
+class ForeseenRow(dict[str, object]):
+    """Cells of a sample, with what a model says about it, computed for several samples at once.
+
+    Attributes:
+        params: The model.
+        told: Loss, whether it is right, and gradient: one row each.
+    """
+
+    def __init__(
+        self, cells: Mapping[str, object], params: Vector, told: ModelLesson, row: int
+    ) -> None:
+        super().__init__(cells)
+        one, right = slice(row, row + 1), told.correct
+        self.params = params
+        self.told = ModelLesson(
+            told.losses[one], None if right is None else right[one], told.gradients[one]
+        )
+
+
 class Learner:
     """Learns by a task; holds no parameters.
 
@@ -58,13 +99,15 @@ class Learner:
         rng: For methods that draw random numbers.
         own: What this peer asks for beyond the task's privacy.
         normals: Where noise comes from; by default nobody can repeat it.
-        measures: Whether predictions are measured, beside a learner that is alone.
+        measures: Whether it predicts personally, and predictions are measured; otherwise only the
+            loss of the shared model, l2 term included, is known.
 
     Attributes:
         layout: Where the method's segments lie in what peers hold and hand over.
         start: The model to begin with: all peers of a task have the same.
         exchanges: Whether the method sends anything.
         mixes: How many pushes follow a step.
+        samples_per_step: How many samples fill a batch, which makes a step.
         prepares: Whether the method does something right before a push.
         own: What this peer asks for beyond the task's privacy.
         as_learned: The task with the privacy that this peer has.
@@ -99,13 +142,13 @@ class Learner:
         if measures:
             self._measuring = Measuring(task, self._model, num_features, self.start)
         self.exchanges = bool(self._method.payload)
+        self.samples_per_step = self._method.batches.samples if self._method.batches else 1
         self.mixes = self._method.mixes
         self.prepares = type(self._method).before_push is not Method.before_push
         self._has_noise = bool(self._method.batches and self._method.batches.noise)
         self._last: tuple[tuple[object, ...], tuple[Fixed, State]] = _NONE_YET
-        # Looked up once: asking a model for a capability takes longer than using it.
         self._bounds: Callable[[Floats], Vector | None] | None = None
-        if self._method.rule.needs_curvature and isinstance(self._model, HasCurvature):
+        if self._method.rule.needs_curvature:
             self._bounds = self._model.curvature_bounds
 
     def first_memory(self) -> Mapping[str, Matrix]:
@@ -154,24 +197,23 @@ class Learner:
         state: PeerState,
         before: Snapshot,
         params: Vector,
-        sample: Sample,
+        x: Mapping[str, object] | Vector,
+        y: object,
         rules: Rules,
     ) -> Lesson:
         """Learn from one sample, given the state, and all else as it was before.
 
-        `params` is the estimate. The loss and what is measured are those of the prediction, also
-        where that was made some time ago, with another model.
+        `params` is the estimate; x are the cells of the sample by column, or what they
+        were encoded to; y is its label.
 
         Raises:
             DataError: The sample lacks a feature, has one that is no number, a label that the task
                 does not know, or is so large that its step cannot be represented.
         """
-        x, label = sample.x, self._task.encoder.label_value(sample.y)
+        label = self._task.encoder.label_value(y)
         features = x if isinstance(x, np.ndarray) else self.encoded(x)
         batch = Batch(features[None, :], np.array([label]))
-        before_it = params if sample.predicted_by is None else sample.predicted_by
-        if isinstance(x, ForeseenRow):
-            before_it = x.params
+        before_it = x.params if isinstance(x, ForeseenRow) else params
         memory, samples_seen = before.memory, before.journal.samples
         held, row = self._row(state, memory, rules)
         with np.errstate(over="ignore", invalid="ignore"):  # told below, as an error
@@ -179,11 +221,7 @@ class Learner:
                 told = x.told
             else:
                 told = self._model.lesson(params[None, :], batch, self._rng)
-            losses, right = told.losses, told.correct
-            if sample.predicted_by is not None:
-                losses = self._model.losses(before_it, batch)
-                right = self._model.correct(before_it, batch)
-            loss = float(losses[0])
+            loss, right = float(told.losses[0]), _truth(told.correct)
             curvatures = None
             if self._bounds is not None:
                 curvatures = self._bounds(batch.features)
@@ -192,10 +230,10 @@ class Learner:
             del told, learned  # they are as long as the model, and what follows is, too
         if not math.isfinite(loss):
             raise DataError(f"the loss of the sample is {loss}; its features are far too large")
-        measured = UNMEASURED
+        measured = Measured({}, loss, right)
         if self._measuring is not None:
             measured = self._measuring.measured(
-                before.measures, before_it, batch, loss, samples_seen
+                before.measures, before_it, batch, loss, right, samples_seen
             )
         # A batch that is not full changes nothing but the memory.
         released = after.segments is not row.segments or not self.exchanges
@@ -210,13 +248,13 @@ class Learner:
                 # Its noise is drawn, once: drawn again until the step fits, it would tell more.
                 spent = {name: it for name, it in after.memory.items() if name in BATCH_MEMORY}
                 memory = {**memory, **spent}
-                return Lesson(state, memory, loss, _truth(right), False, measured)
+                return Lesson(state, memory, False, measured)
             raise DataError(
                 "the step for the sample is too large to be represented; its features are far too "
                 "large"
             ) from None
         released = released and not has_left
-        return Lesson(state, self._stored(after.memory), loss, _truth(right), released, measured)
+        return Lesson(state, self._stored(after.memory), released, measured)
 
     def _after(self, row: State, learned: Gradients, rules: Rules) -> State:
         """A row after the method has learned, ready to be pushed if that moved it."""
@@ -361,6 +399,23 @@ class Learner:
         """Parameters as a model that predicts raw rows, with where it comes from."""
         return FittedModel(self._task.encoder, self._model, params, {**origin, **self._said})
 
+    def personal(
+        self, params: Vector, measures: Mapping[str, Matrix], **origin: object
+    ) -> PersonalModel | None:
+        """The personal predictions of a peer that stores these measures; None if it has none."""
+        memory = None if self._measuring is None else self._measuring.memory(measures)
+        if memory is None:
+            return None
+        told = {**origin, "task": self._task.fingerprint.hex()}
+        return PersonalModel(self._task.encoder, self._model, params, memory, told)
+
+    def measures_resumed(self, measures: Mapping[str, Matrix]) -> tuple[Mapping[str, Matrix], str]:
+        """What was measured in a former life, and what there is to know about predictions."""
+        if self._measuring is None:
+            return measures, ""
+        measures, anew = self._measuring.resumed(measures)
+        return measures, "; ".join(filter(None, [anew, self._measuring.note]))
+
     @cached_property
     def _said(self) -> dict[str, str]:
         """What a model that is taken out should say about its task."""
@@ -372,3 +427,55 @@ class Learner:
 
 def _truth(right: Bools | None) -> bool | None:
     return None if right is None else bool(right[0])
+
+
+def inside(method: Method, row: State, after: State, rules: Rules) -> State:
+    """A row after a step, projected onto the radius, or to where it was if that is outside."""
+    if after is row:
+        return after
+    first = method.payload[0].name
+    before, moved = row.segments[first], after.segments[first]
+    if moved is before:
+        return after
+    most = rules.radius * INSIDE * method.masses(row)[:, None]
+    if moved.max() <= most[0, 0] and moved.min() >= -most[0, 0]:
+        return after
+    limits = np.maximum(most, np.abs(before))
+    return State({**after.segments, first: moved.clip(-limits, limits)}, after.memory)
+
+
+def limited(method: Method, row: State, after: State, rules: Rules) -> State:
+    """A row after a step that others may have had a part in: its model moves only so far."""
+    after = inside(method, row, after, rules)
+    part, first = part_within(method, row, after, rules), method.payload[0].name
+    if part == 1.0:
+        return after
+    before = row.segments[first]
+    moved = before + part * (after.segments[first] - before)
+    return State({**after.segments, first: moved}, after.memory)
+
+
+def part_within(method: Method, row: State, after: State, rules: Rules) -> float:
+    """How much of a step moves the estimate as far as others may at once."""
+    first = method.payload[0].name
+    before, there = row.segments[first], after.segments[first]
+    if math.isinf(rules.clip) or there is before:
+        return 1.0
+    mass = row.segments.get("mass")
+    if mass is not None and mass is after.segments["mass"]:
+        # The limit is no less than this, whatever the model is; nearly all steps are shorter.
+        surely = _SURELY * rules.clip * float(mass[0, 0])
+        if _distance(there[0], before[0]) < surely:
+            return 1.0
+    own = method.estimate(row)[0]
+    moved = float(np.linalg.norm(method.estimate(after)[0] - own))
+    limit = reach(own, rules)
+    return limit / moved if moved > limit else 1.0
+
+
+def _distance(one: Vector, other: Vector) -> float:
+    squares = 0.0
+    for piece in pieces(len(one)):
+        between = one[piece] - other[piece]
+        squares += float(between @ between)
+    return math.sqrt(squares)

@@ -1,137 +1,261 @@
-"""Progressive validation of a peer: tallies its predictions, and learns the same samples alone.
+"""Personal predictions of a peer, and progressive validation of them.
 
-What is measured never travels: counts of the peer's own predictions, and the model of a second
-learner that takes the same steps on the same samples, hears nobody, and needs no noise since
-nothing of it leaves the peer. Both are stored with the rest, in the same commit.
+With every sample the peer predicts, by its own mixture of the shared model and of experts that
+never leave it (`oneway.personal`), counts how good that was, and lets the experts learn. Nothing of
+it travels, so it needs no noise; all of it is stored with the rest, in the sample's own commit.
+
+A peer whose method sends nothing, and a model whose loss experts cannot mix, have no personal
+predictions: the shared model answers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
+from oneway.errors import ConfigError
+from oneway.export.personal import NETWORK
 from oneway.methods import Gradients, Isolated, Method, State
-from oneway.metrics.baselines import lately
-from oneway.metrics.measured import measures_of
-from oneway.metrics.tally import Tally, base_expectation, with_sample
-from oneway.models import HasCurvature, Model
-from oneway.peer.store.history import UNKNOWN
-from oneway.records import Batch, Floats, Matrix, Vector
+from oneway.methods.auto_rate import AUTO
+from oneway.metrics.baselines import curve_verdict, lately
+from oneway.metrics.tally import Tally, base_expectation, measures_of, with_sample
+from oneway.models import Answers, Model
+from oneway.personal import Personal
+from oneway.personal.links import answers_to
+from oneway.personal.mixtures import hedge_weights
+from oneway.personal.personal import EXPERTS, scores_of
+from oneway.personal.words import believes
+from oneway.records import Batch, Matrix, Vector
 from oneway.records.curve import Curve
 from oneway.records.measures import Measures
 from oneway.task.task import Task
 
-_TALLY, _SINCE = "tally.", "since"
+MOST_ALONE = 100_000
+"""A network of more parameters than this is not learned alone as well."""
 ALONE = "alone."
-"""How the names of the arrays begin that the learner that is alone has."""
+"""How the names of the arrays begin that a network that is alone has."""
+_PERSONAL, _TALLY = "personal.", "tally."
+_LEFT_OUT = "experts.left_out"
+_LARGEST = float(np.finfo(np.float64).max)
 
 
 class Measured(NamedTuple):
-    """What was measured after one sample more, and what the baselines suffered by it.
+    """What one sample more brought: what is stored, and the losses before it was learned from.
 
     Attributes:
         arrays: By name, as they are stored; arrays that change are new objects.
-        base_loss: Of the running base rate.
-        alone_loss: Of the learner that is alone; None if the peer is.
+        loss: Of what answers.
+        correct: Whether that was right; None where this has no meaning.
+        shared_loss: Of the shared model; None if that is what answers.
+        alone_loss: Of learning alone; None without personal predictions.
+        base_loss: Of the running base rate; None if nothing is measured.
     """
 
     arrays: Mapping[str, Matrix]
-    base_loss: float
-    alone_loss: float | None
-
-
-UNMEASURED = Measured({}, UNKNOWN, None)
-"""Of a learner that measures nothing."""
+    loss: float
+    correct: bool | None
+    shared_loss: float | None = None
+    alone_loss: float | None = None
+    base_loss: float | None = None
 
 
 class Measuring:
-    """Measures the predictions of a task's model; holds nothing that changes.
+    """Predicts personally and measures the predictions; holds nothing that changes.
 
     Args:
-        task: What is learned. A peer whose method sends nothing is its own baseline.
+        task: What is learned.
         model: The task's.
         num_features: Of a sample, as the model sees it.
         start: The parameters to begin with.
+
+    Attributes:
+        personal: The experts of a peer, and how they are mixed; None without them.
+        note: What there is to know about them, as a sentence; empty if nothing.
     """
 
     def __init__(self, task: Task, model: Model, num_features: int, start: Vector) -> None:
         self._model, self._start = model, start
-        self._classes = task.classes
-        self._method: Method | None = None
-        if task.build_method().payload:
-            self._method = task.with_method(Isolated.name).build_method()
+        self._num_classes = len(task.classes)
+        self.personal: Personal | None = None
+        self._network: Method | None = None
         self._rng = np.random.default_rng(0)
-        self._bounds: Callable[[Floats], Vector | None] | None = None
-        needs_bounds = self._method is not None and self._method.rule.needs_curvature
-        if needs_bounds and isinstance(model, HasCurvature):
-            self._bounds = model.curvature_bounds
+        self.note = ""
+        if not task.build_method().payload:
+            return
+        try:
+            self.personal = Personal.of(model, num_features, start)
+        except ConfigError as error:
+            self.note = str(error)
+            return
+        if not self.personal.network_alone:
+            return
+        if len(start) <= MOST_ALONE:
+            fair = replace(task.with_method(Isolated.name), learning_rate=AUTO, schedule="constant")
+            self._network = fair.build_method()
+        else:
+            self.note = (
+                f"the expert alone is off: the network has {len(start):,} parameters, and a second "
+                f"one is learned alone up to {MOST_ALONE:,}"
+            )
+
+    def resumed(self, arrays: Mapping[str, Matrix]) -> tuple[Mapping[str, Matrix], str]:
+        """What was stored, and as a sentence that personal predictions begin anew; else empty.
+
+        They do if what is stored of them is not of this task's shape, or not finite.
+        """
+        stored = _stripped(arrays, _PERSONAL)
+        wanted = {} if self.personal is None else self.personal.begin(1)
+        shapes = [{name: it.shape for name, it in found.items()} for found in (stored, wanted)]
+        network = _stripped(arrays, ALONE)
+        fits = all(it.size in (1, len(self._start)) for it in network.values())
+        fits = fits and bool(network) <= (self._network is not None)
+        sound = all(np.isfinite(it).all() for it in (*stored.values(), *network.values()))
+        if (not stored and not network) or (shapes[0] == shapes[1] and fits and sound):
+            return arrays, ""
+        rest = {name: it for name, it in arrays.items() if name.startswith(_TALLY)}
+        return rest, "personal predictions begin anew: what was stored is not of this task's model"
+
+    def memory(self, arrays: Mapping[str, Matrix]) -> dict[str, Matrix] | None:
+        """What a `PersonalModel` is made of; None without personal predictions."""
+        if self.personal is None:
+            return None
+        memory = _stripped(arrays, _PERSONAL) or self.personal.begin(1)
+        if self._network is not None:
+            memory[NETWORK] = self._network.estimate(self._network_state(self._network, arrays))
+        return memory
 
     def measured(
-        self, arrays: Mapping[str, Matrix], params: Vector, batch: Batch, loss: float, seen: int
+        self,
+        arrays: Mapping[str, Matrix],
+        params: Vector,
+        batch: Batch,
+        loss: float,
+        correct: bool | None,
+        seen: int,
     ) -> Measured:
-        """Count one sample, given everything as it was before it; then learn it alone.
+        """Predict and count one sample, given everything as it was before it; then learn it.
 
         Args:
-            arrays: What was measured before; begun anew where that is of other samples than the
-                peer has `seen`: a release that measures nothing has learned meanwhile.
-            params: The model that predicts.
+            arrays: What was measured before, and the memory of the experts.
+            params: The shared model.
             batch: The sample.
-            loss: What the model suffers.
+            loss: Of the shared model, if that is what answers.
+            correct: Whether the shared model is right, if that is what answers.
             seen: How many samples the peer has learned from.
         """
         tally = tally_in(arrays)
-        since = arrays.get(_SINCE)
-        if since is None or since[0] + tally["losses"][0] != seen:
-            arrays, tally, since = {}, {}, np.array([float(seen)])
-        model, kind = self._model, self._model.labels
-        expected = base_expectation(tally, kind, len(self._classes))
+        model, label = self._model, float(batch.labels[0])
+        expected = base_expectation(tally, model.labels, self._num_classes)
+        shared = alone = None
+        own: dict[str, Matrix] = {}
         with np.errstate(over="ignore", invalid="ignore"):
-            base = model.base_losses(expected, batch.labels)
-            alone, own = self._alone(arrays, batch, seen - int(since[0]))
-            answers = model.answers(params, batch.features)
-            label, suffered = float(batch.labels[0]), float(base[0])
+            base = float(model.base_losses(expected, batch.labels)[0])
+            if self.personal is None:
+                answers = model.answers(params, batch.features)
+            else:
+                answers, losses = self._personal(self.personal, arrays, params, batch, seen, own)
+                loss, shared, alone = losses
+                correct = bool(answers.predicted[0] == label) if model.classifies else None
             tally = with_sample(
-                tally, model, len(self._classes), answers, label, loss, suffered, alone
+                tally, model, self._num_classes, answers, label, loss, base, alone, shared
             )
-        after = {_TALLY + name: array for name, array in tally.items()}
-        return Measured({_SINCE: since, **after, **own}, suffered, alone)
+        own |= {_TALLY + name: array for name, array in tally.items()}
+        return Measured(own, loss, correct, shared, alone, base)
 
-    def _alone(
-        self, arrays: Mapping[str, Matrix], batch: Batch, index: int
-    ) -> tuple[float | None, Mapping[str, Matrix]]:
-        """What the learner that is alone suffers, and its memory after the step."""
-        method = self._method
+    def _personal(
+        self,
+        personal: Personal,
+        arrays: Mapping[str, Matrix],
+        params: Vector,
+        batch: Batch,
+        seen: int,
+        own: dict[str, Matrix],
+    ) -> tuple[Answers, list[float]]:
+        """What is answered, and the losses of it, shared and alone; memories go into `own`."""
+        memory = _stripped(arrays, _PERSONAL) or personal.begin(1)
+        given = scores_of(self._model, params[None, :], batch.features)[:, None]
+        if personal.network_alone:
+            network = self._learned_alone(arrays, batch, seen, own)
+            given = np.concatenate([given, network], axis=1)
+        forecast = personal.predict(memory, given, batch.features)
+        after, suffered = personal.learn(memory, forecast, batch.labels)
+        own |= {_PERSONAL + name: array for name, array in after.items()}
+        experts = suffered.experts[0]
+        missing = ~np.isfinite(experts)
+        if self.note and personal.network_alone:
+            missing[1] = False  # it is off
+        if _LEFT_OUT in arrays or missing.any():
+            own[_LEFT_OUT] = arrays.get(_LEFT_OUT, np.zeros(len(experts))) + missing
+        losses = [float(suffered.personal[0]), *experts[:2].tolist()]
+        # A loss that is no number is the worst there is: sums have no place for it.
+        finite = [it if np.isfinite(it) else _LARGEST for it in losses]
+        return answers_to(personal.link, forecast.answer), finite
+
+    def _learned_alone(
+        self, arrays: Mapping[str, Matrix], batch: Batch, index: int, own: dict[str, Matrix]
+    ) -> Matrix:
+        """The scores of the network that is alone; nan if it is off. Then it learns."""
+        method = self._network
         if method is None:
-            return None, {}
-        own = {
-            name.removeprefix(ALONE): array
-            for name, array in arrays.items()
-            if name.startswith(ALONE)
-        }
-        state = State({}, own) if own else method.start(self._start[None, :])
+            assert self.personal is not None
+            return np.full((1, 1, self.personal.link.width), np.nan)
+        state = self._network_state(method, arrays)
         stack = method.estimate(state)
+        scores = scores_of(self._model, stack, batch.features)[:, None]
         told = self._model.lesson(stack, batch, self._rng)
-        loss = float(told.losses[0])
-        curvatures = None if self._bounds is None else self._bounds(batch.features)
-        after = method.learn(state, Gradients(told.gradients, index, curvatures), self._rng)
+        bounds = None
+        if method.rule.needs_curvature:
+            bounds = self._model.curvature_bounds(batch.features)
+        after = method.learn(state, Gradients(told.gradients, index, bounds), self._rng)
         # One that leaves the finite numbers stays where it was: it has failed, and goes on failing.
         if not np.isfinite(method.estimate(after)).all():
             after = state
-        worst = loss if np.isfinite(loss) else float(np.finfo(np.float64).max)
-        return worst, {ALONE + name: array for name, array in after.memory.items()}
+        own |= {ALONE + name: array for name, array in after.memory.items()}
+        return scores
+
+    def _network_state(self, method: Method, arrays: Mapping[str, Matrix]) -> State:
+        own = _stripped(arrays, ALONE)
+        return State({}, own) if own else method.start(self._start[None, :])
 
 
 def tally_in(arrays: Mapping[str, Matrix]) -> Tally:
     """The tally among the arrays of a store."""
-    return {
-        name.removeprefix(_TALLY): array
-        for name, array in arrays.items()
-        if name.startswith(_TALLY)
-    }
+    return _stripped(arrays, _TALLY)
+
+
+def weights_in(arrays: Mapping[str, Matrix]) -> Vector | None:
+    """How much a stored mixture believes each expert; None without it."""
+    top = _stripped(arrays, _PERSONAL + "top.")
+    if not top:
+        return None
+    weights = top["weights"] if "weights" in top else hedge_weights(top["losses"], top["gaps"])
+    first: Vector = weights[0]
+    return first
 
 
 def measures_in(arrays: Mapping[str, Matrix], task: Task, curve: Curve) -> Measures | None:
     """What a peer's arrays and its curve tell; None before the first sample that was measured."""
-    return measures_of(tally_in(arrays), task.classes, lately(curve))
+    found = measures_of(tally_in(arrays), task.classes, lately(curve))
+    weights = weights_in(arrays)
+    if found is None or weights is None:
+        return found
+    missing = arrays.get(_LEFT_OUT, np.zeros(len(EXPERTS)))
+    return msgspec.structs.replace(
+        found,
+        weights=dict(zip(EXPERTS, weights.tolist(), strict=True)),
+        left_out={name: int(count) for name, count in zip(EXPERTS, missing, strict=True) if count},
+        believes=believes(weights.tolist()),
+        verdict=curve_verdict(curve),
+    )
+
+
+def _stripped(arrays: Mapping[str, Matrix], prefix: str) -> dict[str, Matrix]:
+    return {
+        name.removeprefix(prefix): array
+        for name, array in arrays.items()
+        if name.startswith(prefix)
+    }

@@ -9,37 +9,111 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from functools import reduce
+from dataclasses import dataclass
+from operator import is_
 
 import numpy as np
 from msgspec.structs import replace
 
-from oneway.peer import leaving
+from oneway.export import PersonalModel
 from oneway.peer.conduct import ConductLog
-from oneway.peer.estimates import Estimates
-from oneway.peer.groups import GroupCounter
+from oneway.peer.groups import GroupCounter, Groups, added
 from oneway.peer.home.config import PeerConfig
-from oneway.peer.inbox import Inbox
-from oneway.peer.late_labels import LateLabels
+from oneway.peer.inbox import Answers, Inbox
 from oneway.peer.learner import Learner
-from oneway.peer.lesson import Sample
-from oneway.peer.outbox import Commit, Frame
 from oneway.peer.push_pace import PushPace
 from oneway.peer.send_schedule import SendSchedule, Word
+from oneway.peer.store.average import with_estimate
+from oneway.peer.store.large import is_large
 from oneway.peer.store.snapshot import Contact, Snapshot
 from oneway.peer.stream_progress import ProgressSeal, ToldProgress, unanswered
 from oneway.protocol import transitions
 from oneway.protocol.fixed_point import mass_of
 from oneway.protocol.incoming import mint
-from oneway.protocol.state import LIVE, Key, PeerState
+from oneway.protocol.rules import Rules
+from oneway.protocol.state import LIVE, InEdge, Key, OutPhase, PeerState, Told
+from oneway.protocol.tags import digest_of
 from oneway.records import Vector
 from oneway.tables.rows import Position
 from oneway.task.task import Task
-from oneway.transport.base import Arrival
+from oneway.transport.base import Arrival, Via
 from oneway.transport.wire import encode
 
 RECENT = 200
 """Samples that the recent loss is a mean of."""
+
+
+@dataclass(frozen=True, eq=False)
+class Commit:
+    """What to make durable, and what may be answered once it is."""
+
+    snapshot: Snapshot
+    answers: Answers
+
+    @property
+    def is_large(self) -> bool:
+        """Whether there is something to prepare that takes long."""
+        return is_large(self.snapshot.state.dim)
+
+    def prepare(self) -> None:
+        """Compute, while the disk writes, the digests that what is said of large totals needs."""
+        for edge in self.snapshot.state.out.values():
+            if edge.phase is OutPhase.OPEN:
+                digest_of(edge.sent)
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Bytes to send: a push over one's own connection, or a reply over the other's."""
+
+    peer: Key
+    via: Via
+    content: bytes
+
+
+class Estimates:
+    """Computes the estimate of a snapshot, once for each state, memory and rules."""
+
+    def __init__(self, learner: Learner) -> None:
+        """Begin with the learner's first model."""
+        self._learner = learner
+        self._last = learner.start
+        self._of: tuple[object, ...] = (None,) * 5
+
+    def momentary(self, snapshot: Snapshot, rules: Rules) -> Vector:
+        """The model that a snapshot stands for; if it stands for none, the last that one did."""
+        state, memory = snapshot.state, snapshot.memory
+        basis = (*self._learner.basis(state, memory), rules)
+        is_new = not all(map(is_, basis, self._of))
+        if is_new and state.is_sound(rules.radius, 0.0):
+            self._last = self._learner.estimate(state, memory, rules)
+            self._of = basis
+        return self._last
+
+    def settled(self, snapshot: Snapshot, rules: Rules) -> Vector:
+        """The average of the last estimates; the momentary one before the first."""
+        if snapshot.average is None:
+            return self.momentary(snapshot, rules)
+        return snapshot.average.params
+
+    def stored(self, snapshot: Snapshot, rules: Rules, momentary: bool) -> Vector:
+        """The settled or the momentary model of this snapshot alone, or else the first one."""
+        average, state = snapshot.average, snapshot.state
+        if state.is_sound(rules.radius, 0.0) and (momentary or average is None):
+            return self._learner.estimate(state, snapshot.memory, rules)
+        return self._learner.start if average is None else average.params
+
+    def averaged(self, snapshot: Snapshot, rules: Rules, since: Snapshot | None = None) -> Snapshot:
+        """The snapshot with its estimate in the average; as it is if it stands for none.
+
+        With `since`, only if something that changes a model has come in since that snapshot.
+        """
+        state = snapshot.state
+        is_same = since is not None and state.in_ is since.state.in_
+        if is_same or not state.is_sound(rules.radius, 0.0):
+            return snapshot
+        estimate = self.momentary(snapshot, rules)
+        return replace(snapshot, average=with_estimate(snapshot.average, estimate))
 
 
 class Node:
@@ -55,6 +129,7 @@ class Node:
         config: What this peer is told now.
         rules: The same, as far as the protocol goes.
         disk_problem: Why the last commit failed, as a sentence; empty if it did not.
+        personal_note: What there is to know about personal predictions, in sentences, or empty.
         last_skipped: Why the last sample that could not be used could not; empty if none.
         last_sample: When the last sample was learned from in this life, if any was.
         guard: Who behaved how.
@@ -104,9 +179,10 @@ class Node:
         self.each_sample_once = bool(self.learner.as_learned.privacy)
         progress = self._seal.seal(snapshot.journal)
         self.groups = GroupCounter(self.learner.as_learned.privacy, secret)
-        self.late = LateLabels(self)
+        measures, self.personal_note = self.learner.measures_resumed(snapshot.measures)
         self.snapshot = self.durable = replace(
             snapshot,
+            measures=measures,
             state=replace(snapshot.state, layout=self.learner.layout, progress=progress),
             memory=self.learner.resumed(snapshot.memory),
         )
@@ -131,6 +207,14 @@ class Node:
         with self.lock:
             return self._estimates.settled(self.snapshot, self.rules)
 
+    def personal_model(self, **origin: object) -> PersonalModel | None:
+        """What predicts for its owner: the mixture of this moment; None if the shared model does.
+
+        The shared expert is the estimate of this moment, with which the mixture was measured.
+        """
+        with self.lock:
+            return self.learner.personal(self.estimate, self.snapshot.measures, **origin)
+
     def durable_model(self, *, momentary: bool) -> tuple[Vector, int]:
         """The model to hand out, settled or momentary, and how many samples it was learned from.
 
@@ -144,11 +228,11 @@ class Node:
     @property
     def is_drained(self) -> bool:
         """Whether a leaving peer has handed over everything, and knows that it arrived."""
-        return leaving.is_drained(self.durable.state)
+        return _is_drained(self.durable.state)
 
     @property
     def stopped(self) -> str:
-        """Why this peer must stop, as a sentence; empty as long as it need not."""
+        """Reason to stop, or an empty string."""
         return self.inbox.copies.why_to_stop(self.config.name, self.name_of)
 
     @property
@@ -162,7 +246,7 @@ class Node:
     @property
     def unheard(self) -> list[Key]:
         """The senders that have not confirmed yet that they know that this peer leaves."""
-        return leaving.unheard(self.durable.state) if self.snapshot.state.leaving else []
+        return _unheard(self.durable.state) if self.snapshot.state.leaving else []
 
     @property
     def is_restless(self) -> bool:
@@ -205,34 +289,33 @@ class Node:
             self._set(state)
             self._open_edges()
 
-    def learn(self, x: Mapping[str, object], y: object, position: Position | None = None) -> float:
-        """Learn from a sample at once; return the loss suffered before.
+    def learn(
+        self, x: Mapping[str, object] | Vector, y: object, position: Position | None = None
+    ) -> float:
+        """Learn from a sample at once, or from one that is encoded.
+
+        Returns the loss of the personal prediction that was made before.
 
         Raises:
             DataError: The sample cannot be used; nothing has changed.
         """
         with self.lock:
-            before = self.before_sample()
-            groups = self.groups.counted(before.groups, x)
-            return self.take_lesson(before, Sample(x, y, groups, position))
-
-    def before_sample(self) -> Snapshot:
-        """What is known right before a sample, without a batch that was perhaps pushed already."""
-        unsure = self.last_sample is None and self.unanswered
-        return self.snapshot.without_unfinished() if unsure else self.snapshot
-
-    def take_lesson(self, before: Snapshot, sample: Sample) -> float:
-        """Learn from a sample, given what was known before it; the lock is held."""
-        lesson = self.learner.learn(self._minted(), before, self.estimate, sample, self.rules)
-        learned = before.with_sample(lesson, self.wall_clock(), sample.position, sample.groups)
-        self.snapshot = self._estimates.averaged(learned, self.rules)
-        self.recent_losses.append(lesson.loss)
-        self.last_sample, self._pace.learns = self.clock(), True
-        if lesson.released:  # an unfinished batch is nobody else's business
-            moved = self._pace.moved(self.estimate, self.snapshot.state)
-            self._pace.stepped(self.learner.mixes, self.last_sample, moved)
-        self.push_if_due()
-        return lesson.loss
+            before = self.snapshot
+            if self.last_sample is None and self.unanswered:
+                before = before.without_unfinished()  # it was perhaps pushed already
+            groups = before.groups
+            if not isinstance(x, np.ndarray):
+                groups = self.groups.counted(groups, x)
+            lesson = self.learner.learn(self._minted(), before, self.estimate, x, y, self.rules)
+            learned = before.with_sample(lesson, self.wall_clock(), position, groups)
+            self.snapshot = self._estimates.averaged(learned, self.rules)
+            self.recent_losses.append(lesson.measured.loss)
+            self.last_sample, self._pace.learns = self.clock(), True
+            if lesson.released:  # an unfinished batch is nobody else's business
+                moved = self._pace.moved(self.estimate, self.snapshot.state)
+                self._pace.stepped(self.learner.mixes, self.last_sample, moved)
+            self.push_if_due()
+            return lesson.measured.loss
 
     def skip(self, reason: str, position: Position | None = None) -> None:
         """Count a sample that could not be used."""
@@ -240,11 +323,10 @@ class Node:
             self.snapshot = self.snapshot.with_skipped(position)
             self.last_skipped = reason
 
-    def note_forgotten(self, rows: Iterable[Mapping[str, object]]) -> None:
-        """Count whose the rows are that were learned in a forgotten life; once."""
+    def note_forgotten(self, noted: Groups) -> None:
+        """Add how many rows of each group were learned in a forgotten life; once."""
         with self.lock:
-            known = self.snapshot
-            self.snapshot = known.with_noted(reduce(self.groups.noted, rows, known.groups))
+            self.snapshot = self.snapshot.with_noted(added(self.snapshot.groups, noted))
 
     def ensure_minted(self) -> None:
         """Bring the unit of mass now, at the model to begin with, unless it was brought before."""
@@ -297,7 +379,6 @@ class Node:
             for edge_id in self.schedule.given_up(state, answered, self.started, now, patience):
                 state = transitions.presume_dead(state, edge_id)
             self._set(state)
-            self.late.drop_expired()
             self._open_edges()
             self.push_if_due()
 
@@ -398,3 +479,21 @@ class Node:
 
     def _frames(self, words: Iterable[Word]) -> list[Frame]:
         return [Frame(peer, via, encode(word, self.task.fingerprint)) for peer, via, word in words]
+
+
+def _is_drained(state: PeerState) -> bool:
+    """Whether a leaving peer has handed over everything, and knows that it arrived."""
+    if not state.leaving or state.layout.booked(state.holding).any():
+        return False
+    waits = any(edge.waits and edge.seq for edge in state.out.values())
+    return not waits and all(edge.told is not Told.NOBODY for edge in _heard_edges(state))
+
+
+def _unheard(state: PeerState) -> list[Key]:
+    """The senders that have not confirmed yet that they know that a leaving peer leaves."""
+    edges = [edge for edge in _heard_edges(state) if edge.told is not Told.SENDER]
+    return list(dict.fromkeys(edge.sender for edge in edges))
+
+
+def _heard_edges(state: PeerState) -> list[InEdge]:
+    return [edge for edge in state.in_.values() if edge.seq]

@@ -1,50 +1,41 @@
-"""Data source of a peer's page: its folder, and its local API while it runs and has one."""
+"""Data source of a peer's page: the folder of the peer."""
 
 from __future__ import annotations
 
 import shutil
 import time
 from collections.abc import Mapping
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from oneway.errors import OnewayError, TransportError
+from oneway.errors import OnewayError
 from oneway.peer import trust
-from oneway.peer.api.client import PeerClient
 from oneway.peer.home.home import Home
 from oneway.peer.identity.card import Card, parse_card_or_key
 from oneway.peer.identity.keys import key_text
-from oneway.peer.offline import stored_model
+from oneway.peer.offline import stored_personal
 from oneway.peer.store.store import read_curve
 from oneway.records.curve import Curve
-from oneway.records.status import Status
 from oneway.web.peer_page import PeerLook, Prediction, ToldEdge
-
-_BACKOFF_SECONDS = 5.0
-"""An API that did not answer is left in peace for so long."""
 
 
 class FolderSource:
-    """Reads what is on the disk, asks the running peer, and writes peer.toml; a `PeerSource`."""
+    """Reads what is on the disk, and writes peer.toml; a `PeerSource`."""
 
-    def __init__(self, home: Home, api_token: str = "") -> None:
-        """Read the peer's name and nothing else; its local API is shown the token, if there is one.
+    def __init__(self, home: Home) -> None:
+        """Read the peer's name and nothing else.
 
         Raises:
             ConfigError: If peer.toml is malformed.
         """
         self._home = home
-        self._token = api_token
         self._last = PeerLook(home.config().name, str(home.folder.absolute()))
-        self._api_url = ""
-        self._ask_again = 0.0
-        self._answered: Status | None = None
         self._task_stamp: tuple[int, int] | None = None
 
     def look(self) -> PeerLook:
         """Return how the peer is doing; what cannot be read is as it was, and is named."""
-        look = replace(self._last, process=self._home.running_process(), time=time.time(), note="")
+        look = replace(self._last, process=self._home.running_process(), time=time.time())
         problems: list[str] = []
         for part in (self._folder, self._config, self._task, self._curve):
             try:
@@ -54,21 +45,12 @@ class FolderSource:
                 if part == self._folder:
                     # One sentence says it all: nothing else can be read either.
                     break
-        else:
-            look = self._with_answers(look)
         self._last = replace(look, problem=" ".join(problems))
         return self._last
 
     def predict(self, sample: Mapping[str, str]) -> Prediction:
-        """Return what the running peer expects, or what its model on the disk does."""
-        if self._api_url:
-            # If it has just stopped, or wants a token: its model is on the disk as well.
-            with (
-                suppress(TransportError),
-                closing(PeerClient(self._api_url, self._token)) as client,
-            ):
-                return client.predict(sample)
-        model = stored_model(self._home)
+        """Return what the personal model on the disk expects."""
+        model = stored_personal(self._home)
         shares = model.predict_proba_one(sample) if model.says_probabilities else {}
         return Prediction.of(model.predict_one(sample), shares, is_live=False)
 
@@ -102,8 +84,7 @@ class FolderSource:
             stores = home.folder.glob(f"{home.store_path.name}*")
             changes["store_bytes"] = sum(path.stat().st_size for path in stores)
         # A status that cannot be read is none; that there was one before is worth more.
-        written = home.status() or self._last.status
-        return {**changes, "status": latest(written, self._answered)}
+        return {**changes, "status": home.status() or self._last.status}
 
     def _config(self) -> dict[str, Any]:
         config = self._home.config()
@@ -141,30 +122,3 @@ class FolderSource:
         # A peer that has never run has no store, and nothing is wrong with that.
         path = self._home.store_path
         return {"curve": read_curve(path) if path.exists() else Curve()}
-
-    def _with_answers(self, look: PeerLook) -> PeerLook:
-        """Put what the running peer says in the place of what it has written."""
-        status = look.status
-        self._api_url = status.api if status is not None and status.pid == look.process else ""
-        if not self._api_url:
-            return look
-        if time.monotonic() < self._ask_again:
-            return replace(look, note=self._last.note)
-        try:
-            with closing(PeerClient(self._api_url, self._token)) as client:
-                self._answered = client.status()
-                return replace(look, status=self._answered, curve=client.curve())
-        except TransportError as error:
-            self._ask_again = time.monotonic() + _BACKOFF_SECONDS
-            return replace(look, note=f"{error}; what you see is from the peer's folder.")
-
-
-def latest(written: Status | None, answered: Status | None) -> Status | None:
-    """What a peer said last: it writes once a second, and may have answered since.
-
-    Told by what only grows in the life of a process; clocks can be set back.
-    """
-    if written is None or answered is None or written.pid != answered.pid:
-        return written
-    is_older = (written.samples, written.commits) < (answered.samples, answered.commits)
-    return answered if is_older else written

@@ -6,35 +6,36 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 
-from threadpoolctl import threadpool_limits
-
-from oneway.errors import ConfigError, OnewayError, TaskError
-from oneway.files.paths import as_path
+from oneway.display.html import Html, card, facts, grid
+from oneway.errors import OnewayError
+from oneway.export import FittedModel, PersonalModel
 from oneway.methods.base import UNFINISHED
+from oneway.peer import trust
+from oneway.peer.home.config import PeerConfig
 from oneway.peer.home.home import Home
+from oneway.peer.home.limits import Limits
+from oneway.peer.identity.card import Card, parse_card_or_key
 from oneway.peer.identity.keys import signing_secret
-from oneway.peer.late_labels import Ticket
 from oneway.peer.learner import Learner
 from oneway.peer.measuring import measures_in
-from oneway.peer.membership import Membership
 from oneway.peer.node import Node
-from oneway.peer.predictions import Predictions
+from oneway.peer.offline import PERSONAL, is_shared, origin_of, personal_origin
 from oneway.peer.runtime import TICK_SECONDS, Runtime, save
 from oneway.peer.sample_rows import Samples, learn_rows
-from oneway.peer.store.new_life import begin_life, new_stamp
-from oneway.peer.store.store import Owner
+from oneway.peer.status_text import receiver_table, sender_table, status_facts
+from oneway.peer.store.store import Owner, begin_life, new_stamp
 from oneway.peer.stream_progress import UNUSED_SECONDS
-from oneway.peer.views import peer_html
 from oneway.records import Vector
 from oneway.records.curve import Curve
 from oneway.records.measures import Measures
 from oneway.records.status import Status
 from oneway.sentences import listed
+from oneway.tables.labels import ClassName
 from oneway.tables.rows import BadRow, Position, Row
 from oneway.task.task import Task
 from oneway.transport import TRANSPORTS, ConnectionLimits, Listen
@@ -44,7 +45,7 @@ START_SECONDS = 30.0
 _log = logging.getLogger("oneway.peer")
 
 
-class Peer(Membership, Predictions):
+class Peer:
     """One participant, one process.
 
     With `with`, the peer exchanges models in a thread of its own until the block ends; `learn_one`
@@ -71,20 +72,16 @@ class Peer(Membership, Predictions):
             KeyFileError: The key file is missing, malformed or open to others.
             StoreError: The store is damaged or belongs to another peer or task.
         """
-        remedy = "name the folder that Peer.create, or oneway peer init, made"
-        self.home = Home.open(as_path(folder, "the peer's folder", ConfigError, remedy))
+        self.home = Home.open(Path(folder))
         self._listen = transport
         self._open = ExitStack()
         try:
             self._open.enter_context(self.home.lock())
             self._keys = self.home.keys()
-            self.task: Task = self.home.task(_log.warning)
+            self.task: Task = self.home.task()
             config = self.home.config()
             # Before anything is written: a peer that may not take part leaves no trace.
             self._layout = Learner(self.task, own=config.privacy).layout
-            config.limits.check_dim(self._layout.width)
-            for doubt in config.doubtful_names(self._keys.public):
-                _log.warning("%s", doubt)
             owner = Owner(self._keys.public, self.task.fingerprint, self._layout.width)
             self._store = begin_life(self.home.store_path, owner, self._layout)
             self._open.callback(self._store.close)
@@ -102,6 +99,7 @@ class Peer(Membership, Predictions):
         except BaseException:
             self._open.close()
             raise
+        self._is_closed = False
         self._runtime: Runtime | None = None
         self._thread: threading.Thread | None = None
         self._failure: BaseException | None = None
@@ -120,6 +118,7 @@ class Peer(Membership, Predictions):
         listen: str | None = None,
         advertise: str = "",
         transport: str = "zeromq",
+        allow: Iterable[str] = (),
     ) -> Peer:
         """Make a peer in a folder, as `oneway peer init` does, and open it.
 
@@ -130,23 +129,144 @@ class Peer(Membership, Predictions):
             listen: `host:port`; by default a free port that only this machine can reach.
             advertise: Where others reach it, if not there.
             transport: How messages travel, by name; all peers alike.
+            allow: Names of code, `package.module:function`, that the task.toml may name.
 
         Raises:
             ConfigError: There is a peer already, or the name, the task or an address breaks a rule.
         """
-        place = as_path(folder, "the peer's folder", ConfigError, "name a new folder")
+        place = Path(folder)
         if not isinstance(task, Task):
-            remedy = "name a task.toml, or make a task with Task.of(table)"
-            task = as_path(task, "the task", TaskError, remedy)
+            task = Path(task)
         called = place.absolute().name if name is None else name
-        Home.create(place, called, task, listen, advertise=advertise, transport=transport)
+        Home.create(
+            place, called, task, listen, advertise=advertise, transport=transport, allow=allow
+        )
         return cls(place)
 
     def _repr_html_(self) -> str:
         runtime = self._runtime
         status = None if runtime is None else runtime.status()
         samples = self.node.snapshot.journal.samples
-        return peer_html(self.node.config, self.task, status, samples)
+        return _peer_html(self.node.config, self.task, status, samples)
+
+    @property
+    def name(self) -> str:
+        """What others call it."""
+        return self.node.config.name
+
+    @property
+    def card(self) -> str:
+        """The line to hand to others: who this peer is and where it listens; no secret."""
+        return str(self.node.config.card(self._keys.public))
+
+    def trust(self, card: str | Peer, weight: float = 1.0) -> None:
+        """Send to a peer from now on, given its card; one that runs follows in half a second.
+
+        Args:
+            card: The other's `card`, or the other itself, if it lives in this process.
+            weight: How much it gets, compared with the other receivers.
+
+        Raises:
+            CardError: It is no card.
+            ConfigError: The card is this peer's own, or the weight is not positive.
+        """
+        trust.send_to(self.home, Card.parse(_card_of(card)), weight)
+        self._follow()
+
+    def distrust(self, who: str) -> None:
+        """Send no more to a receiver, by its name; a `ConfigError` if it is none."""
+        trust.send_no_more_to(self.home, who)
+        self._follow()
+
+    def admit(self, card: str | Peer) -> None:
+        """Let a peer send to this one, given its card or its key; without this nobody may.
+
+        Raises:
+            CardError: It is no card, this peer's own, or its name belongs to another key.
+        """
+        trust.admit_one(self.home, parse_card_or_key(_card_of(card)))
+        self._follow()
+
+    def _follow(self) -> None:
+        """Do as peer.toml says now; a runtime looks at it by itself."""
+        if self._runtime is None:
+            self.node.follow(self.home.config())
+
+    def personal_model(self) -> PersonalModel | FittedModel:
+        """The model that answers this peer's owner: it predicts raw rows, and can be saved.
+
+        The peer's own mixture of the shared model and of models that never leave it, made of its
+        raw samples without noise. The shared model if the task's model has no personal predictions.
+        """
+        node = self.node
+        with node.lock:
+            origin = personal_origin(node.config.name, node.snapshot.journal.samples)
+            return node.personal_model(**origin) or self.model()
+
+    def model(self, *, momentary: bool = False, durable: bool = False) -> FittedModel:
+        """The shared model to take home: it predicts raw rows, says its coefficients, can be saved.
+
+        The settled one, the average of the last estimates: a live peer's estimate jumps.
+
+        Args:
+            momentary: Whether the estimate of this moment is wanted instead.
+            durable: Whether it is to be handed out, so that only what is on the disk may be in it:
+                the noise of a batch that a crash undoes is drawn again.
+        """
+        node = self.node
+        with node.lock:
+            params = node.estimate if momentary else node.settled
+            samples = node.snapshot.journal.learned
+            if durable:
+                params, samples = node.durable_model(momentary=momentary)
+        return self.node.learner.fitted(
+            params, **origin_of(self.node.config.name, samples, momentary=momentary)
+        )
+
+    @property
+    def coefficients(self) -> dict[str, float] | dict[ClassName, dict[str, float]]:
+        """The settled model in the units of the data, by feature; see `FittedModel.coefficients`.
+
+        Raises:
+            ConfigError: The task's model has no coefficients.
+        """
+        return self.model().coefficients
+
+    def answering(self, model: str = PERSONAL) -> PersonalModel | FittedModel:
+        """The model of a name: "personal", see `personal_model`, or "shared", see `model`.
+
+        Raises:
+            ConfigError: There is no model of that name.
+        """
+        return self.model() if is_shared(model) else self.personal_model()
+
+    def predict_one(self, x: Mapping[str, object], *, model: str = PERSONAL) -> ClassName | float:
+        """The label expected for a sample: a class, True or False, or a number.
+
+        Args:
+            x: The cells of the sample by column.
+            model: "personal" or "shared", see `answering`.
+
+        Raises:
+            DataError: The sample lacks a feature or has one that is no number.
+            ConfigError: There is no model of that name.
+        """
+        return self.answering(model).predict_one(x)
+
+    def predict_proba_one(
+        self, x: Mapping[str, object], *, model: str = PERSONAL
+    ) -> dict[ClassName, float]:
+        """How probable each class is.
+
+        Args:
+            x: The cells of the sample by column.
+            model: "personal" or "shared", see `answering`.
+
+        Raises:
+            DataError: As `predict_one`.
+            ConfigError: As `predict_one`, or the task's model has no probabilities.
+        """
+        return self.answering(model).predict_proba_one(x)
 
     @property
     def position(self) -> Position:
@@ -154,7 +274,9 @@ class Peer(Membership, Predictions):
         return self.node.snapshot.journal.position
 
     def learn_one(self, x: Mapping[str, object], y: object) -> float:
-        """Learn from a sample at once, and push soon; return the loss suffered before.
+        """Learn from a sample at once, and push soon; return the loss of what it predicted before.
+
+        That of the personal prediction, without the l2 term.
 
         Raises:
             DataError: The sample cannot be used; nothing has changed.
@@ -167,45 +289,9 @@ class Peer(Membership, Predictions):
             runtime.wake()
         return loss
 
-    def predict_later(self, x: Mapping[str, object]) -> Ticket:
-        """Predict a sample whose label comes later: `tell` it; the ticket is durable on return.
-
-        The sample stays in the peer's own store, as long as [limits] in peer.toml says.
-
-        Raises:
-            DataError: As `predict_one`.
-            TicketError: Too many predictions wait already.
-            StoreError: It cannot be made durable.
-        """
-        self._raise_failure()
-        ticket = self.node.late.predict(x)
-        self._until_durable()
-        return ticket
-
-    def tell(self, ticket: Ticket | str, y: object) -> float:
-        """Learn from the label of a prediction, once; return the loss of that prediction.
-
-        The gradient is that of the model of this moment. All is on the disk on return.
-
-        Raises:
-            TicketError: The label was told before, or the ticket is unknown or too old.
-            DataError: The label cannot be used; it may be told again.
-            StoreError: It is learned, but cannot be made durable yet.
-            OnewayError: As `learn_one`.
-        """
-        self.require_progress()
-        loss = self.node.late.tell(ticket.id if isinstance(ticket, Ticket) else ticket, y)
-        self._until_durable()
-        return loss
-
-    async def durable(self) -> None:
-        """Wait until all is on the disk, within the loop of `run`; StoreError if it cannot be."""
-        if self._runtime is not None:
-            await self._runtime.durable()
-
     @property
     def measures(self) -> Measures | None:
-        """How good its predictions were, beside two baselines; None before the first sample."""
+        """How good its predictions were, beside others; None before the first sample."""
         with self.node.lock:
             known = self.node.snapshot
         return measures_in(known.measures, self.task, known.history.curve())
@@ -222,6 +308,7 @@ class Peer(Membership, Predictions):
 
         Raises:
             DataError: A sample cannot be used; those before it were learned, and it says how many.
+                One without a label is skipped, and counted as skipped.
             OnewayError: As `learn_one`.
         """
         return learn_rows(self.node, self.learn_one, samples, self.task.label)
@@ -261,8 +348,6 @@ class Peer(Membership, Predictions):
         self,
         samples: AsyncGenerator[Row | BadRow, None] | None = None,
         *,
-        strict: bool = False,
-        late_labels: str = "",
         api: str = "",
         ready: Callable[[], None] = lambda: None,
     ) -> None:
@@ -273,18 +358,17 @@ class Peer(Membership, Predictions):
 
         Args:
             samples: What to learn from, if it does not come through `learn_one`.
-            strict: Whether a sample that cannot be used stops the peer.
-            late_labels: As in `SampleStream`.
             api: Where the local API is, for the status.
             ready: Called once the peer listens.
 
         Raises:
             TransportError: The address cannot be listened on.
-            DataError: The stream cannot be read, or a sample is bad and the peer is strict.
+            DataError: The stream cannot be read.
             StoreError: The state cannot be made durable.
         """
+        self._require_open()
         config = self.node.config
-        limits = ConnectionLimits.for_frames(config.limits.frame_for(self._layout.width))
+        limits = ConnectionLimits.for_frames(Limits.frame_for(self._layout.width))
         listen = self._listen or TRANSPORTS[config.transport]
         transport = listen(self._keys.secret, config.listen, limits=limits, clock=time.monotonic)
         self._runtime = Runtime(
@@ -293,13 +377,10 @@ class Peer(Membership, Predictions):
             self._store,
             transport,
             samples=samples,
-            strict=strict,
-            late_labels=late_labels,
             api=api,
         )
         try:
-            with threadpool_limits(1, user_api="blas"):  # two would mostly wait for each other
-                await self._runtime.run(ready)
+            await self._runtime.run(ready)
         finally:
             self._runtime = None
 
@@ -315,6 +396,7 @@ class Peer(Membership, Predictions):
         Raises:
             StoreError: What is known cannot be made durable.
         """
+        self._is_closed = True
         self.stop()
         if self._thread is not None:
             self._thread.join()
@@ -324,8 +406,9 @@ class Peer(Membership, Predictions):
         """Exchange models in a thread of its own, until `close`; what `with` does.
 
         Raises:
-            OnewayError: It cannot be started, say because its address is taken.
+            OnewayError: It cannot be started, say because its address is taken, or is closed.
         """
+        self._require_open()
         if self._thread is not None and self._thread.is_alive():
             return self
         listening = threading.Event()
@@ -375,16 +458,10 @@ class Peer(Membership, Predictions):
         ):
             time.sleep(TICK_SECONDS)
 
-    def _until_durable(self) -> None:
-        runtime = self._runtime
-        if runtime is None:
-            save(self.node, self._store)
-        else:
-            runtime.flush()
-
     def require_progress(self) -> None:
-        """Raise if the peer has failed, or does not know yet where its stream goes on."""
+        """Raise if the peer has failed or is closed, or does not know where its stream goes on."""
         self._raise_failure()
+        self._require_open()
         runtime = self._runtime  # once: its own thread may end it between two looks
         if runtime is not None and runtime.awaited:
             # A sample more would hide that a restored backup counts fewer than its receivers heard.
@@ -393,8 +470,45 @@ class Peer(Membership, Predictions):
                 "come; try again in a moment"
             )
 
+    def _require_open(self) -> None:
+        if self._is_closed:
+            folder = str(self.home.folder)
+            raise OnewayError(f"the peer is closed; open it again with Peer({folder!r})")
+
     def _raise_failure(self) -> None:
         if self._failure is not None:
             failure, self._failure = self._failure, None
             self.close()
             raise failure
+
+
+def _card_of(card: str | Peer) -> str:
+    return card.card if isinstance(card, Peer) else str(card)
+
+
+def _peer_html(config: PeerConfig, task: Task, status: Status | None, samples: int) -> Html:
+    """What a peer learns and how it is doing; edges as tables while it runs."""
+    about: dict[str, object] = {
+        "learns": f"{task.label}, by {task.model} and {task.method}, from "
+        f"{listed(task.encoder.names, 8)}"
+    }
+    if status is None:
+        about |= {
+            "samples": f"{samples:,}",
+            "sends to": listed([it.name for it in config.receivers], 8) or "nobody",
+            "hears from": _senders(config),
+        }
+        return card(config.name, facts(about), quiet="a peer that is not running")
+    edges = [_edges(receiver_table(status)), _edges(sender_table(status))]
+    inside = facts({**about, **status_facts(status)})
+    return card(config.name, inside, *edges, quiet="a peer that runs in this process")
+
+
+def _senders(config: PeerConfig) -> str:
+    if config.anyone:
+        return "anyone"
+    return listed([config.name_of(it.key) for it in config.senders], 8) or "nobody"
+
+
+def _edges(rows: Sequence[dict[str, str]]) -> Html:
+    return grid(list(rows[0]), [list(row.values()) for row in rows]) if rows else Html("")

@@ -10,25 +10,25 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable
-from concurrent.futures import CancelledError
 from contextlib import aclosing, suppress
 
-from oneway.errors import ConfigError, CopyError, DataError, GroupLimitError, StoreError
-from oneway.peer.commit_pace import CommitPace
+from oneway.errors import ConfigError, CopyError, DataError, StoreError
 from oneway.peer.home.config import PeerConfig
 from oneway.peer.home.home import Home
-from oneway.peer.node import Node
-from oneway.peer.outbox import Frame
+from oneway.peer.node import Frame, Node
+from oneway.peer.store.large import is_large
 from oneway.peer.store.store import PeerStore
 from oneway.peer.telemetry import Activity, status_of
 from oneway.records.status import Status
+from oneway.tables.cells import is_gap
 from oneway.tables.rows import BadRow, Row
 from oneway.transport.base import Transport
-from oneway.transport.descriptors import warn_of_shortage
 from oneway.transport.faults import with_faults
 
 TICK_SECONDS = 0.05
 STATUS_SECONDS = 1.0
+REST_SECONDS = 4.0
+"""How often the status is written while nothing changes."""
 WATCH_SECONDS = 0.3
 JOIN_SECONDS = 3.0
 """How long a newcomer waits for the model of others before it starts from its own."""
@@ -37,11 +37,59 @@ LINGER_SECONDS = 3.0
 REMIND_SECONDS = 3600.0
 """How long after a start former receivers are still dialled, to be reminded of the end."""
 DISK_RETRY_SECONDS = 1.0
-DURABLE_SECONDS = 10.0
-"""How long those wait for the disk who must know that something is on it."""
 FRAMES_PER_TURN = 64
 
+WAIT_SECONDS = 0.1
+"""How long samples of a large model wait after the last commit."""
+
 _log = logging.getLogger("oneway.peer")
+
+
+class CommitPace:
+    """Counts the commits of a runtime, and tells whether the next one can wait.
+
+    A commit of a large model writes an array of it, however little is new. Samples that no message
+    has told of yet can share it with the next push: nothing is said before it is durable, and after
+    a crash they are read again from the stream.
+
+    Attributes:
+        begun: How many commits were begun.
+        ended: How many of these are over.
+    """
+
+    def __init__(self, node: Node) -> None:
+        self.begun = self.ended = 0
+        self._node = node
+        self._last = node.clock()
+
+    def begin(self) -> None:
+        """A commit begins."""
+        self.begun += 1
+        self._last = self._node.clock()
+
+    @property
+    def wait(self) -> float:
+        """How many seconds a commit can wait; 0 if it cannot."""
+        node, now = self._node, self._node.clock()
+        state, durable = node.snapshot.state, node.durable.state
+        if not is_large(state.dim) or node.inbox.has_answers:
+            return 0.0
+        if state.out is not durable.out or (self.has_stepped and not self._hears_soon(now)):
+            return 0.0
+        return max(0.0, self._last + WAIT_SECONDS - now)
+
+    @property
+    def has_stepped(self) -> bool:
+        """Whether a step is not durable yet; what an unfinished batch takes in is none."""
+        return self._node.snapshot.state is not self._node.durable.state
+
+    def _hears_soon(self, now: float) -> bool:
+        """Whether an answer is under way, after which there is something to say."""
+        node = self._node
+        return any(
+            edge.in_flight and not node.schedule.is_overdue(edge.receiver, now)
+            for edge in node.snapshot.state.out.values()
+        )
 
 
 class Runtime:
@@ -55,8 +103,6 @@ class Runtime:
         transport: Transport,
         *,
         samples: AsyncGenerator[Row | BadRow, None] | None = None,
-        strict: bool = False,
-        late_labels: str = "",
         api: str = "",
     ) -> None:
         """Put the parts together; `run` starts them, and closes the transport; see `Peer.run`."""
@@ -65,8 +111,6 @@ class Runtime:
         self._store = store
         self._transport = transport
         self._samples = samples
-        self._strict = strict
-        self._late_labels = late_labels
         self._work = asyncio.Event()
         self._stir = asyncio.Event()
         self._stop = asyncio.Event()
@@ -78,6 +122,8 @@ class Runtime:
         self._activity = Activity(api, finished=samples is None)
         self._writing: asyncio.Future[None] | None = None
         self._pace = CommitPace(node)
+        self._last_status: tuple[object, ...] = ()
+        self._status_due = 0.0
 
     def wake(self) -> None:
         """Something happened that may have to be committed; from any thread."""
@@ -86,37 +132,6 @@ class Runtime:
     def stop(self) -> None:
         """End `run` soon, with everything durable; from any thread."""
         self._call_soon(self._stop.set)
-
-    async def durable(self) -> None:
-        """Wait until all that is known now is on the disk.
-
-        Raises:
-            StoreError: It is not, after `DURABLE_SECONDS`.
-        """
-        # A commit that is under way may have begun before what must be in it.
-        goal = self._pace.want()
-        try:
-            async with asyncio.timeout(DURABLE_SECONDS), self._durable:
-                while not self._node.is_on_disk and self._pace.ended < goal:
-                    self._work.set()
-                    await self._durable.wait()
-        except TimeoutError:
-            problem = self._node.disk_problem or f"the disk took over {DURABLE_SECONDS:g} seconds"
-            raise StoreError(
-                f"it is done, but not on the disk yet ({problem}); should the peer stop before it "
-                "is, do it again"
-            ) from None
-
-    def flush(self) -> None:
-        """As `durable`, from any thread but the runtime's own."""
-        try:
-            asyncio.run_coroutine_threadsafe(self.durable(), self._loop).result()
-        except (CancelledError, RuntimeError):
-            # The peer has stopped meanwhile, and saves everything as it does.
-            if not self._node.is_on_disk:
-                raise StoreError(
-                    "the peer stopped before this was on the disk; start it and do it again"
-                ) from None
 
     @property
     def awaited(self) -> list[str]:
@@ -133,11 +148,10 @@ class Runtime:
         """Run until `stop`, or until a peer that leaves has handed over everything.
 
         Raises:
-            DataError: The stream cannot be read, or a sample is bad and the peer is strict.
+            DataError: The stream cannot be read.
             StoreError: What is known at the end cannot be made durable.
             CopyError: Another copy of this peer runs with the same key.
         """
-        self._loop.set_exception_handler(warn_of_shortage(_log))
         try:
             self._apply(self._node.config)
             async with asyncio.TaskGroup() as group:
@@ -244,16 +258,12 @@ class Runtime:
         try:
             if isinstance(item, BadRow):
                 raise DataError(item.reason)
-            if self._late_labels:
-                self._node.late.take_row(item.values, self._late_labels, item.position)
-                return
-            self._node.learn(item.values, item.values.get(self._node.task.label), item.position)
+            label = item.values.get(self._node.task.label)
+            if is_gap(label):
+                raise DataError("it has no label")
+            self._node.learn(item.values, label, item.position)
         except DataError as error:
-            sentence = f"line {item.line}: {error}"
-            # A limit that the task sets is no flaw of the data.
-            if self._strict and not isinstance(error, GroupLimitError):
-                raise DataError(f"{sentence} (without --strict it would be skipped)") from None
-            self._node.skip(sentence, item.position)
+            self._node.skip(f"line {item.line}: {error}", item.position)
 
     async def _hear_how_far_it_had_come(self) -> None:
         """Wait until no receiver can tell any more that rows were learned in a forgotten life."""
@@ -290,7 +300,7 @@ class Runtime:
             now = self._loop.time()
             if now >= next_status:
                 next_status = now + STATUS_SECONDS
-                self._write_status()
+                self._write_status_if_new(now)
             if self._node.is_drained:
                 drained_at = now if drained_at is None else drained_at
                 if now - drained_at >= LINGER_SECONDS:
@@ -375,6 +385,23 @@ class Runtime:
     def _call_soon(self, what: Callable[[], None]) -> None:
         with suppress(RuntimeError):  # the loop was closed just now: there is nothing left to do
             self._loop.call_soon_threadsafe(what)
+
+    def _write_status_if_new(self, now: float) -> None:
+        """Write what has changed; a peer at rest only says now and then that it is there."""
+        node, activity = self._node, self._activity
+        known = (
+            node.snapshot,
+            node.config,
+            node.disk_problem,
+            [(key, link.state) for key, link in self._transport.links.items()],
+            activity.frames_in,
+            activity.frames_out,
+            activity.finished,
+            activity.waits_for,
+        )
+        if known != self._last_status or node.config.paused or now >= self._status_due:
+            self._last_status, self._status_due = known, now + REST_SECONDS
+            self._write_status()
 
     def _write_status(self) -> None:
         try:

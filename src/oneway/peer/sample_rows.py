@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias
@@ -15,6 +16,7 @@ from oneway.errors import DataError
 from oneway.peer.node import Node
 from oneway.records import Vector
 from oneway.sentences import nearest, shown
+from oneway.tables.cells import is_gap
 from oneway.tables.raw_cells import raw_arrays
 from oneway.tables.table import Table
 
@@ -25,6 +27,8 @@ Samples: TypeAlias = Any
 """A frame of polars or pandas, a `Table`, or an iterable of rows with their label among the cells,
 or of pairs of a row and its label."""
 
+_NumberedRow: TypeAlias = tuple[int, Cells, object]
+"""A row with its place among the samples, counted from 0, and its label."""
 
 MOST_NUMBERS = 2**24
 """Of gradients that are computed at once."""
@@ -42,27 +46,44 @@ def learn_rows(
         DataError: A sample cannot be used; says which, and that those before it were learned.
     """
     losses: list[float] = []
-    try:
-        for some in _batches(node, labelled_rows(samples, label)):
-            rows: Sequence[Cells] = [x for x, _ in some]
-            if len(some) > 1:
-                with suppress(DataError), node.lock:  # told when its turn has come
-                    rows = node.learner.foresee(node.estimate, some)
-            for x, (_, y) in zip(rows, some, strict=True):
+    for some in _batches(node, _usable_rows(node, samples, label)):
+        rows: Sequence[Cells] = [x for _, x, _ in some]
+        if len(some) > 1:
+            with suppress(DataError), node.lock:  # told when its turn has come
+                rows = node.learner.foresee(node.estimate, [(x, y) for _, x, y in some])
+        for x, (number, _, y) in zip(rows, some, strict=True):
+            try:
                 losses.append(learn(x, y))
-    except DataError as error:
-        raise DataError(
-            f"sample {len(losses)}, counted from 0, cannot be used: {error}; those before it were "
-            "learned"
-        ) from error
+            except DataError as error:
+                raise _unusable(number, error) from error
     return np.array(losses)
 
 
-def _batches(
-    node: Node, rows: Iterator[tuple[Cells, object]]
-) -> Iterator[list[tuple[Cells, object]]]:
+def _usable_rows(node: Node, samples: Samples, label: str) -> Iterator[_NumberedRow]:
+    """The rows with a label; of those without one the node counts how many there are."""
+    rows = labelled_rows(samples, label)
+    for number in count():
+        try:
+            x, y = next(rows)
+        except StopIteration:
+            return
+        except DataError as error:
+            raise _unusable(number, error) from error
+        if is_gap(y):
+            node.skip(f"sample {number}, counted from 0: it has no label")
+        else:
+            yield number, x, y
+
+
+def _unusable(number: int, error: DataError) -> DataError:
+    return DataError(
+        f"sample {number}, counted from 0, cannot be used: {error}; those before it were learned"
+    )
+
+
+def _batches(node: Node, rows: Iterator[_NumberedRow]) -> Iterator[list[_NumberedRow]]:
     """Rows together whose gradients will be at one model; before an error, those that came."""
-    some: list[tuple[Cells, object]] = []
+    some: list[_NumberedRow] = []
     most = max(1, MOST_NUMBERS // len(node.learner.start))
     try:
         for row in rows:

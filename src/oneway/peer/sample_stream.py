@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from oneway.errors import ConfigError, DataError
+from oneway.peer.groups import Groups
+from oneway.peer.node import Node
 from oneway.peer.samples import (
     STANDARD_INPUT,
     has_place,
@@ -21,7 +23,7 @@ from oneway.peer.samples import (
 from oneway.peer.store.snapshot import Journal
 from oneway.tables.array_source import open_arrays
 from oneway.tables.encodings import encoding_of, line_end, split_lines
-from oneway.tables.format import MAX_RECORD_BYTES, Csv, Values, check_columns, read_head
+from oneway.tables.format import MAX_RECORD_BYTES, Csv, check_columns, read_head
 from oneway.tables.rows import START, BadRow, Position, Row
 from oneway.task.task import Task
 
@@ -35,8 +37,6 @@ class SampleStream:
             standard input.
         follow: Whether to wait at the end of a file for more.
         rate: Samples per second at most; None for no limit.
-        late_labels: The column by which a row without a label, a prediction that waits, and a later
-            one that tells its label belong together; empty if every row has its label.
 
     Raises:
         ConfigError: If the rate is not above 0.
@@ -45,7 +45,6 @@ class SampleStream:
     source: str
     follow: bool = False
     rate: float | None = None
-    late_labels: str = ""
 
     def __post_init__(self) -> None:
         if self.rate is not None and not self.rate > 0:
@@ -85,38 +84,32 @@ class SampleStream:
         lines = [it for it in split_lines(top, encoding) if it.endswith(end) or not self.follow]
         head = read_head(lines, str(path))
         if head is not None and isinstance(head.format, Csv):
-            check_columns(head.format.columns, self._columns(task), str(path))
-
-    def _columns(self, task: Task) -> tuple[str, ...]:
-        return (*task.columns, self.late_labels) if self.late_labels else task.columns
+            check_columns(head.format.columns, task.columns, str(path))
 
     async def samples(
         self,
-        journal: Callable[[], Journal],
-        task: Task,
+        node: Node,
         say: Callable[[str], None],
-        once: bool,
-        passed_over: Callable[[list[Values]], None] | None = None,
     ) -> AsyncGenerator[Row | BadRow, None]:
-        """The rows after the journal's position; `say` is told in a sentence where that is.
+        """The rows after the position in a node's journal; `say` is told where that is.
 
         The position is looked at before every row and must be after the last one: if it is not, a
-        receiver has set the peer right, and the stream goes on from there. `passed_over` is told
-        the rows in between, and without them nothing is read.
+        receiver has set the peer right, and the stream goes on from there. Where the task limits
+        the rows of each group, the node is told of those in between, or nothing is read.
 
         Raises:
-            DataError: As `rows`; or every sample may be learned `once`, and nobody knows which
-                ones of this file were, in a life that a restored backup does not remember.
+            DataError: As `rows`; or every sample may be learned once, and nobody knows which ones
+                of this file were, in a life that a restored backup does not remember.
         """
         last: Position | None = None
-        while last is None or journal().position != last:
-            last = journal().position
-            start = self._start(journal(), once)
-            if passed_over is not None:
-                await self._pass_over(journal(), task, passed_over)
-            async with aclosing(self._samples_after(start, self._columns(task), say)) as items:
+        while last is None or node.snapshot.journal.position != last:
+            last = node.snapshot.journal.position
+            start = self._start(node.snapshot.journal, node.each_sample_once)
+            if node.groups:
+                await self._pass_over(node)
+            async with aclosing(self._samples_after(start, node.task.columns, say)) as items:
                 async for item in items:
-                    if journal().position != last:
+                    if node.snapshot.journal.position != last:
                         break
                     yield item
                     last = item.position
@@ -135,9 +128,8 @@ class SampleStream:
             )
         return old
 
-    async def _pass_over(
-        self, journal: Journal, task: Task, tell: Callable[[list[Values]], None]
-    ) -> None:
+    async def _pass_over(self, node: Node) -> None:
+        journal = node.snapshot.journal
         old, new = journal.remembered, journal.position
         if not journal.uncounted:
             return
@@ -147,15 +139,15 @@ class SampleStream:
                 "that this backup does not remember, so that it is not known how many of whom "
                 "were; the task limits that: name the file that has them"
             )
-        found = []
-        items = rows(self.source, skip=old, task_columns=task.columns, say=lambda _: None)
+        noted: Groups = {}
+        items = rows(self.source, skip=old, task_columns=node.task.columns, say=lambda _: None)
         async with aclosing(items):
             async for item in items:
                 if item.position.num_rows > new.num_rows:
                     break
                 if isinstance(item, Row):
-                    found.append(item.values)
-        tell(found)
+                    noted = node.groups.noted(noted, item.values)
+        node.note_forgotten(noted)
 
     async def _samples_after(
         self, before: Position, columns: tuple[str, ...], say: Callable[[str], None]

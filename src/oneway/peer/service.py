@@ -9,6 +9,8 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import closing
 from pathlib import Path
 
+from threadpoolctl import threadpool_limits
+
 from oneway.errors import DataError, OnewayError, needs_extra
 from oneway.peer.console import LOG, PeerConsole, print_result
 from oneway.peer.home.config import PeerConfig
@@ -20,6 +22,7 @@ from oneway.peer.store.snapshot import Journal
 from oneway.records.status import Status
 from oneway.sentences import listed
 from oneway.tables.rows import BadRow, Row
+from oneway.transport.descriptors import warn_of_shortage
 from oneway.web.endpoint import Endpoint
 from oneway.web.listening import listen, url_of
 
@@ -36,7 +39,6 @@ def run_peer(
     folder: Path,
     stream: SampleStream | None = None,
     *,
-    strict: bool = False,
     until_done: bool = False,
     api: Endpoint | None = None,
 ) -> None:
@@ -45,7 +47,6 @@ def run_peer(
     Args:
         folder: Of a peer that `oneway peer init` made.
         stream: What to learn from.
-        strict: Whether a sample that cannot be used stops the peer.
         until_done: Whether to stop when the stream has ended and all pushes are acknowledged, or
             `GRACE_SECONDS` later.
         api: Where to serve the local API, if at all.
@@ -76,17 +77,7 @@ def run_peer(
             peer,
             console,
             _StreamWatch(until_done, before.skipped, says_end=says_end),
-            samples=None
-            if stream is None
-            else stream.samples(
-                lambda: peer.node.snapshot.journal,
-                peer.task,
-                LOG.info,
-                once=peer.node.each_sample_once,
-                passed_over=peer.node.note_forgotten if peer.node.groups else None,
-            ),
-            strict=strict,
-            late_labels="" if stream is None else stream.late_labels,
+            samples=None if stream is None else stream.samples(peer.node, LOG.info),
             api=api,
         )
     status = peer.home.status()
@@ -101,7 +92,7 @@ def _require_use(peer: Peer, stream: SampleStream, before: Journal) -> None:
     """Raise if a stream was read and nothing could be learned from it, in this life."""
     after = peer.node.snapshot.journal
     skipped = after.skipped - before.skipped
-    if skipped and after.samples == before.samples and not stream.late_labels:
+    if skipped and after.samples == before.samples:
         raise DataError(
             f"every row that was read of {source_name(stream.source)} was skipped ({skipped:,}), "
             f"so nothing was learned; the last: {peer.node.last_skipped}",
@@ -116,8 +107,6 @@ def run_until(
     is_enough: Callable[[Status], bool],
     *,
     samples: AsyncGenerator[Row | BadRow, None] | None = None,
-    strict: bool = False,
-    late_labels: str = "",
     api: Endpoint | None = None,
 ) -> None:
     """Run a peer until SIGINT, SIGTERM or its owner has enough; all is durable on return.
@@ -146,8 +135,10 @@ def run_until(
             listening.set()
             print_result(f"{peer.node.config.name} listens on {peer.node.config.listen}")
 
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(warn_of_shortage(LOG))
         for number in (signal.SIGINT, signal.SIGTERM):
-            asyncio.get_running_loop().add_signal_handler(number, end)
+            loop.add_signal_handler(number, end)
         async with asyncio.TaskGroup() as group:
             address = ""
             beside = [group.create_task(watch(listening), name="watch")]
@@ -157,14 +148,13 @@ def run_until(
                 beside.append(group.create_task(serving, name="local API"))
                 address = await started
                 print_result(f"the local API is {address}")
-            await peer.run(
-                samples, strict=strict, late_labels=late_labels, api=address, ready=ready
-            )
+            await peer.run(samples, api=address, ready=ready)
             for task in beside:
                 task.cancel()
 
     try:
-        asyncio.run(run())
+        with threadpool_limits(1, user_api="blas"):  # two would mostly wait for each other
+            asyncio.run(run())
     except BaseExceptionGroup as group:
         raise _first(group) from None
     except asyncio.CancelledError:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from oneway.metrics.measure_rows import (
     ALONE,
     BASE_RATE,
+    SHARED,
+    YOURS,
     baseline_rows,
     beside,
     class_table,
+    in_words,
     measure_rows,
 )
 from oneway.peer.stream_progress import rows_forgotten
@@ -25,7 +28,7 @@ def status_line(status: Status) -> str:
     parts = [f"{status.samples:,} samples"]
     if status.average_loss is not None:
         recent = "" if status.recent_loss is None else f" (lately {status.recent_loss:.4f})"
-        parts.append(f"loss {status.average_loss:.4f}{recent}")
+        parts.append(f"{_loss_name(status)} {status.average_loss:.4f}{recent}")
         parts += filter(None, [beside(status.measures)])
     if status.skipped:
         parts.append(f"{status.skipped:,} skipped")
@@ -52,8 +55,11 @@ def status_facts(status: Status) -> dict[str, str]:
         facts["skipped"] = f"{status.skipped:,}, the last: {status.last_skipped or 'before'}"
     if status.average_loss is not None:
         recent = "" if status.recent_loss is None else f", lately {status.recent_loss:.4f}"
-        facts["loss"] = f"{status.average_loss:.4f} on average{recent}"
+        facts[_loss_name(status)] = f"{status.average_loss:.4f} on average{recent}"
     facts |= _baseline_facts(status)
+    facts |= in_words(status.measures)
+    if status.personal:
+        facts["personal"] = status.personal
     if status.accuracy is not None:
         facts["accuracy"] = f"{status.accuracy:.2%}, each predicted before it was learned from"
     facts |= _measure_facts(status)
@@ -66,8 +72,6 @@ def status_facts(status: Status) -> dict[str, str]:
         facts["mass"] += ", which cannot be; what to do: oneway peer doctor"
     if status.owed:
         facts["owed"] = f"{status.owed:.6f}, of a life it forgot; paid back from what comes in"
-    if status.open_tickets:
-        facts["open predictions"] = f"{status.open_tickets:,} wait for their label"
     if status.forgotten:
         facts["forgotten"] = rows_forgotten(status.forgotten)
     if status.waits_for:
@@ -95,21 +99,25 @@ def status_facts(status: Status) -> dict[str, str]:
     return facts
 
 
+def _loss_name(status: Status) -> str:
+    """What the average loss is of: personal predictions, or the model if there are none."""
+    return YOURS if status.measures and status.measures.weights else "loss"
+
+
 def _baseline_facts(status: Status) -> dict[str, str]:
     measures = status.measures
     if measures is None:
         return {}
-    so_far, share = measures.so_far, measures.answer_share
+    share = measures.answer_share
     often = "" if share is None else f" as sure as it is frequent, {share:.0%}"
     said = f"the mean so far, {measures.answer}" if share is None else shown(measures.answer)
     known = {row.key: row.text for row in baseline_rows(measures)}
-    facts = {BASE_RATE: f"{known['base_loss']} of always answering {said}{often}"}
+    facts = {}
+    if "shared_loss" in known:
+        facts[SHARED] = f"{known['shared_loss']} of the network's model"
     if "alone_loss" in known:
         facts[ALONE] = f"{known['alone_loss']} of the same samples without the others"
-    late = status.samples - so_far.samples
-    if late:
-        facts[BASE_RATE] += f"; measured since sample {late:,}, loss {known['loss']} since then"
-    return facts
+    return {**facts, BASE_RATE: f"{known['base_loss']} of always answering {said}{often}"}
 
 
 def _measure_facts(status: Status) -> dict[str, str]:
@@ -198,7 +206,7 @@ def what_is_owed(status: Status) -> str:
     if nobody_takes_over(status):
         return (
             f"it holds mass {status.mass:.6g}, and nobody is left to take it over: `oneway peer "
-            f"leave --undo` stays, `oneway peer leave --discard` gives it up{unheard}"
+            f"leave --undo` stays; to give it up, just stop the peer{unheard}"
         )
     if not owing:
         return f"it holds mass {status.mass:.3g}{unheard}"

@@ -7,7 +7,7 @@ import time
 from dataclasses import asdict, dataclass, field
 
 from oneway.errors import ConfigError
-from oneway.methods.transforms.restart import restarts
+from oneway.methods.transforms import restarts
 from oneway.peer.identity.keys import key_text
 from oneway.peer.measuring import measures_in
 from oneway.peer.node import Node
@@ -80,9 +80,9 @@ def status_of(node: Node, transport: Transport, activity: Activity) -> Status:
             unheard=[node.name_of(key) for key in node.unheard],
             receipts=len(state.receipts),
             forgotten=journal.forgotten,
-            open_tickets=len(node.snapshot.tickets),
             privacy=_privacy(node),
             measures=measures_in(node.snapshot.measures, node.task, node.snapshot.history.curve()),
+            personal=node.personal_note,
             restarts=_restarts(node),
             **asdict(activity),
         )
@@ -90,9 +90,7 @@ def status_of(node: Node, transport: Transport, activity: Activity) -> Status:
 
 def _restarts(node: Node) -> list[int]:
     """Where the learning rate restarted, in samples: an update is one, or a batch."""
-    batches = node.learner.as_learned.build_method().batches
-    samples = 1 if batches is None else batches.samples
-    return [samples * update for update in restarts(node.snapshot.memory)]
+    return [node.learner.samples_per_step * it for it in restarts(node.snapshot.memory)]
 
 
 def _privacy(node: Node) -> PrivacyStatus:

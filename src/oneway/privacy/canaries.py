@@ -31,6 +31,7 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
+from scipy import stats
 
 from oneway.privacy.accounting import epsilon_of
 from oneway.privacy.banded_noise import coefficients
@@ -210,7 +211,8 @@ def one_run_bound(
 
 def p_value(canaries: int, guesses: int, correct: int, epsilon: float, delta: float) -> float:
     """How probable so many right guesses are at most, were (epsilon, delta) true."""
-    chances = _binomial(guesses, 1.0 / (1.0 + math.exp(-epsilon)))
+    right = 1.0 / (1.0 + math.exp(-epsilon))
+    chances = np.asarray(stats.binom.pmf(np.arange(guesses + 1), guesses, right))
     tail = float(chances[correct:].sum())
     below = np.cumsum(chances[:correct][::-1])
     worst = float((below / np.arange(1, correct + 1)).max(initial=0.0))
@@ -242,29 +244,8 @@ def upper_limit(events: int, trials: int, confidence: float) -> float:
     """
     if events >= trials:
         return 1.0
-    low, high = events / trials, 1.0
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        at_most = float(_binomial(trials, middle)[: events + 1].sum())
-        low, high = (middle, high) if at_most > 1.0 - confidence else (low, middle)
-    return high
+    return float(stats.beta.ppf(confidence, events + 1, trials - events))
 
 
 def _quantile(probability: float) -> float:
     return math.inf if probability >= 1.0 else _NORMAL.inv_cdf(probability)
-
-
-def _binomial(trials: int, chance: float) -> Vector:
-    """The probabilities of 0, 1, ... events."""
-    events = np.arange(trials + 1)
-    if chance >= 1.0:
-        return np.where(events == trials, 1.0, 0.0)
-    logs = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, trials + 1)))])
-    result: Vector = np.exp(
-        logs[-1]
-        - logs
-        - logs[::-1]
-        + events * math.log(chance)
-        + (trials - events) * math.log1p(-chance)
-    )
-    return result

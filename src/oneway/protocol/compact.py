@@ -26,6 +26,7 @@ from oneway.protocol.fixed_point import (
     PIECE,
     Fixed,
     extent,
+    freeze,
     mass_of,
     nearest,
     pieces,
@@ -150,6 +151,7 @@ def unpack(layout: Layout, base_total: Fixed, packed: Packed) -> Fixed:
         assert most is not None
         for piece, expected in _model_at(layout, base_total, mass, most):
             after[piece] += expected
+    freeze(total)
     return total
 
 
@@ -220,9 +222,9 @@ def _model_at(
 
 
 def _beyond_model(layout: Layout, base_total: Fixed, part: Fixed, radius: float) -> Fixed | None:
-    """What a part has beyond the base's model at its mass; None if that tells less than nothing.
+    """What a part has beyond the base's model at its mass; None if coding that would be larger.
 
-    Running totals wrap, and what is left of them then need not be near any model.
+    Running totals wrap, so a base need not be near any model.
     """
     mass = mass_of(part)
     most = _most_at(layout, base_total, mass) if mass > 0 else None

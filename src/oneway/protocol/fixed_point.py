@@ -42,6 +42,12 @@ def zeros(dim: int) -> Fixed:
     return np.zeros(dim + 1, dtype=np.int64)
 
 
+def freeze(*amounts: Fixed) -> None:
+    """Make arrays read-only, for frozen values that own them."""
+    for amount in amounts:
+        amount.flags.writeable = False
+
+
 def fixed(numerator: Vector, mass: float = 0.0) -> Fixed:
     """The nearest whole numbers of units.
 

@@ -223,9 +223,9 @@ def mint(state: PeerState, at: np.ndarray) -> PeerState:
 
 
 def _is_near(state: PeerState, delta: Fixed, pushes: int, rules: Rules) -> bool:
-    """Whether nothing of a delta lies too far from the own estimate; as `_excess` goes by it.
+    """Whether `_excess` would cut nothing off a delta, checked blockwise without allocating.
 
-    Nearly all that comes is near: that is seen piece by piece, in no memory.
+    Nearly all deltas are near.
     """
     layout, held, mass = state.layout, state.holding[state.layout.model], mass_of(delta)
     if math.isinf(rules.clip):

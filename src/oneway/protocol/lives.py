@@ -12,8 +12,6 @@ lifted over the second before the first one speaks: so the lives before the newe
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from msgspec.structs import replace
 
 from oneway.protocol.messages import Life
@@ -28,12 +26,8 @@ MOST_FORMER = 8
 
 def life_of(state: PeerState, rules: Rules) -> Life:
     """What a peer says of its life in every message."""
-    return _life(rules.secret, state.boot, state.over, state.leaving)
-
-
-@lru_cache(maxsize=64)
-def _life(secret: bytes, boot: int, over: int, leaving: bool) -> Life:
-    return Life(boot, over, leaving, sign_life(secret, boot, over))
+    proof = sign_life(rules.secret, state.boot, state.over)
+    return Life(state.boot, state.over, state.leaving, proof)
 
 
 def meet(state: PeerState, peer: Key, life: Life) -> PeerState | None:

@@ -1,4 +1,4 @@
-"""Memo of a function of large arrays, by identity: computed once, kept as long as the array lives.
+"""Memo of a function of large read-only arrays, by identity, for as long as the array lives.
 
 States share the arrays that do not change, and the same digest or extent of millions of numbers is
 asked for again and again: to sign, to answer and to compare, and before everything that is said.
@@ -14,25 +14,26 @@ from weakref import ref
 from oneway.protocol.fixed_point import Fixed, extent
 
 LARGE_BYTES = 1 << 16
-"""Of smaller arrays, everything is computed anew: that takes no longer than to look it up."""
+"""Results for smaller arrays are not cached: computing them takes no longer than a lookup."""
 
 Result = TypeVar("Result")
 
 
 def once_per_array(function: Callable[[Fixed], Result]) -> Callable[[Fixed], Result]:
-    """The function, computed once for every large array, which can no longer be written to then."""
+    """The function, computed once per large array that cannot be written to.
+
+    Arrays that can be written to are never cached, and never changed: a read has no side effects.
+    """
     known: dict[int, tuple[ref[Fixed], Result]] = {}
 
     @wraps(function)
     def remembered(array: Fixed) -> Result:
-        is_window = array.base is not None and array.flags.writeable  # onto what may change
-        if array.nbytes < LARGE_BYTES or is_window:
+        if array.nbytes < LARGE_BYTES or array.flags.writeable:
             return function(array)
         name = id(array)
         found = known.get(name)
         if found is not None and found[0]() is array:
             return found[1]
-        array.flags.writeable = False
         result = function(array)
         known[name] = ref(array, lambda _: known.pop(name, None)), result
         return result

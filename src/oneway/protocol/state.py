@@ -13,7 +13,7 @@ from typing import TypeAlias
 import msgspec
 
 from oneway.protocol.compact import Codes, Format, Packed
-from oneway.protocol.fixed_point import ONE, Fixed, extent, mass_of, zeros
+from oneway.protocol.fixed_point import ONE, Fixed, extent, freeze, mass_of, zeros
 from oneway.protocol.layout import Layout
 from oneway.protocol.memo import extent_of_all
 from oneway.protocol.messages import NO_PROGRESS, Life, Progress
@@ -81,6 +81,10 @@ class OutEdge(msgspec.Struct, frozen=True, eq=False):
     packed: Packed | None = None
     takes: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        """Take ownership of the totals: they are as immutable as the edge."""
+        freeze(*self.totals.values())
+
     @property
     def sent(self) -> Fixed:
         """All that was ever handed over."""
@@ -147,6 +151,10 @@ class InEdge(msgspec.Struct, frozen=True, eq=False):
     closed: bool = False
     told: Told = Told.NOBODY
     packed: Packed | None = None
+
+    def __post_init__(self) -> None:
+        """Take ownership of the total: it is as immutable as the edge."""
+        freeze(self.heard)
 
 
 class Settled(msgspec.Struct, frozen=True, eq=False):
@@ -223,6 +231,10 @@ class PeerState(msgspec.Struct, frozen=True, eq=False):
     layout: Layout = msgspec.field(default_factory=Layout)
     progress: Progress = NO_PROGRESS
     heard_progress: Mapping[Key, Progress] = msgspec.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Take ownership of what is held: it is as immutable as the state."""
+        freeze(self.holding)
 
     @classmethod
     def new(cls, dim: int, ledger: int, boot: int, layout: Layout | None = None) -> PeerState:

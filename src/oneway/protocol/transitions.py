@@ -84,11 +84,11 @@ def descend(state: PeerState, step: Vector) -> PeerState:
     """
     units = fixed(step)
     del step  # room for what follows: its caller may need it no more
-    holding = state.holding - units
-    if extent_of_all(holding) > LARGEST:
+    after = replace(state, holding=state.holding - units)
+    if extent_of_all(after.holding) > LARGEST:
         raise OverflowError("what is held would no longer fit into 63 bits")
     units += state.gradient_steps
-    return replace(state, holding=holding, gradient_steps=units)
+    return replace(after, gradient_steps=units)
 
 
 def push(state: PeerState, shares: Mapping[Key, float], rules: Rules) -> PeerState:

@@ -18,13 +18,14 @@ class Curve(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         width: Samples in a group; a power of 2.
         samples: How many there are in all groups.
-        loss_sums: The sum of the losses of each group, each suffered before it was learned from.
+        loss_sums: The sum of the losses of each group, each suffered before it was learned from: of
+            what answers, for a peer its personal predictions.
         correct: How many predictions of each group were right, where that has a meaning.
         times: When the last sample of each group was learned from: seconds since 1970.
         before: How many samples came before the curve began, and are in none of its groups; 0
             unless the learner is older than its curve.
-        base_sums, alone_sums: The same sums of the two baselines, as in `Baselines`; None for a
-            group of which they are not known, and empty if an older release wrote this.
+        shared_sums, alone_sums, base_sums: The same sums of the shared model, of learning alone and
+            of the base rate, as in `Baselines`; None for a group of which they are not known.
     """
 
     width: int = 1
@@ -33,5 +34,6 @@ class Curve(msgspec.Struct, frozen=True, kw_only=True):
     correct: tuple[int, ...] = ()
     times: tuple[float, ...] = ()
     before: int = 0
-    base_sums: tuple[float | None, ...] = ()
+    shared_sums: tuple[float | None, ...] = ()
     alone_sums: tuple[float | None, ...] = ()
+    base_sums: tuple[float | None, ...] = ()

@@ -11,15 +11,16 @@ import msgspec
 
 
 class Baselines(msgspec.Struct, frozen=True, kw_only=True):
-    """A loss beside those of two baselines, on the same samples; each a mean per sample.
+    """A loss beside those that one could have had, on the same samples; each a mean per sample.
 
     Attributes:
         samples: How many these are.
-        loss: Of the model.
+        loss: Of the model that answers: for a peer, its personal prediction ("yours").
+        shared_loss: Of the shared model; None if that is what answers.
+        alone_loss: Of learning from the same samples without the network, at rates of its own;
+            None if nothing is shared.
         base_loss: Of answering how frequent the labels were, or what their mean was, before each
             sample, in the same loss.
-        alone_loss: Of a second learner that sees the same samples and hears nobody; None if the
-            first one is alone itself.
         base_error, alone_error: Standard errors of the differences to them, by batch means; None
             where there are too few samples.
     """
@@ -27,6 +28,7 @@ class Baselines(msgspec.Struct, frozen=True, kw_only=True):
     samples: int
     loss: float
     base_loss: float
+    shared_loss: float | None = None
     alone_loss: float | None = None
     base_error: float | None = None
     alone_error: float | None = None
@@ -84,6 +86,11 @@ class Measures(msgspec.Struct, frozen=True, kw_only=True):
             the one that was predicted.
         classes: One by one.
         confusion: `confusion[label][prediction]`, counts; empty where there are too many classes.
+        weights: How much the personal mixture believes each expert now, by name; empty without it.
+        left_out: In how many predictions an expert was left out for want of a finite answer, by
+            name; without those that never were.
+        believes: Whom the mixture believes, in words; empty without it.
+        verdict: Whether together loses less than alone, as a sentence; empty if nothing is shared.
         rmse, mae: Root of the mean squared error and mean absolute error, in the label's units.
         r2: Share of the labels' variance that is explained; below 0 worse than their mean.
     """
@@ -100,6 +107,10 @@ class Measures(msgspec.Struct, frozen=True, kw_only=True):
     calibration: list[CalibrationBin] = []
     classes: list[ClassMeasure] = []
     confusion: list[list[int]] = []
+    weights: dict[str, float] = {}
+    left_out: dict[str, int] = {}
+    believes: str = ""
+    verdict: str = ""
     rmse: float | None = None
     mae: float | None = None
     r2: float | None = None

@@ -32,8 +32,9 @@ class PeerView(msgspec.Struct, frozen=True, kw_only=True):
         mass_units: What it holds, in units.
         restarts: How often it was started again.
         finished: Whether it has learned from all its samples.
-        base_loss: Of the running base rate, on the same samples as the average loss.
-        alone_loss: Of the same peer alone.
+        shared_loss, alone_loss, base_loss: Of the shared model, of learning alone and of the base
+            rate, on the same samples as the average loss, which is that of the peer's own answers.
+        believes: Whom its personal predictions believe, in words.
     """
 
     name: str
@@ -47,8 +48,10 @@ class PeerView(msgspec.Struct, frozen=True, kw_only=True):
     mass_units: int
     restarts: int
     finished: bool = False
-    base_loss: float | None = None
+    shared_loss: float | None = None
     alone_loss: float | None = None
+    base_loss: float | None = None
+    believes: str = ""
 
     @property
     def mass(self) -> float:

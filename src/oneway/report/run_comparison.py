@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from oneway import metrics
-from oneway.display.frames import FrameKind, as_frame
+from oneway.display.frames import as_frame
 from oneway.display.html import Html, card, grid, sentence
-from oneway.display.pictures import curves_picture
 from oneway.errors import ConfigError, needs_extra
 from oneway.methods.labels import label_of
 from oneway.records import Matrix, Vector
@@ -85,10 +84,10 @@ class RunComparison:
             for name, group in self.ranked.items()
         ]
 
-    def to_frame(self, kind: FrameKind = "polars") -> Any:
-        """The table of `rows` as a data frame, of polars or "pandas"."""
+    def to_frame(self) -> Any:
+        """The table of `rows` as a polars data frame."""
         rows = self.rows()
-        return as_frame({name: [row[name] for row in rows] for name in rows[0]}, kind)
+        return as_frame({name: [row[name] for row in rows] for name in rows[0]})
 
     def plot(self, ax: Axes | None = None) -> Figure:
         """Running average losses, with a band of one standard deviation over seeds.
@@ -133,21 +132,16 @@ class RunComparison:
             for row in self.rows()
         )
         columns = ("run", "average loss", "accuracy", "disagreement", "seeds", "took")
-        curves = {
-            name: (self._colours[name], _loss_curves(group).mean(axis=0))
-            for name, group in self.groups.items()
-        }
         doubt = Html("") if self.comparable else sentence(_OTHER_DATA)
-        picture = curves_picture(curves, "running average loss")
-        return card("Comparison", grid(columns, rows), doubt, picture)
+        return card("Comparison", grid(columns, rows), doubt)
 
 
 def compare(runs: Iterable[Run] | Mapping[str, Run | Sequence[Run]]) -> RunComparison:
     """Put runs side by side, the smallest average loss first.
 
-    Runs in a list that differ in their seeds only become one, with a standard error; the others are
-    named by their method and by what else differs. In a mapping the names are yours, and a value
-    may be several runs.
+    Runs in a list that differ in their seeds only become one, with a standard error; each is named
+    by its method, and by its learning rate where several runs have the same method. In a mapping
+    the names are yours, and a value may be several runs.
 
     Raises:
         ConfigError: If there is nothing to compare, or something that is no run.
@@ -161,10 +155,7 @@ def compare(runs: Iterable[Run] | Mapping[str, Run | Sequence[Run]]) -> RunCompa
         groups = _named(list(runs))
     for group in groups.values():
         for run in group:
-            if not isinstance(run, Run):
-                raise ConfigError(
-                    f"compare got {shown(run)}, which is no run; give what simulate returns"
-                )
+            _require_run(run)
     if not groups or not all(groups.values()):
         raise ConfigError("there are no runs to compare; give at least one")
     for name, group in groups.items():
@@ -176,47 +167,28 @@ def compare(runs: Iterable[Run] | Mapping[str, Run | Sequence[Run]]) -> RunCompa
 
 
 def _named(runs: list[Run]) -> dict[str, Group]:
-    """Runs by what they are, those that differ in their seeds only together."""
+    """Runs by their method, those that differ in their seeds only together."""
     gathered: dict[str, list[Run]] = {}
     for run in runs:
-        if not isinstance(run, Run):
-            raise ConfigError(
-                f"compare got {shown(run)}, which is no run; give what simulate returns"
-            )
+        _require_run(run)
         gathered.setdefault(json.dumps(_without_seeds(run.record.config)), []).append(run)
     groups = [tuple(group) for group in gathered.values()]
     methods = [group[0].record.algorithm for group in groups]
     names: dict[str, Group] = {}
     for group, method in zip(groups, methods, strict=True):
-        peers = [it for it, other in zip(groups, methods, strict=True) if other == method]
-        wanted = label_of(method).title
-        if len(peers) > 1:
-            configs = [it[0].record.config for it in peers]
-            wanted += f" ({_what_differs(group[0].record.config, configs)})"
-        name, number = wanted, 1
-        while name in names:
-            number += 1
-            name = f"{wanted} {number}"
-        names[name] = group
+        title = label_of(method).title
+        if methods.count(method) > 1:
+            title += f" ({group[0].record.config.get('learning_rate')})"
+        number = sum(name == title or name.startswith(f"{title} #") for name in names) + 1
+        names[title if number == 1 else f"{title} #{number}"] = group
     return names
 
 
-def _what_differs(config: Mapping[str, Any], others: Sequence[Mapping[str, Any]]) -> str:
-    keys = [
-        key
-        for key, value in config.items()
-        if key not in (*_BY_SEED, "num_rounds")
-        and any(_without_seeds(it.get(key)) != _without_seeds(value) for it in others)
-    ]
-    words = [
-        f"{key.replace('_', ' ')} {config[key]:g}"
-        if isinstance(config[key], int | float)
-        else f"{key.replace('_', ' ')} {config[key]}"
-        if isinstance(config[key], str)
-        else f"another {key.replace('_', ' ')}"
-        for key in keys
-    ]
-    return ", ".join(words) or "again"
+def _require_run(value: object) -> None:
+    if not isinstance(value, Run):
+        raise ConfigError(
+            f"compare got {shown(value)}, which is no run; give what simulate returns"
+        )
 
 
 def _without_seeds(value: Any) -> Any:

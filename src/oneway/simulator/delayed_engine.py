@@ -1,9 +1,10 @@
 """An asynchronous network in rounds: nodes act when they have a sample, and pushes take time.
 
-In a round only the nodes that have a sample (with late labels: one to learn from) learn and push;
-what they push arrives some rounds later, each push after a delay of its own. Nothing is lost: what
-is split or forwarded is added when it arrives, and of what is copied a receiver keeps the newest
-value of each sender, as a peer does.
+In a round the nodes that have a sample (with late labels: one to learn from) learn and push. A node
+that has waited too long for a sample passes on what has arrived, as a peer does: otherwise all mass
+would end up in the nodes whose samples are rare. A push arrives some rounds later, each after a
+delay of its own. Nothing is lost: split and forwarded segments are added on arrival, and of a
+copied segment a receiver keeps the newest value of each sender.
 """
 
 from __future__ import annotations
@@ -18,8 +19,11 @@ from oneway.records import Bools, Ints, Matrix
 from oneway.simulator.exchange import Exchange, Mixing
 from oneway.simulator.measurements import Measurements, Seed
 from oneway.simulator.reference_engine import ReferenceEngine
-from oneway.simulator.snapshots import Snapshot, copy_into, with_prefix, without_prefix
 from oneway.streams import Stream
+
+LONGEST_WAIT = 8
+"""Rounds without a sample after which a node passes on what arrives. A node that has never had a
+sample does not wait for one."""
 
 
 class DelayedEngine(ReferenceEngine):
@@ -44,38 +48,34 @@ class DelayedEngine(ReferenceEngine):
         super().__init__(method, model, stream, measurements, seed)
         self.shortest, self.longest = delays
         self._in_flight: tuple[Mixing, InFlight] | None = None
-        self._to_restore: Snapshot | None = None
-
-    def snapshot(self) -> Snapshot:
-        """All that has to be known to go on from here, pushes under way included."""
-        under_way = {} if self._in_flight is None else self._in_flight[1].snapshot()
-        return {**super().snapshot(), **with_prefix("in_flight.", under_way)}
-
-    def restore(self, snapshot: Snapshot) -> None:
-        """Go on from a snapshot; pushes under way wait for the graph that they are on."""
-        super().restore(snapshot)
-        self._to_restore = without_prefix("in_flight.", snapshot)
+        self._last_sample = np.full(stream.num_nodes, -LONGEST_WAIT - 1)
 
     def advance(self, first: int, last: int, mixing: Mixing | None) -> None:
         """Run rounds `first` to `last` (excluded), all with the same shares."""
         if mixing is not None and (self._in_flight is None or self._in_flight[0] is not mixing):
             assert self._in_flight is None, "pushes under way belong to the graph they were sent on"
             self._in_flight = (mixing, InFlight(self.method, mixing, self.longest, self.held))
-            if self._to_restore:
-                self._in_flight[1].restore(self._to_restore)
         super().advance(first, last, mixing)
 
     def exchanged(self, exchange: Exchange, state: State, round_index: int) -> State:
-        """The state after those with a sample have pushed, and what is due has arrived."""
+        """The state after the acting nodes have pushed and the pushes due have arrived."""
         if self._in_flight is None:  # with a server, or alone
             return super().exchanged(exchange, state, round_index)
         in_flight, rows = self._in_flight[1], self.stream.known_rows
-        acting: Bools = rows[round_index] >= 0
+        acting = self._acting(round_index, in_flight)
+        self._last_sample[rows[round_index] >= 0] = round_index
         ready = self.method.before_push(state, self.rng)
         delays = self.rng.integers(self.shortest, self.longest, in_flight.num_edges, endpoint=True)
         after = in_flight.push(only(acting, state, ready), acting, delays, round_index)
+        arrived = in_flight.arrived(after, round_index + 1)
         next_round = min(round_index + 1, len(rows) - 1)
-        return in_flight.averaged(in_flight.arrived(after, round_index + 1), rows[next_round] >= 0)
+        return in_flight.averaged(arrived, self._acting(next_round, in_flight))
+
+    def _acting(self, round_index: int, in_flight: InFlight) -> Bools:
+        """Nodes that push: those with a sample, and those that pass on what has arrived."""
+        has_sample: Bools = self.stream.known_rows[round_index] >= 0
+        waits_too_long = round_index - self._last_sample > LONGEST_WAIT
+        return has_sample | (waits_too_long & in_flight.has_received)
 
     @property
     def under_way(self) -> dict[str, Matrix]:
@@ -87,7 +87,8 @@ class InFlight:
     """The edges of a graph, and what is under way on them.
 
     Attributes:
-        num_edges: How many edges lead from a node to another.
+        num_edges: Number of edges from one node to another.
+        has_received: Nodes at which something has arrived since they last pushed.
     """
 
     def __init__(self, method: Method, mixing: Mixing, longest: int, state: State) -> None:
@@ -97,6 +98,7 @@ class InFlight:
         away = links.row != links.col
         self.senders, self.receivers, shares = links.row[away], links.col[away], links.data[away]
         self.num_edges = len(shares)
+        self.has_received = np.zeros(self._num_nodes, np.bool_)
         given = np.bincount(self.senders, shares, minlength=self._num_nodes)
         self._kept = {"split": mixing.diagonal(), "forwarded": np.where(given > 0.0, 0.0, 1.0)}
         self._shares = {"split": shares, "forwarded": shares / given[self.senders]}
@@ -122,25 +124,6 @@ class InFlight:
         }
         self._newest = {n: np.zeros((edges, it.shape[1]), it.dtype) for n, it in like.items()}
 
-    def snapshot(self) -> Snapshot:
-        """What is under way, and what arrived last."""
-        return {**self._arrays, "pushes": np.array([self._pushes])}
-
-    def restore(self, snapshot: Snapshot) -> None:
-        """Go on from a snapshot of the same graph."""
-        copy_into(self._arrays, snapshot)
-        self._pushes = int(snapshot["pushes"][0])
-
-    @property
-    def _arrays(self) -> Snapshot:
-        return {
-            "sent_as": self._sent_as,
-            "newest_is": self._newest_is,
-            **with_prefix("due.", self._due),
-            **with_prefix("copies.", self._copies),
-            **with_prefix("newest.", self._newest),
-        }
-
     def push(self, state: State, acting: Bools, delays: Ints, round_index: int) -> State:
         """What is left with the nodes after the acting ones have pushed."""
         segments = dict(state.segments)
@@ -152,6 +135,7 @@ class InFlight:
             kind: csr_array((shares[edges], (places, senders)), shape=(self._num_places, num_nodes))
             for kind, shares in self._shares.items()
         }
+        self.has_received[acting] = False
         self._pushes += 1
         self._sent_as[slots, edges] = self._pushes
         for segment in self._payload:
@@ -173,6 +157,7 @@ class InFlight:
             segments[name] = segments[name] + due[slot]
             due[slot] = 0.0
         slot = round_index % len(self._sent_as)
+        self.has_received[self.receivers[self._sent_as[slot] > 0]] = True
         newer = self._sent_as[slot] > self._newest_is
         for name, copies in self._copies.items():
             self._newest[name][newer] = copies[slot, newer]

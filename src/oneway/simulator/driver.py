@@ -1,36 +1,47 @@
-"""Run a method over a stream: check what is given, run the rounds, write the result down."""
+"""Run a method over a stream: check the arguments, run the rounds, record the result."""
 
 from __future__ import annotations
 
 import platform
-from contextlib import ExitStack
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
-from pathlib import Path
-from typing import Any
+from types import FrameType
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
+from oneway.display.progress import progress_bar
 from oneway.errors import ConfigError
+from oneway.files.memory import require_memory
 from oneway.files.typed_values import whole_number
 from oneway.methods import Isolated, Method
-from oneway.models import Model
-from oneway.records import Batch, Matrix, RunRecord, checksum
-from oneway.simulator.checkpoint import CHECKPOINT_SECONDS, Checkpoint
-from oneway.simulator.engine_choice import (
-    EngineChoice,
-    EngineName,
-    Parts,
-    Precision,
-    check_memory,
-)
+from oneway.methods.auto_rate import AUTO
+from oneway.models import Model, Torch
+from oneway.records import Batch, Matrix, RunRecord
+from oneway.simulator import fast_engine
+from oneway.simulator.delayed_engine import DelayedEngine
 from oneway.simulator.measurements import Measurements, Seed
 from oneway.simulator.network import Graphs, Network
+from oneway.simulator.personal_pass import LARGEST_ALONE, PersonalPass
 from oneway.simulator.raw_rows import num_classes
+from oneway.simulator.reference_engine import ReferenceEngine
 from oneway.simulator.run import Run
-from oneway.simulator.run_loop import RunLoop
 from oneway.simulator.tallying import Tallying
 from oneway.streams import Stream
+
+EngineName: TypeAlias = Literal["auto", "reference", "fast"]
+"""What runs the rounds."""
+Engine: TypeAlias = ReferenceEngine | fast_engine.FastEngine
+_COPIES = 6
+"""How often the parameters of all nodes are in memory at the same time, roughly."""
+_PACE = 0.1
+"""Seconds between two looks at the clock, the progress bar and Ctrl-C."""
 
 
 def simulate(
@@ -40,21 +51,16 @@ def simulate(
     graph: Graphs | None = None,
     *,
     engine: EngineName = "auto",
-    precision: Precision = "float64",
     delays: tuple[int, int] | None = None,
     progress: bool | None = None,
     seed: Seed = 0,
     measure: bool = False,
-    parts: Parts | None = None,
-    disagreement_every: int | None = None,
-    checkpoint: Path | str | None = None,
-    checkpoint_seconds: float = CHECKPOINT_SECONDS,
+    personal: bool = False,
 ) -> Run:
     """Run every node of a network through a stream.
 
-    Ctrl-C ends the run after the stretch of rounds it is in (about a tenth of a second); what was
-    computed so far is returned with `run.complete` False. A second Ctrl-C interrupts at once. A run
-    with a `checkpoint` goes on from there when it is started again, also after a crash.
+    Ctrl-C ends the run after about a tenth of a second; the rounds done so far are returned with
+    `run.complete` False. A second Ctrl-C interrupts at once.
 
     Args:
         method: How nodes learn, with its learning rate.
@@ -63,69 +69,49 @@ def simulate(
         graph: Who sends to whom: a `TrustGraph`, a sequence of graphs that take turns, or a
             function of the round. `Centralised` and `Isolated` need none.
         engine: "reference" (NumPy, any method and model), "fast" (compiled, where it has a kernel),
-            or "auto": fast where it can. "ray" spreads one network over the machines of a Ray
-            cluster, "ray://HOST:PORT" over those of the one there: the same bits, and slower than
-            one process wherever that has the memory (docs/clusters.md).
-        precision: How nodes hold what they hold and send: "float32" takes half the memory and less
-            time in large networks; masses and all arithmetic stay float64, see `docs/speed.md` for
-            the error. Models that are float32 themselves, such as Torch, are held so in any case.
-        delays: An asynchronous network: only nodes that have a sample act in a round (see
-            `Stream.at_random_rounds`), and their pushes arrive after at least and at most so many
-            rounds. In the reference engine, over one graph; None if every push arrives at once.
+            or "auto": fast where it can.
+        delays: The shortest and the longest time in rounds that a push takes, for an asynchronous
+            network: nodes act when they have a sample (see `Stream.at_random_rounds`), or pass on
+            what they received if they have waited too long for one. In the reference engine, over
+            one graph; None if every push arrives at once.
         progress: Show a progress bar; by default in a terminal or a notebook, if the run is long.
-        seed: Of all that is random in the model's start and in the method.
-        measure: Tally predictions on the way, for `run.measures`; without, asking for these runs
-            everything once more.
-        parts: For "ray", into how many parts nodes are divided, or the part of each node, from 0
-            on, or a file with that; by default one for each machine.
-        disagreement_every: For "ray", disagreement is measured after so many rounds and the last,
-            10 by default, and is nan elsewhere.
-        checkpoint: A folder. All that is needed to go on is written there now and then; a run that
-            finds it there goes on, and ends with the same bits as one that was never interrupted.
-        checkpoint_seconds: How long to wait between two of them, at least.
+        seed: Seeds the model's start and all randomness of the method.
+        measure: Tally predictions during the run, for `run.measures`; otherwise these take a second
+            run.
+        personal: Let every node also predict with its own mixture of the shared model and models
+            that never leave it, for `run.personal`; see `oneway.personal`. It feeds nothing back.
+            Measures are then those of personal predictions.
 
     Raises:
-        ConfigError: If an argument is not valid, or `engine="fast"` has no kernel for this.
+        ConfigError: If an argument is not valid, `engine="fast"` has no kernel for this, or the
+            model has no personal predictions.
         DataError: If the labels do not fit the model.
-        GraphError: If the graph does not fit the stream, or is not strongly connected; if parts do
-            not fit the network, or one is empty.
-        StoreError: If the checkpoint is damaged, that of another run, or in use by one.
-        ClusterError: If a Ray cluster does not answer, or does not fit.
+        GraphError: If the graph does not fit the stream, or is not strongly connected.
         DivergenceError: If the numbers leave the finite range.
     """
     check_kinds(method, model, stream)
     seed = _plain(seed)
-    choice = EngineChoice(engine, delays, parts, disagreement_every, precision)
-    model = model.shaped(stream.shape).told(stream.dim, stream.labels)
-    check_memory(model, stream, choice)
+    if engine not in get_args(EngineName):
+        raise ConfigError(
+            f"engine={engine!r} is unknown; choose one of {', '.join(get_args(EngineName))}"
+        )
+    model = model.for_samples(stream.shape, stream.labels)
+    _check_memory(model, stream)
     model.check_labels(stream.labels)
-    network = Network(method, graph, stream, progress)
+    network = Network(method, graph, stream)
     tallying = Tallying(model, stream, num_classes(model, stream)) if measure else None
-    measurements = Measurements.blank(stream.num_rounds, tallying)
-    with ExitStack() as stack:
-        runner, about = choice.begin(method, model, stream, network, measurements, seed, stack)
-        config = {
-            **method.describe(),
-            "model": model.describe(),
-            "stream": stream.description,
-            "graph": network.origin,
-            "engine": runner.name,
-            **about,
-            "num_nodes": stream.num_nodes,
-            "num_rounds": stream.num_rounds,
-            "seed": seed,
-        }
-        kept = None
-        if checkpoint is not None:
-            told = _identity(config, method, stream, measure)
-            kept = Checkpoint(checkpoint, checkpoint_seconds, told)
-            stack.enter_context(kept.held())
-        loop = RunLoop(runner, network, measurements, stream.num_rounds, kept)
-        loop.run(f"{method.name}, rounds", progress)
-        if loop.restarts:
-            config["restarts"] = loop.restarts
-        state, done = loop.state, loop.done
-    assert state is not None
+    make = _engine(engine, delays, network, method, model)
+    own = None
+    if personal:
+        compiled = make is fast_engine.FastEngine
+        own = _personal(model, stream, seed, tallying, compiled=compiled)
+    counted = None if personal else tallying
+    measurements = Measurements.blank(stream.num_rounds, counted, own)
+    runner = make(method, model, stream, measurements, seed)
+    began = time.perf_counter()
+    done = _run_rounds(runner, network, stream.num_rounds, f"{method.name}, rounds", progress)
+    seconds = time.perf_counter() - began
+    state = runner.state
     skipped = measurements.skipped_counts[:done]
     return Run(
         record=RunRecord(
@@ -137,13 +123,24 @@ def simulate(
             if classifies(model, stream)
             else None,
             disagreement=measurements.disagreement[:done],
-            numerators=np.require(state.numerators, choice.held_type(model), ["C", "O", "W"]),
+            numerators=np.require(state.numerators, model.dtype, ["C", "O", "W"]),
             masses=np.require(state.masses, np.float64, ["C", "O", "W"]),
             complete=done == stream.num_rounds,
-            seconds=loop.seconds,
-            config=config,
+            seconds=seconds,
+            config={
+                **method.describe(),
+                "model": model.describe(),
+                "stream": stream.description,
+                "graph": network.origin,
+                "engine": runner.name,
+                **({} if delays is None else {"delays": list(delays)}),
+                "num_nodes": stream.num_nodes,
+                "num_rounds": stream.num_rounds,
+                "seed": seed,
+            },
             versions=versions(),
             skipped_counts=skipped if skipped.any() else None,
+            personal=None if own is None else own.record(done),
         ),
         model=model,
         stream=stream,
@@ -154,31 +151,30 @@ def simulate(
             model,
             graph=graph,
             engine=engine,
-            precision=precision,
             delays=delays,
             progress=progress,
             seed=seed,
             measure=True,
-            parts=parts,
-            disagreement_every=disagreement_every,
+            personal=personal,
         ),
-        alone=alone_run(method, model, progress, seed, choice),
+        is_alone=is_alone(method),
     )
 
 
-def alone_run(
-    method: Method,
-    model: Model,
-    progress: bool | None,
-    seed: Seed,
-    choice: EngineChoice | None = None,
-) -> Any:
-    """How to run the same on a stream with every node alone; None if it is."""
-    if not method.payload and method.exchange == "none":
-        return None
-    isolated = Isolated(method.learning_rate, method.step, method.transforms)
-    elsewhere = {} if choice is None else choice.elsewhere
-    return partial(simulate, isolated, model, progress=progress, seed=seed, **elsewhere)
+def is_alone(method: Method) -> bool:
+    """Whether nodes of this method hear nobody."""
+    return not method.payload and method.exchange == "none"
+
+
+def _personal(
+    model: Model, stream: Stream, seed: Seed, tallying: Tallying | None, *, compiled: bool
+) -> PersonalPass:
+    """What predicts personally; with a network of its own at every node, if that is not large."""
+    network = None
+    if isinstance(model, Torch) and model.dim(stream.dim) <= LARGEST_ALONE:
+        blank = Measurements.blank(stream.num_rounds)
+        network = ReferenceEngine(Isolated(AUTO), model, stream, blank, seed)
+    return PersonalPass(model, stream, seed, tallying, compiled=compiled, network=network)
 
 
 def check_kinds(method: object, model: object, stream: object) -> None:
@@ -199,31 +195,6 @@ def check_kinds(method: object, model: object, stream: object) -> None:
         )
 
 
-def _plain(seed: Any) -> Seed:
-    """A seed in terms JSON can hold, also one of NumPy's integers.
-
-    Raises:
-        ConfigError: It is none.
-    """
-    seed = seed.tolist() if isinstance(seed, np.ndarray) else seed
-    if isinstance(seed, list | tuple | range):
-        return [whole_number("seed", each, 0, ConfigError) for each in seed]
-    return whole_number("seed", seed, 0, ConfigError)
-
-
-def _identity(
-    config: dict[str, Any], method: Method, stream: Stream, measure: bool
-) -> dict[str, Any]:
-    """All that the numbers of a run follow from, to tell its checkpoint from others."""
-    return {
-        **config,
-        "learning_rates": checksum(method.rates(0, stream.num_rounds)),
-        "features": checksum(stream.features),
-        "measure": measure,
-        "versions": versions(),
-    }
-
-
 def classifies(model: Model, stream: Stream) -> bool:
     """Whether a prediction of the model is right or wrong."""
     one = Batch(stream.features[:1], stream.labels[:1])
@@ -232,6 +203,122 @@ def classifies(model: Model, stream: Stream) -> bool:
 
 
 def versions() -> dict[str, str]:
-    """What a run was made with, by package."""
+    """Versions of the packages that determine the numbers of a run."""
     packages = ("oneway", "numpy", "scipy", "numba")
     return {"python": platform.python_version(), **{name: version(name) for name in packages}}
+
+
+def _plain(seed: Any) -> Seed:
+    """A seed in terms JSON can hold, also one of NumPy's integers.
+
+    Raises:
+        ConfigError: It is not a whole number, nor a sequence of them.
+    """
+    seed = seed.tolist() if isinstance(seed, np.ndarray) else seed
+    if isinstance(seed, list | tuple | range):
+        return [whole_number("seed", each, 0, ConfigError) for each in seed]
+    return whole_number("seed", seed, 0, ConfigError)
+
+
+def _check_memory(model: Model, stream: Stream) -> None:
+    """Refuse a network that does not fit into the memory of this machine."""
+    dim = model.dim(stream.dim)
+    require_memory(
+        float(_COPIES) * np.dtype(model.dtype).itemsize * dim * stream.num_nodes,
+        f"{stream.num_nodes:,} nodes with {dim:,} parameters each: a simulation of them",
+        ConfigError,
+        remedy="use fewer nodes, or fewer features",
+    )
+
+
+# Engines.
+
+
+def _engine(
+    name: EngineName,
+    delays: tuple[int, int] | None,
+    network: Network,
+    method: Method,
+    model: Model,
+) -> Callable[..., Engine]:
+    """The class of the engine that runs the rounds.
+
+    Raises:
+        ConfigError: It cannot run this.
+    """
+    if delays is not None:
+        _check_delays(delays, name, network)
+        return partial(DelayedEngine, delays=delays)
+    if name != "reference" and fast_engine.supports(method, model):
+        return fast_engine.FastEngine
+    if name == "fast":
+        raise ConfigError(
+            f"engine='fast' has no kernel for {type(method).__name__} with {type(model).__name__}; "
+            f"it has kernels for {', '.join(it.name for it in fast_engine.COMPILED)} with the "
+            "built-in step rules, without transforms, with the linear models; engine='reference' "
+            "runs everything"
+        )
+    return ReferenceEngine
+
+
+def _check_delays(delays: Any, engine: EngineName, network: Network) -> None:
+    pair: Any = delays if isinstance(delays, tuple | list) else ()
+    if not ([type(it) for it in pair] == [int, int] and 1 <= pair[0] <= pair[1]):
+        raise ConfigError(
+            f"delays are {delays!r}; they must be two whole numbers of rounds, the shortest at "
+            "least 1 and the longest not below it"
+        )
+    if engine == "fast" or not network.constant:
+        raise ConfigError(
+            f"delays are {delays!r} and engine={engine!r}, with "
+            f"{'one graph' if network.constant else 'graphs that change'}; pushes take time in "
+            "the reference engine only, over one graph: leave engine out, or give one graph"
+        )
+
+
+# The loop over rounds.
+
+
+def _run_rounds(
+    runner: Engine, network: Network, num_rounds: int, what: str, progress: bool | None
+) -> int:
+    """Run all rounds, or those until Ctrl-C; return how many were done."""
+    done, stretch = 0, 1
+    with stoppable() as stop, progress_bar(what, num_rounds, progress) as bar:
+        while done < num_rounds and not stop.requested:
+            began = time.perf_counter()
+            last = min(done + stretch, num_rounds)
+            for begin, end, mixing in network.stretches(done, last):
+                runner.advance(begin, end, mixing)
+            done = last
+            bar.update(done)
+            took = time.perf_counter() - began
+            stretch = 2 * stretch if took < _PACE / 2 else max(1, round(stretch * _PACE / took))
+    return done
+
+
+@dataclass
+class _Stop:
+    """Whether somebody asked the run to end."""
+
+    requested: bool = False
+
+
+@contextmanager
+def stoppable() -> Iterator[_Stop]:
+    """Turn the first Ctrl-C into a request; a second one interrupts as usual."""
+    stop = _Stop()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+    usual = signal.getsignal(signal.SIGINT)
+
+    def request(_signal: int, _frame: FrameType | None) -> None:
+        stop.requested = True
+        signal.signal(signal.SIGINT, usual)
+
+    signal.signal(signal.SIGINT, request)
+    try:
+        yield stop
+    finally:
+        signal.signal(signal.SIGINT, usual)

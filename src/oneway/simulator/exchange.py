@@ -65,7 +65,7 @@ class Exchange:
 
 
 def without_kept_shares(mixing: Mixing) -> Mixing:
-    """The shares of a segment of which nothing is kept: rows sum to 1, the diagonal is empty."""
+    """The shares of a forwarded segment: rows sum to 1, the diagonal is empty."""
     kept = mixing.diagonal()
     given = mixing - diags_array(kept, format="csr")
     totals = np.asarray(given.sum(axis=1)).ravel()

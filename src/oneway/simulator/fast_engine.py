@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 import threading
-from collections.abc import Callable
 from contextlib import nullcontext
 from types import NoneType
 from typing import TypeAlias
@@ -36,9 +35,7 @@ from oneway.records import NetworkState, Vector
 from oneway.simulator import kernels
 from oneway.simulator.exchange import Exchange, Mixing
 from oneway.simulator.measurements import Measurements, Seed, divergence
-from oneway.simulator.node_rows import empty_rows, mass_column
 from oneway.simulator.release_plan import ReleasePlan
-from oneway.simulator.snapshots import InOneProcess, Snapshot, copy_into
 from oneway.streams import Stream
 
 _KINDS: dict[type[Model], int] = {
@@ -61,9 +58,9 @@ Routes: TypeAlias = tuple[Edges, Edges]
 Releases: TypeAlias = tuple[np.ndarray, np.ndarray]
 """Where batches are full, and their noise, as in a `release_plan.Piece`."""
 NO_RELEASES: Releases = (np.zeros((0, 0), np.int32), np.zeros((0, 0)))
-NOTHING_SAID = np.zeros((0, 0))
+NO_SCORES = np.zeros((0, 0))
 _REMEMBERED = 32
-"""Of so many different mixings the edges are kept."""
+"""Number of mixings whose edges are cached."""
 _PARALLEL_FROM = 2_000_000
 """Multiplications per round from which a second core pays for its coordination. It would pay from a
 tenth of that on an idle machine, but on a busy one the cores wait for each other in every round."""
@@ -71,7 +68,6 @@ tenth of that on an idle machine, but on a busy one the cores wait for each othe
 _ONE_AT_A_TIME = threading.Lock()
 """Not every threading layer of Numba allows two parallel kernels at the same time."""
 _forked = False
-"""OpenMP does not survive a fork, so a child process runs the serial kernel: the same bits."""
 
 
 def _remember_fork() -> None:
@@ -88,18 +84,12 @@ def supports(method: Method, model: Model) -> bool:
         type(method) in COMPILED
         and type(method.rule) in _STEPS
         and not method.transforms
-        and not (isinstance(method, Relay) and method.deposit_transforms)
         and type(method.batches) in (Batches, NoneType)
         and type(model) in _KINDS
     )
 
 
-def runs_parallel(work: int) -> bool:
-    """Whether so many multiplications are worth a second core, and may have one."""
-    return work >= _PARALLEL_FROM and not _forked
-
-
-class FastEngine(InOneProcess):
+class FastEngine:
     """Same numbers as the reference to 1e-9, in a fraction of the time."""
 
     name = "fast"
@@ -111,30 +101,27 @@ class FastEngine(InOneProcess):
         stream: Stream,
         measurements: Measurements,
         seed: Seed,
-        *,
-        single: bool = False,
     ) -> None:
         assert isinstance(model, LinearModel)
         method = method.suited(*typical_sample(model, stream.dim))
         self.method, self.model, self.measurements = method, model, measurements
         self.exchange = _EXCHANGES[method.exchange]
         self.dim = model.dim(stream.dim)
-        self.single = single
-        self.held, self.spare = (empty_rows(stream.num_nodes, self.dim, single) for _ in range(2))
+        self.held, self.spare = (kernels.empty_rows(stream.num_nodes, self.dim) for _ in range(2))
         rng = np.random.default_rng(seed)
         self.held[:, : self.dim] = model.init(stream.dim, rng)
-        self.held[:, mass_column(self.dim, single)] = 1.0
+        self.held[:, self.dim] = 1.0
         # Parcel and count of every node, if the method has them.
         num_parcels = stream.num_nodes if isinstance(method, Relay) else 0
         self._parcels, self._spare_parcels = (
-            empty_rows(num_parcels, self.dim, single) for _ in range(2)
+            kernels.empty_rows(num_parcels, self.dim) for _ in range(2)
         )
         # Read-only plain arrays, so that one compiled kernel serves memory maps and arrays alike.
-        self.features = read_only(np.ascontiguousarray(stream.features))
-        self.labels = read_only(np.ascontiguousarray(model.targets(stream.labels), np.float64))
-        self.rows = read_only(np.ascontiguousarray(stream.rows))
+        self.features = _read_only(np.ascontiguousarray(stream.features))
+        self.labels = _read_only(np.ascontiguousarray(model.targets(stream.labels), np.float64))
+        self.rows = _read_only(np.ascontiguousarray(stream.rows))
         self.late = stream.late is not None
-        self.known_rows = read_only(np.ascontiguousarray(stream.known_rows))
+        self.known_rows = _read_only(np.ascontiguousarray(stream.known_rows))
         self._routes_of: dict[int, tuple[Mixing | None, Routes]] = {}
         # A rate that is chosen goes by batches, also by those of a single sample.
         self._batches = method.batches or (Batches(1) if method.auto else None)
@@ -151,33 +138,8 @@ class FastEngine(InOneProcess):
 
     @property
     def _masses(self) -> Vector:
-        column = mass_column(self.dim, self.single)
-        masses: Vector = self.held[:, column].astype(np.float64)
-        return masses + self.held[:, column + 1] if self.single else masses
-
-    def snapshot(self) -> Snapshot:
-        """All that has to be known to go on from here."""
-        return {
-            "held": self.held,
-            "parcels": self._parcels,
-            "sums": self._sums,
-            "squares": self._squares,
-            **({} if self._plan is None else self._plan.snapshot()),
-        }
-
-    def restore(self, snapshot: Snapshot) -> None:
-        """Go on from a snapshot."""
-        copy_into(
-            {
-                "held": self.held,
-                "parcels": self._parcels,
-                "sums": self._sums,
-                "squares": self._squares,
-            },
-            snapshot,
-        )
-        if self._plan is not None:
-            self._plan.restore(snapshot)
+        masses: Vector = self.held[:, self.dim].copy()
+        return masses
 
     def advance(self, first: int, last: int, mixing: Mixing | None) -> None:
         """Run rounds `first` to `last` (excluded), all with the same shares.
@@ -194,10 +156,14 @@ class FastEngine(InOneProcess):
 
     def _advance(self, first: int, last: int, routes: Routes, releases: Releases) -> None:
         method, tallying = self.method, self.measurements.tallying
-        said = NOTHING_SAID if tallying is None else np.zeros(self.rows[first:last].shape)
-        bad_round, bad_node = self.run_kernel(first, last, routes, releases, said)
+        personal = self.measurements.personal
+        listens = tallying is not None or personal is not None
+        said = np.zeros(self.rows[first:last].shape) if listens else NO_SCORES
+        bad_round, bad_node = self._run_kernel(first, last, routes, releases, said)
         if tallying is not None:
             tallying.take_scores(self.rows[first:last], said)
+        if personal is not None:
+            personal.take(first, said[..., None])
         num_rounds = last - first if bad_round < 0 else bad_round + 1
         if num_rounds * method.mixes % 2:
             self.held, self.spare = self.spare, self.held
@@ -205,46 +171,13 @@ class FastEngine(InOneProcess):
         if bad_round >= 0:
             raise divergence(method, first + bad_round, bad_node, self._masses)
 
-    def run_kernel(
-        self,
-        first: int,
-        last: int,
-        routes: Routes,
-        releases: Releases,
-        said: np.ndarray,
-        suffered: np.ndarray = NOTHING_SAID,
-    ) -> tuple[int, int]:
-        """Run the compiled rounds; after an odd number of exchanges the state is in `spare`.
-
-        Returns:
-            The first (round, node) whose loss or estimate is not finite, or (-1, -1).
-        """
-        num_edges = sum(len(senders) for _, senders, _ in routes)
-        work = (num_edges + 2 * len(self.held)) * self.held.shape[1]
-        parallel = runs_parallel(work)
-        rounds = kernels.round_kernel(
-            self.features.shape[1],
-            self.model.intercept,
-            _KINDS[type(self.model)],
-            self.features.itemsize,
-            parallel,
-            self._step_numbers[1] > 0.0,
-            self._batches is not None,
-            isinstance(self.method, Relay),
-            self.method.auto is not None,
-            self.late,
-            self.single,
-        )
-        with _ONE_AT_A_TIME if parallel else nullcontext():
-            return self._run(rounds, first, last, routes, releases, said, suffered)
-
     def _routes(self, mixing: Mixing | None) -> Routes:
         """The edges by receiver; those of the last mixings are kept, for graphs that come back."""
         if id(mixing) not in self._routes_of:
             if len(self._routes_of) >= _REMEMBERED:
                 self._routes_of.clear()
             # The mixing is held too: while it lives, nothing else has its id.
-            self._routes_of[id(mixing)] = (mixing, routes_of(self.method, mixing))
+            self._routes_of[id(mixing)] = (mixing, _routes_of(self.method, mixing))
         return self._routes_of[id(mixing)][1]
 
     @property
@@ -260,60 +193,74 @@ class FastEngine(InOneProcess):
             return rule.cap, 0.0, 0.0
         return (math.inf if isinstance(rule, Mass) else 0.0), 0.0, 0.0
 
-    def _run(
-        self,
-        rounds: Callable[..., tuple[int, int]],
-        first: int,
-        last: int,
-        routes: Routes,
-        releases: Releases,
-        said: np.ndarray,
-        suffered: np.ndarray,
+    def _run_kernel(
+        self, first: int, last: int, routes: Routes, releases: Releases, said: np.ndarray
     ) -> tuple[int, int]:
+        """Run the compiled rounds; after an odd number of exchanges the state is in `spare`.
+
+        Returns:
+            The first (round, node) whose loss or estimate is not finite, or (-1, -1).
+        """
+        num_edges = sum(len(senders) for _, senders, _ in routes)
+        work = (num_edges + 2 * len(self.held)) * self.held.shape[1]
+        # OpenMP does not survive a fork, so a child process runs the serial kernel: the same bits.
+        parallel = work >= _PARALLEL_FROM and not _forked
+        rounds = kernels.round_kernel(
+            self.features.shape[1],
+            self.model.intercept,
+            _KINDS[type(self.model)],
+            self.features.itemsize,
+            parallel,
+            self._step_numbers[1] > 0.0,
+            self._batches is not None,
+            isinstance(self.method, Relay),
+            self.method.auto is not None,
+            self.late,
+        )
         method, measured = self.method, self.measurements
         clip = self._batches.clip if self._batches is not None else math.inf
         edges, parcel_edges = routes
         amount, by_count = 0.0, False
         if isinstance(method, Relay):
             assert method.amount is not None
-            amount, by_count = float(method.amount), method.deposit == "count"
+            amount, by_count = float(method.amount), True
         reach, ceiling = 0.0, 0.0
         if method.auto is not None:
             reach, ceiling = float(method.auto.reach), float(method.auto.most(self.dim))
-        return rounds(
-            self.held,
-            self.spare,
-            self.features,
-            self.labels,
-            self.rows[first:last],
-            self.known_rows[first:last],
-            *edges,
-            method.rates(first, last),
-            float(self.model.l2),
-            self.exchange,
-            method.has_mass,
-            method.mixes,
-            *self._step_numbers,
-            float(clip),
-            self._sums,
-            *releases,
-            self._parcels,
-            self._spare_parcels,
-            *parcel_edges,
-            amount,
-            by_count,
-            self._squares,
-            reach,
-            ceiling,
-            measured.loss_sums[first:last],
-            measured.correct_counts[first:last],
-            measured.disagreement[first:last],
-            said,
-            suffered,
-        )
+        with _ONE_AT_A_TIME if parallel else nullcontext():
+            return rounds(
+                self.held,
+                self.spare,
+                self.features,
+                self.labels,
+                self.rows[first:last],
+                self.known_rows[first:last],
+                *edges,
+                method.rates(first, last),
+                float(self.model.l2),
+                self.exchange,
+                method.has_mass,
+                method.mixes,
+                *self._step_numbers,
+                float(clip),
+                self._sums,
+                *releases,
+                self._parcels,
+                self._spare_parcels,
+                *parcel_edges,
+                amount,
+                by_count,
+                self._squares,
+                reach,
+                ceiling,
+                measured.loss_sums[first:last],
+                measured.correct_counts[first:last],
+                measured.disagreement[first:last],
+                said,
+            )
 
 
-def routes_of(method: Method, mixing: Mixing | None) -> Routes:
+def _routes_of(method: Method, mixing: Mixing | None) -> Routes:
     """The edges along which a method's segments travel, by receiver."""
     matrices = Exchange(method, mixing).matrices
     first = matrices.get(method.payload[0].kind) if method.payload else None
@@ -331,7 +278,7 @@ def _edges_by_receiver(matrix: Mixing | None) -> Edges:
     )
 
 
-def read_only(array: np.ndarray) -> np.ndarray:
+def _read_only(array: np.ndarray) -> np.ndarray:
     """A view that cannot be written to."""
     view = np.asarray(array).view()
     view.flags.writeable = False

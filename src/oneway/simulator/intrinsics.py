@@ -1,8 +1,8 @@
-"""What Numba has no word for: arithmetic on whole rows in vector registers, and a prefetch.
+"""SIMD row operations that Numba cannot express, and a prefetch.
 
 Numba unrolls a short loop over a row into scalar instructions, and cannot keep the accumulators of
-one receiver in registers while its senders pass by. The functions below say both in LLVM's own
-terms, for any processor it knows. Lengths are constants at compile time.
+one receiver in registers while its senders pass by. The functions below emit LLVM code for both.
+Lengths are constants at compile time.
 """
 
 from __future__ import annotations
@@ -99,12 +99,8 @@ class Rows:
         self.builder.store(value, self.builder.bitcast(pointer, _VECTOR.as_pointer()), align=8)
 
     def store(self, value: Any, row: Any, offset: int = 0, lanes: int = 1) -> None:
-        """Write some numbers of a row, given as doubles."""
-        align = 8
-        if self.item == ir.FloatType():
-            kind = ir.VectorType(self.item, lanes) if lanes > 1 else self.item
-            value, align = self.builder.fptrunc(value, kind), 4
-        self.builder.store(value, self._address(row, offset, lanes), align=align)
+        """Write some doubles of a row of doubles."""
+        self.builder.store(value, self._address(row, offset, lanes), align=8)
 
 
 @intrinsic(prefer_literal=True)
@@ -126,63 +122,27 @@ def mix_row(
     signature = types.void(out, rows, senders, shares, start, stop, receiver, width)
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        _mix(context, builder, signature.args, args, width.literal_value, None)
-        return context.get_dummy_value()
-
-    return signature, codegen
-
-
-@intrinsic(prefer_literal=True)
-def mix_single_row(
-    _context: Any, out: Any, rows: Any, senders: Any, shares: Any, start: Any, stop: Any,
-    receiver: Any, width: Any, pair: Any,
-) -> Any:  # fmt: skip
-    """`mix_row` of float32 rows in which the columns `pair` and `pair + 1` add up to one number.
-
-    Sums are made in double precision. That of the pair is split anew: its nearest float32, and what
-    is left of it. `pair` is even, so that both are in one vector.
-    """
-    signature = types.void(out, rows, senders, shares, start, stop, receiver, width, pair)
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        _mix(context, builder, signature.args, args, width.literal_value, pair.literal_value)
-        return context.get_dummy_value()
-
-    return signature, codegen
-
-
-def _mix(context: Any, builder: Any, kinds: Any, args: Any, width: int, pair: int | None) -> None:
-    """The code of `mix_row`, and of `mix_single_row` if there is a pair."""
-    offsets = range(0, width, LANES)
-    target, source = (Rows(context, builder, kinds[i], args[i]) for i in (0, 1))
-    senders, shares = (context.make_array(kinds[i])(context, builder, args[i]) for i in (2, 3))
-    first, last, to = (wide(builder, arg) for arg in args[4:7])
-    for begin in range(0, len(offsets), _BLOCK):
-        block = offsets[begin : begin + _BLOCK]
-        totals = {offset: cgutils.alloca_once(builder, _VECTOR) for offset in block}
-        for total in totals.values():
-            builder.store(_ZERO, total)
-        with cgutils.for_range_slice(builder, first, last, _INDEX(1), inc=True) as (k, _):
-            sender = wide(builder, builder.load(builder.gep(senders.data, [k])))
-            share = builder.load(builder.gep(shares.data, [k]))
-            spread = _spread(builder, share, LANES)
+        offsets, kinds = range(0, width.literal_value, LANES), signature.args
+        target, source = (Rows(context, builder, kinds[i], args[i]) for i in (0, 1))
+        senders, shares = (context.make_array(kinds[i])(context, builder, args[i]) for i in (2, 3))
+        first, last, to = (wide(builder, arg) for arg in args[4:7])
+        for begin in range(0, len(offsets), _BLOCK):
+            block = offsets[begin : begin + _BLOCK]
+            totals = {offset: cgutils.alloca_once(builder, _VECTOR) for offset in block}
+            for total in totals.values():
+                builder.store(_ZERO, total)
+            with cgutils.for_range_slice(builder, first, last, _INDEX(1), inc=True) as (k, _):
+                sender = wide(builder, builder.load(builder.gep(senders.data, [k])))
+                share = builder.load(builder.gep(shares.data, [k]))
+                spread = _spread(builder, share, LANES)
+                for offset, total in totals.items():
+                    part = source.load(sender, offset, LANES)
+                    builder.store(fused(builder, part, spread, builder.load(total)), total)
             for offset, total in totals.items():
-                part = source.load(sender, offset, LANES)
-                builder.store(fused(builder, part, spread, builder.load(total)), total)
-        for offset, total in totals.items():
-            vector = builder.load(total)
-            if pair is not None and offset <= pair < offset + LANES:
-                vector = _split_pair(builder, vector, pair - offset)
-            target.store(vector, to, offset, LANES)
+                target.store(builder.load(total), to, offset, LANES)
+        return context.get_dummy_value()
 
-
-def _split_pair(builder: Any, vector: Any, lane: int) -> Any:
-    """The sum of two lanes, as its nearest float32 in the first and the rest in the second."""
-    high, low = (builder.extract_element(vector, _I32(at)) for at in (lane, lane + 1))
-    total = builder.fadd(high, low)
-    nearest = builder.fpext(builder.fptrunc(total, ir.FloatType()), _DOUBLE)
-    vector = builder.insert_element(vector, nearest, _I32(lane))
-    return builder.insert_element(vector, builder.fsub(total, nearest), _I32(lane + 1))
+    return signature, codegen
 
 
 def _reduced(builder: Any, length: int, term: Any) -> Any:

@@ -2,9 +2,7 @@
 
 All a node holds is one row: numerator, then mass, then padding to whole vectors, so that one pass
 over the edges mixes both; where parcels travel, parcel and count are a second row, made alike.
-In single precision a row is float32 and all arithmetic float64; mass (or count) is two numbers that
-add up to it: see `node_rows`. `round_kernel` compiles a function for one shape of problem; Numba
-keeps the machine code on disk.
+`round_kernel` compiles a function for one shape of problem; Numba keeps the machine code on disk.
 """
 
 from __future__ import annotations
@@ -20,22 +18,20 @@ from typing import Any
 import numpy as np
 from numba import njit, prange
 
-from oneway.simulator import intrinsics, node_rows, scalar_rules, softplus
+from oneway.records import Matrix
+from oneway.simulator import intrinsics, softplus
 from oneway.simulator.intrinsics import (
     LANES,
     add_row,
     dot_rows,
     mix_row,
-    mix_single_row,
     prefetch_row,
     squared_distance,
 )
-from oneway.simulator.node_rows import mass_column, mass_in
-from oneway.simulator.scalar_rules import deposited_fraction, plain_loss
 from oneway.simulator.softplus import soften
 
-row_width = node_rows.row_width
-LOGISTIC, RIDGE, HINGE = scalar_rules.LOGISTIC, scalar_rules.RIDGE, scalar_rules.HINGE
+LOGISTIC, RIDGE, HINGE = range(3)
+"""Which loss of the score a kernel is compiled for."""
 ALONG_GRAPH, AVERAGE, ALONE = range(3)
 """How a round ends: models travel along the edges, to everybody, to nobody."""
 NUM_BLOCKS = 16
@@ -45,6 +41,21 @@ _AHEAD = 24
 """Samples lie anywhere in the table; each is asked for this many samples before it is needed."""
 _NODES_AHEAD = 2
 """So do senders in a large network; their rows are asked for this many receivers before."""
+_CACHE_LINE = 64
+
+
+def row_width(dim: int) -> int:
+    """Length of a node's row: `dim` parameters and the mass, padded to whole vectors."""
+    return -(-(dim + 1) // LANES) * LANES
+
+
+def empty_rows(num_nodes: int, dim: int) -> Matrix:
+    """Rows of zeros that begin at a cache line, as none of NumPy's own of this size does."""
+    width = row_width(dim)
+    spare = np.zeros(num_nodes * width + _CACHE_LINE // 8)
+    begin = -spare.ctypes.data % _CACHE_LINE // 8
+    rows: Matrix = spare[begin : begin + num_nodes * width].reshape(num_nodes, width)
+    return rows
 
 
 @njit(inline="always")
@@ -54,7 +65,26 @@ def block_start(block: int, num_nodes: int) -> int:
     return min(LANES * (block * num_groups // NUM_BLOCKS), num_nodes)
 
 
-_MODULES = (intrinsics, node_rows, scalar_rules, softplus)
+@njit(inline="always")
+def plain_loss(kind: int, score: float, label: float) -> tuple[float, float]:
+    """The loss of a score and its derivative, for the losses that need no exponential."""
+    if kind == RIDGE:
+        return 0.5 * (score - label) ** 2, score - label
+    margin = label * score
+    return max(1.0 - margin, 0.0), (-label if margin < 1.0 else 0.0)
+
+
+@njit(inline="always")
+def deposited_fraction(mass: float, count: float, amount: float, by_count: bool) -> float:
+    """As `oneway.methods.Relay.fractions`: how much of a parcel enters the numerator."""
+    bearable = amount * max(mass, 0.0)
+    if not by_count:
+        return min(1.0, bearable)
+    root = math.sqrt(max(count, 0.0))
+    return bearable / root if root > bearable else 1.0
+
+
+_MODULES = (intrinsics, softplus)
 
 
 @cache
@@ -76,7 +106,6 @@ def round_kernel(
     relayed: bool = False,
     auto: bool = False,
     late: bool = False,
-    single: bool = False,
 ) -> Callable[..., tuple[int, int]]:
     """Compile the rounds for one shape of problem.
 
@@ -91,7 +120,6 @@ def round_kernel(
         relayed: Whether steps go into a parcel that is deposited bit by bit, as in `Relay`.
         auto: Whether nodes choose their rates, as in `oneway.methods.AutoRate`; only if `batched`.
         late: Whether nodes learn from other samples than they predict: those whose label has come.
-        single: Whether rows are float32.
 
     The step is `rate * min(cap, mass)`, or the rate itself if `cap` is 0; and if `limited`, at most
     `stable * mass` over the largest curvature, `bend` times the squared sample plus l2. If
@@ -103,7 +131,7 @@ def round_kernel(
         A function of (held, spare, features, labels, rows, known_rows, indptr, senders, shares,
         rates, l2, exchange, moves_mass, mixes, cap, stable, bend, clip, sums, releases, noise,
         parcels, spare_parcels, parcel_indptr, parcel_senders, parcel_shares, amount, by_count,
-        squares, reach, ceiling, loss_sums, correct_counts, disagreement, said, suffered) that runs
+        squares, reach, ceiling, loss_sums, correct_counts, disagreement, said) that runs
         `len(rows)` rounds of `mixes` exchanges on `held[node, row_width]`, using `spare` of the
         same shape, and returns the first (round, node) whose loss or estimate is not finite, or
         (-1, -1). After an odd number of exchanges the state is in `spare`. Unless `late`,
@@ -111,12 +139,11 @@ def round_kernel(
         Only if `batched`, `sums[node, dim]` are the unfinished batches, and `releases[round, node]`
         and `noise` those of a `release_plan.Piece`. Only if `relayed`, `parcels` are rows as
         `held`, with the count in place of the mass, and travel along edges of their own. Unless
-        `said` is empty, `said[round, node]` becomes the score that was predicted with, and unless
-        `suffered` is, `suffered[round, node]` the loss.
+        `said` is empty, `said[round, node]` becomes the score that was predicted with.
     """
     dim = num_features + intercept
-    width, at = row_width(dim, single), mass_column(dim, single)
-    row_bytes = width * (4 if single else 8)
+    width = row_width(dim)
+    row_bytes = 8 * width
     sample_bytes = num_features * itemsize
 
     def rounds(
@@ -155,7 +182,6 @@ def round_kernel(
         correct_counts: Any,
         disagreement: Any,
         said: Any,
-        suffered: Any,
     ) -> tuple[int, int]:
         num_rounds, num_nodes = rows.shape
         upcoming = known_rows.reshape(-1)
@@ -179,7 +205,7 @@ def round_kernel(
                             guess: float = dot_rows(held, node, features, row, num_features)
                             if intercept:
                                 guess += held[node, dim - 1]
-                            scores[node] = guess / mass_in(held, node, at, single)
+                            scores[node] = guess / held[node, dim]
                             margins[node] = scores[node] * labels[row]
                             if len(said) > 0:
                                 said[t, node] = scores[node]
@@ -197,7 +223,7 @@ def round_kernel(
                         if kind != LOGISTIC:
                             told, _ = plain_loss(kind, scores[node], label)
                         size: float = dot_rows(held, node, held, node, dim)
-                        mass = mass_in(held, node, at, single)
+                        mass = held[node, dim]
                         losses[node] = told + 0.5 * l2 * size / mass**2
                         right[node] = (scores[node] >= 0.0) == (label > 0.0)
                 for node in range(first, last):
@@ -210,7 +236,7 @@ def round_kernel(
                         score: float = dot_rows(held, node, features, row, num_features)
                         if intercept:
                             score += held[node, dim - 1]
-                        scores[node] = score / mass_in(held, node, at, single)
+                        scores[node] = score / held[node, dim]
                         margins[node] = scores[node] * labels[row]
                 if kind == LOGISTIC:
                     for group in range(first, last, LANES):
@@ -225,7 +251,7 @@ def round_kernel(
                             losses[node] = 0.0
                             right[node] = 0
                         continue
-                    mass = mass_in(held, node, at, single)
+                    mass = held[node, dim]
                     label = np.float64(labels[row])
                     if kind == LOGISTIC:
                         loss, slope = losses[node], label * slopes[node]
@@ -270,7 +296,7 @@ def round_kernel(
                                 step = share * min(ceiling, reach / math.sqrt(squares[node]))
                             if relayed:
                                 add_row(parcels, node, 1.0, sums, node, step, dim)
-                                parcels[node, at] += 1.0
+                                parcels[node, dim] += 1.0
                             else:
                                 add_row(held, node, 1.0, sums, node, -step, dim)
                             for c in range(dim):
@@ -284,7 +310,7 @@ def round_kernel(
                         add_row(parcels, node, 1.0, features, row, step * slope, num_features)
                         if intercept:
                             parcels[node, dim - 1] += step * slope
-                        parcels[node, at] += 1.0
+                        parcels[node, dim] += 1.0
                         continue
                     shrink = 1.0 - step * l2 / mass
                     move = -step * slope
@@ -300,8 +326,8 @@ def round_kernel(
                             block_start(block, num_nodes), block_start(block + 1, num_nodes)
                         ):
                             fraction = deposited_fraction(
-                                mass_in(held, node, at, single),
-                                mass_in(parcels, node, at, single),
+                                held[node, dim],
+                                parcels[node, dim],
                                 amount,
                                 by_count,
                             )
@@ -321,29 +347,17 @@ def round_kernel(
                                 for k in range(indptr[ahead], indptr[ahead + 1]):
                                     prefetch_row(held, senders[k], row_bytes)
                             begin, end = indptr[node], indptr[node + 1]
-                            if single:
-                                mix_single_row(
-                                    spare, held, senders, shares, begin, end, node, width, at
-                                )
-                            else:
-                                mix_row(spare, held, senders, shares, begin, end, node, width)
+                            mix_row(spare, held, senders, shares, begin, end, node, width)
                             if not moves_mass:
-                                spare[node, at] = 1.0
-                                if single:
-                                    spare[node, at + 1] = 0.0
+                                spare[node, dim] = 1.0
                         else:
                             for c in range(width):
                                 spare[node, c] = held[node, c]
                         if relayed:
                             begin, end = parcel_indptr[node], parcel_indptr[node + 1]
-                            if single:
-                                mix_single_row(
-                                    spare_parcels, parcels, parcel_senders, parcel_shares,
-                                    begin, end, node, width, at)  # fmt: skip
-                            else:
-                                mix_row(
-                                    spare_parcels, parcels, parcel_senders, parcel_shares,
-                                    begin, end, node, width)  # fmt: skip
+                            mix_row(
+                                spare_parcels, parcels, parcel_senders, parcel_shares,
+                                begin, end, node, width)  # fmt: skip
                         add_row(totals, block, 1.0, spare, node, 1.0, width)
                 held, spare = spare, held
                 parcels, spare_parcels = spare_parcels, parcels
@@ -351,9 +365,8 @@ def round_kernel(
                 mean[c] = 0.0
                 for block in range(NUM_BLOCKS):
                     mean[c] += totals[block, c]
-            total_mass = mean[at] + mean[at + 1] if single else mean[at]
             for c in range(dim):
-                mean[c] /= total_mass
+                mean[c] /= mean[dim]
 
             # How far the estimates are from the mean; a server hands the mean itself to everybody.
             for block in prange(NUM_BLOCKS):
@@ -361,7 +374,7 @@ def round_kernel(
                     if exchange == AVERAGE:
                         for c in range(dim):
                             held[node, c] = mean[c]
-                    inverse = 1.0 / mass_in(held, node, at, single)
+                    inverse = 1.0 / held[node, dim]
                     distances[node] = squared_distance(held, node, inverse, mean, dim)
 
             loss_sum, distance_sum, num_right = 0.0, 0.0, 0
@@ -371,8 +384,6 @@ def round_kernel(
                 num_right += right[node]
                 if not late and len(said) > 0:
                     said[t, node] = scores[node]
-                if len(suffered) > 0:
-                    suffered[t, node] = losses[node]
             loss_sums[t] = loss_sum
             correct_counts[t] = num_right
             disagreement[t] = distance_sum / num_nodes
@@ -382,7 +393,7 @@ def round_kernel(
                         return t, node
                 # One infinite row makes the mean and so every distance infinite: ask the rows.
                 for node in range(num_nodes):
-                    inverse = 1.0 / mass_in(held, node, at, single)
+                    inverse = 1.0 / held[node, dim]
                     if not math.isfinite(squared_distance(held, node, inverse, origin, dim)):
                         return t, node
                 return t, 0
@@ -391,7 +402,7 @@ def round_kernel(
     # Numba's disk cache tells kernels apart by their name, this file's date and what the closure
     # holds, but neither by how they were compiled nor by the other files they are made of. And of
     # two processes that compile kernels of one name at once, one may be stored as the other.
-    shape = (num_features, intercept, kind, itemsize, limited, batched, relayed, auto, late, single)
+    shape = (num_features, intercept, kind, itemsize, limited, batched, relayed, auto, late)
     told_apart = "_".join(str(int(it)) for it in (*shape, parallel))
     rounds.__qualname__ += f"_{told_apart}_{ingredients()}"
     compiled: Callable[..., tuple[int, int]] = njit(

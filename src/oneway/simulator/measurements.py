@@ -1,10 +1,8 @@
-"""The numbers a run writes down, one entry a round, and the error of a run that diverged."""
+"""The measurements of a run, one entry a round, and the error of a run that diverged."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,30 +11,22 @@ from oneway.errors import DivergenceError
 from oneway.methods import Method
 from oneway.methods.step_rules import Paper
 from oneway.records import Vector
-from oneway.simulator.snapshots import Snapshot, copy_into
+from oneway.simulator.personal_pass import PersonalPass, Seed
 from oneway.simulator.tallying import Tallying
 
-Seed: TypeAlias = int | Sequence[int]
-"""Of all that is random in a run."""
+__all__ = ["Measurements", "Seed", "divergence", "rate_remedy", "without_gradients"]
 
 
-_PER_ROUND = (
-    "loss_sums",
-    "correct_counts",
-    "disagreement",
-    "skipped_counts",
-    "lossless_counts",
-)
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Measurements:
-    """Arrays that an engine fills as it goes, and a tally of predictions if one is wanted.
+    """Arrays that an engine fills, and who else is told what shared models say.
 
     Attributes:
-        skipped_counts: Per round, how many samples were not learned from as they have no finite
-            gradient.
-        lossless_counts: Per round, how many predictions have no finite loss.
+        tallying: Counts what shared models say; None if nothing is counted, or personal predictions
+            are.
+        personal: Predicts personally; None without.
+        skipped_counts: Per round, the number of samples skipped for want of a finite gradient.
+        lossless_counts: Per round, the number of predictions without a finite loss.
     """
 
     loss_sums: Vector
@@ -45,28 +35,23 @@ class Measurements:
     skipped_counts: NDArray[np.int64]
     lossless_counts: NDArray[np.int64]
     tallying: Tallying | None = None
+    personal: PersonalPass | None = None
 
     @classmethod
-    def blank(cls, num_rounds: int, tallying: Tallying | None = None) -> Measurements:
+    def blank(
+        cls,
+        num_rounds: int,
+        tallying: Tallying | None = None,
+        personal: PersonalPass | None = None,
+    ) -> Measurements:
         """Room for this many rounds."""
         correct, skipped, lossless = np.zeros((3, num_rounds), np.int64)
         losses, disagreement = np.zeros((2, num_rounds))
-        return cls(losses, correct, disagreement, skipped, lossless, tallying)
-
-    def snapshot(self, done: int) -> Snapshot:
-        """What was written down in so many rounds."""
-        arrays = {name: getattr(self, name)[:done] for name in _PER_ROUND}
-        return arrays | ({} if self.tallying is None else self.tallying.snapshot())
-
-    def restore(self, snapshot: Snapshot, done: int) -> None:
-        """Go on from what was written down in so many rounds."""
-        copy_into({name: getattr(self, name)[:done] for name in _PER_ROUND}, snapshot)
-        if self.tallying is not None:
-            self.tallying.restore(snapshot)
+        return cls(losses, correct, disagreement, skipped, lossless, tallying, personal)
 
 
 def divergence(method: Method, round_index: int, node: int, masses: Vector) -> DivergenceError:
-    """The sentence for a run that left the finite numbers."""
+    """The error of a run whose numbers are no longer finite."""
     smallest = float(masses.min())
     if smallest == 0:
         empty = int(masses.argmin())
@@ -77,7 +62,7 @@ def divergence(method: Method, round_index: int, node: int, masses: Vector) -> D
             node=empty,
             smallest_mass=0.0,
         )
-    remedy = f"use a smaller learning rate than {method.rate(round_index):.3g}, say a tenth of it"
+    remedy = rate_remedy(method, round_index)
     by_mass = method.has_mass and type(method).step_masses is Method.step_masses
     if by_mass and isinstance(method.rule, Paper):
         remedy += ", or the step 'capped', which shortens the steps of nodes with little mass"
@@ -90,8 +75,15 @@ def divergence(method: Method, round_index: int, node: int, masses: Vector) -> D
     )
 
 
+def rate_remedy(method: Method, round_index: int) -> str:
+    """What to change about the learning rate of a run that diverged."""
+    if method.auto is not None:  # nodes choose their rates: there is none to make smaller
+        return "scale features and labels to about unit size, or give a fixed rate such as 0.01"
+    return f"use a smaller learning rate than {method.rate(round_index):.3g}, say a tenth of it"
+
+
 def without_gradients(count: int, round_index: int, node: int, masses: Vector) -> DivergenceError:
-    """The sentence for a run in which so many samples of a node in a row taught nothing."""
+    """The error of a run in which one node had no finite gradient `count` times in a row."""
     return DivergenceError(
         f"node {node} had no finite gradient for {count} samples in a row, the last in round "
         f"{round_index}; mend the loss where it divides by 0 or takes a logarithm of it, or use a "

@@ -12,30 +12,24 @@ from oneway.methods import Method
 from oneway.simulator.exchange import Mixing
 from oneway.streams import Stream
 from oneway.topology import TrustGraph
-from oneway.topology.progress import LARGE, shown_progress
 
 Graphs: TypeAlias = TrustGraph | Sequence[TrustGraph] | Callable[[int], TrustGraph]
 """One graph for good; several that take turns, one a round; or a function of the round."""
 
 
 _REMEMBERED = 32
-"""Of so many different graphs the shares are kept."""
+"""Number of graphs whose shares are cached."""
 
 
 class Network:
     """The shares a method uses in each round of a run.
 
-    To check a graph and compute its shares takes a while where it is large; `progress` says whether
-    a bar is shown, by default in a terminal.
+    Attributes:
+        constant: Whether the graph never changes.
+        origin: A description of the graphs, for records.
     """
 
-    def __init__(
-        self,
-        method: Method,
-        graphs: Graphs | None,
-        stream: Stream,
-        progress: bool | None = None,
-    ) -> None:
+    def __init__(self, method: Method, graphs: Graphs | None, stream: Stream) -> None:
         self._method = method
         self._num_nodes = stream.num_nodes
         self._node_names = stream.node_names
@@ -52,14 +46,8 @@ class Network:
             )
         if isinstance(graphs, TrustGraph):
             self._check(graphs)
-            large = graphs.num_edges >= LARGE
-            with shown_progress("checking the graph", progress, at_once=large) as told:
-                told(0.0)
-                graphs.require_strongly_connected()
-                told(0.6)
-                self._at, self.origin = lambda _: graphs, graphs.description
-                told(0.7)
-                self._shares(graphs)
+            graphs.require_strongly_connected()
+            self._at, self.origin = lambda _: graphs, graphs.description
         elif callable(graphs):
             self.constant = False
             self._at, self.origin = graphs, {"graph": "a function of the round"}
@@ -90,7 +78,7 @@ class Network:
             )
 
     def _shares(self, graph: TrustGraph) -> Mixing | None:
-        """The shares on a graph; those of the last graphs are kept, for graphs that come back."""
+        """The shares on a graph, cached for graphs that take turns."""
         if id(graph) not in self._known:
             self._check(graph)
             if len(self._known) >= _REMEMBERED:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from oneway.errors import ConfigError
-from oneway.models import MODELS, HasCoefficients, HasProbabilities, Model
+from oneway.models import MODELS, Model, options_of
 from oneway.streams import Stream
 from oneway.tables.encoder import Encoder, Feature
 
@@ -28,13 +27,13 @@ def is_registered(model: Model) -> bool:
     A subclass of somebody's own, under the name it inherits, is another model.
     """
     name = getattr(model, "name", "")
-    if name not in MODELS or not isinstance(model, MODELS[name]):
+    if name not in MODELS:
         return False
-    kind = MODELS[name]
-    try:  # Torch makes a TorchClassifier where the loss is that of probabilities.
-        return type(model) is kind or type(kind(**model.options())) is type(model)
-    except (TypeError, ConfigError):
-        return False
+    if type(model) is MODELS[name]:
+        return True
+    inner = getattr(model, "inner", None)
+    standardises_itself = "scale" in options_of(MODELS[name])
+    return type(inner) is MODELS[name] and not standardises_itself
 
 
 def num_classes(model: Model, stream: Stream) -> int:
@@ -48,10 +47,12 @@ def _class_codes(stream: Stream, model: Model) -> tuple[str, ...]:
         return ()
     if model.labels == "binary":
         return ("-1", "1")
+    start = model.init(stream.dim, np.random.default_rng(0))
+    chances = model.probabilities(start, stream.features[:1])
+    linear = model.coefficients(start)
     most = int(stream.labels.max()) + 1
-    if isinstance(model, HasCoefficients):
-        most = len(model.coefficients(model.init(stream.dim, np.random.default_rng(0)))[1])
-    elif isinstance(model, HasProbabilities):
-        start = model.init(stream.dim, np.random.default_rng(0))
-        most = model.probabilities(start, stream.features[:1]).shape[1]
+    if linear is not None:
+        most = len(linear[1])
+    elif chances is not None:
+        most = chances.shape[1]
     return tuple(map(str, range(most)))

@@ -2,38 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from oneway.methods import Gradients, Method, State
 from oneway.metrics import disagreement
-from oneway.models import HasCurvature, Model, typical_sample
+from oneway.models import Model, typical_sample
+from oneway.personal.personal import scores_of
 from oneway.records import Batch, Bools, Ints, Matrix, NetworkState, Vector
 from oneway.simulator.exchange import Exchange, Mixing
 from oneway.simulator.measurements import Measurements, Seed, divergence, without_gradients
-from oneway.simulator.snapshots import (
-    InOneProcess,
-    Snapshot,
-    copy_into,
-    rng_as_array,
-    set_rng,
-    with_prefix,
-    without_prefix,
-)
 from oneway.streams import Stream
 
 _MOST_IN_A_ROW = 10
-"""After so many samples skipped one after the other it is the model that is broken."""
+"""After this many skipped samples in a row the model is considered broken."""
 
 
-class ReferenceEngine(InOneProcess):
+class ReferenceEngine:
     """Runs the methods' own functions, one row per node.
 
     Attributes:
-        held: What all nodes hold; set it, with `rounds_before`, to go on where another run ended.
-        rounds_before: How many rounds came before the stream's first, for the schedule.
-        single: Whether models and what is sent are held in single precision; arithmetic never is.
+        held: The state of all nodes; set it, with `rounds_before`, to continue another run.
+        rounds_before: Number of rounds before the stream's first, for the schedule.
     """
 
     name = "reference"
@@ -45,41 +34,21 @@ class ReferenceEngine(InOneProcess):
         stream: Stream,
         measurements: Measurements,
         seed: Seed,
-        *,
-        single: bool = False,
     ) -> None:
         method = method.suited(*typical_sample(model, stream.dim))
         self.method, self.model, self.stream = method, model, stream
-        self.measurements, self.single = measurements, single
+        self.measurements = measurements
         self.rng = np.random.default_rng(seed)
         start = model.init(stream.dim, self.rng)
-        self.held = self._stored(method.start(np.tile(start, (stream.num_nodes, 1))))
+        self.held = method.start(np.tile(start, (stream.num_nodes, 1)))
         self.rounds_before = 0
         self._in_a_row = np.zeros(stream.num_nodes, np.int64)
-        self._current: tuple[State, Matrix] | None = None
-        self._room: Matrix | None = None
         self._exchange: tuple[Mixing | None, Exchange] | None = None
 
     @property
     def state(self) -> NetworkState:
         """Numerators and masses of all nodes."""
         return NetworkState(self.method.numerators(self.held), self.method.masses(self.held))
-
-    def snapshot(self) -> Snapshot:
-        """All that has to be known to go on from here."""
-        return {
-            **with_prefix("segment.", self.held.segments),
-            **with_prefix("memory.", self.held.memory),
-            "in_a_row": self._in_a_row,
-            "rng": rng_as_array(self.rng),
-        }
-
-    def restore(self, snapshot: Snapshot) -> None:
-        """Go on from a snapshot."""
-        segments, memory = (without_prefix(kind, snapshot) for kind in ("segment.", "memory."))
-        self.held = State(segments, memory)
-        copy_into({"in_a_row": self._in_a_row}, snapshot)
-        set_rng(self.rng, snapshot["rng"])
 
     def advance(self, first: int, last: int, mixing: Mixing | None) -> None:
         """Run rounds `first` to `last` (excluded), all with the same shares.
@@ -96,75 +65,50 @@ class ReferenceEngine(InOneProcess):
     def _round(self, round_index: int, exchange: Exchange) -> None:
         nodes, losses, correct = self.learn(round_index)
         for _ in range(self.method.mixes):
-            self.held = self._stored(self.exchanged(exchange, self.held, round_index))
+            self.held = self.exchanged(exchange, self.held, round_index)
 
         measured = self.measurements
         measured.loss_sums[round_index] = losses.sum()
         measured.correct_counts[round_index] = 0 if correct is None else correct.sum()
-        measured.disagreement[round_index] = disagreement(self.state, self._estimates)
+        measured.disagreement[round_index] = disagreement(
+            self.state, self.method.estimate(self.held)
+        )
         if not np.isfinite(losses.sum() + measured.disagreement[round_index]):
             # Samples without a loss, where they are skipped, are not in `losses` any more.
             lost = ~np.isfinite(losses) if len(losses) == len(nodes) else np.zeros(len(nodes), bool)
             self._raise_divergence(round_index, nodes[lost])
 
     def learn(self, round_index: int) -> tuple[Ints, Vector, Bools | None]:
-        """Let every node learn from its sample; who had one, and how it was predicted before.
+        """Let every node learn from its sample.
 
-        A function of its own, which lets go of models and gradients before anything is exchanged:
-        of large networks, memory that is new costs more than all that is computed with it.
+        Returns:
+            The nodes with a sample, their losses before the step, and whether they predicted right.
         """
         nodes, batch = self.stream.batch(round_index)
-        estimates, self._current = self._estimates, None
-        num_nodes, own = len(estimates), _rows(estimates, nodes)
+        estimates = self.method.estimate(self.held)
+        own = _rows(estimates, nodes)
         # What is learned from: the sample itself, or one whose label was late.
-        learners, known, owned = nodes, batch, False
+        learners, known = nodes, batch
         if self.stream.late is None:
             lesson = self.model.lesson(own, batch, self.rng)
             losses, correct, found = lesson.losses, lesson.correct, lesson.gradients
-            owned = lesson.owned
         else:
             losses, correct = self.model.losses(own, batch), self.model.correct(own, batch)
             learners, known = self.stream.known_batch(round_index)
             found = self.model.drawn_gradients(_rows(estimates, learners), known, self.rng)
+        if self.measurements.personal is not None:
+            self._predict_personally(round_index, nodes, scores_of(self.model, own, batch.features))
         losses, correct = self._measured(round_index, own, batch, losses, correct)
-        if self._divides:
-            self._room = estimates
-        del estimates, own
-        learned = self._learned(round_index, learners, known, found, num_nodes)
-        learned = replace(learned, spent=owned)
-        self.held = self._stored(self.method.learn(self.held, learned, self.rng))
+        learned = self._learned(round_index, learners, known, found, len(estimates))
+        self.held = self.method.learn(self.held, learned, self.rng)
         return nodes, losses, correct
 
-    def _stored(self, state: State) -> State:
-        """The state as it is held: in single precision models and what is sent are rounded."""
-        if not self.single:
-            return state
-        vectors = {it.name for it in self.method.payload if it.is_vector}
-        return State(
-            {name: _rounded(it) if name in vectors else it for name, it in state.segments.items()},
-            {name: _rounded(it) if name == "model" else it for name, it in state.memory.items()},
-        )
-
-    @property
-    def _estimates(self) -> Matrix:
-        """The models of all nodes: measured after a round, and predicted with in the next."""
-        if self._current is None or self._current[0] is not self.held:
-            self._current = (self.held, self._estimated())
-        return self._current[1]
-
-    @property
-    def _divides(self) -> bool:
-        """Whether models are numerators over masses, in a matrix of their own."""
-        return self.method.has_mass and type(self.method).estimate is Method.estimate
-
-    def _estimated(self) -> Matrix:
-        """The models of all nodes; in the memory of those before, which nobody needs any more."""
-        state, room = self.state, self._room
-        kind = state.numerators.dtype
-        if room is None or (room.shape, room.dtype) != (state.numerators.shape, kind):
-            return self.method.estimate(self.held)
-        self._room = None
-        return np.divide(state.numerators, state.masses[:, None].astype(kind), out=room)
+    def _predict_personally(self, round_index: int, nodes: Ints, found: Matrix) -> None:
+        """Hand out the scores of the nodes with a sample."""
+        assert self.measurements.personal is not None
+        scores = np.zeros((1, self.stream.num_nodes, found.shape[1]))
+        scores[0, nodes] = found
+        self.measurements.personal.take(round_index, scores)
 
     def _measured(
         self, round_index: int, own: Matrix, batch: Batch, losses: Vector, correct: Bools | None
@@ -193,7 +137,7 @@ class ReferenceEngine(InOneProcess):
             gradients = np.zeros((num_nodes, found.shape[1]), found.dtype)
             gradients[learners] = found
         curvatures = None
-        if self.method.rule.needs_curvature and isinstance(self.model, HasCurvature):
+        if self.method.rule.needs_curvature:
             bounds = self.model.curvature_bounds(known.features)
             if bounds is not None:
                 curvatures = np.ones(num_nodes)
@@ -225,7 +169,7 @@ class ReferenceEngine(InOneProcess):
         return skipped
 
     def exchanged(self, exchange: Exchange, state: State, round_index: int) -> State:
-        """The state after everybody has sent and received once; to be overridden by who differs."""
+        """The state after everybody has sent and received once; subclasses override this."""
         return exchange.apply(self.method.before_push(state, self.rng))
 
     def _raise_divergence(self, round_index: int, suspects: np.ndarray) -> None:
@@ -234,11 +178,6 @@ class ReferenceEngine(InOneProcess):
             suspects = np.flatnonzero(~np.isfinite(distances))
         node = int(suspects[0]) if len(suspects) else 0
         raise divergence(self.method, round_index, node, self.state.masses)
-
-
-def _rounded(matrix: Matrix) -> Matrix:
-    """The nearest numbers that float32 has."""
-    return matrix.astype(np.float32).astype(matrix.dtype)
 
 
 def _rows(matrix: Matrix, nodes: Ints) -> Matrix:

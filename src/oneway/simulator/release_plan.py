@@ -18,13 +18,12 @@ from numpy.typing import NDArray
 from oneway.methods import Batches
 from oneway.privacy.banded_noise import coefficients
 from oneway.records import Ints, Matrix, Vector
-from oneway.simulator.snapshots import Snapshot, copy_into, rng_as_array, set_rng
 
 _MEMORY = 16_000_000
 """Bytes that the noise of one piece may take, and its counts as well."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Piece:
     """Rounds `first` to `last` (excluded), and what is released in them.
 
@@ -56,7 +55,7 @@ class ReleasePlan:
         # Per node a ring of its last draws, and how many there were.
         self._past = np.zeros((num_nodes, batches.band if batches.noise else 0, dim))
         self._num_drawn = np.zeros(num_nodes, np.int64)
-        # In so many rounds a node has that many releases, and perhaps one more.
+        # In this many batches of rounds a node has that many releases, and perhaps one more.
         releases_per_node = _MEMORY // (8 * dim * num_nodes) - 1
         self._length = max(1, min(releases_per_node * batches.samples, _MEMORY // (8 * num_nodes)))
         self._piece = Piece(0, 0, np.zeros((0, num_nodes), np.int32), np.zeros((0, dim)))
@@ -72,27 +71,6 @@ class ReleasePlan:
             here = planned.releases[first - planned.first : end - planned.first]
             yield Piece(first, end, here, planned.noise)
             first = end
-
-    def snapshot(self) -> Snapshot:
-        """All that has to be known to go on from here, the rest of the current piece included."""
-        piece = self._piece
-        return {
-            "plan.counts": self._counts,
-            "plan.past": self._past,
-            "plan.num_drawn": self._num_drawn,
-            "plan.rounds": np.array([piece.first, piece.last]),
-            "plan.releases": piece.releases,
-            "plan.noise": piece.noise,
-            "plan.rng": rng_as_array(self._rng),
-        }
-
-    def restore(self, snapshot: Snapshot) -> None:
-        """Go on from a snapshot."""
-        own = {"counts": self._counts, "past": self._past, "num_drawn": self._num_drawn}
-        copy_into({f"plan.{name}": array for name, array in own.items()}, snapshot)
-        first, last = snapshot["plan.rounds"].tolist()
-        self._piece = Piece(first, last, snapshot["plan.releases"], snapshot["plan.noise"])
-        set_rng(self._rng, snapshot["plan.rng"])
 
     def _plan(self, first: int) -> Piece:
         has_sample = self._rows[first : first + self._length] >= 0

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,18 +14,19 @@ import msgspec
 import numpy as np
 
 from oneway import metrics, store
-from oneway.display.frames import FrameKind, as_frame
-from oneway.errors import ComparatorError, ConfigError, DivergenceError, StoreError
+from oneway.display.frames import as_frame
+from oneway.errors import ComparatorError, ConfigError, StoreError
 from oneway.export import FittedModel
 from oneway.export.json_format import Description, fitted_from
-from oneway.files.paths import as_path
-from oneway.metrics.baselines import base_rate_sums
-from oneway.metrics.measured import measures_of
-from oneway.metrics.tally import Tally
+from oneway.metrics.baselines import base_rate_sums, difference_interval
+from oneway.metrics.tally import Tally, measures_of
 from oneway.models import Model
-from oneway.records import Matrix, NetworkState, RunRecord, Vector
+from oneway.personal.words import verdict
+from oneway.records import Matrix, NetworkState, PersonalRecord, RunRecord, Vector
 from oneway.records.measures import Measures
+from oneway.records.values import ALONE, SHARED, YOURS
 from oneway.sentences import listed, nearest, shown
+from oneway.simulator.personal_pass import alone_sums
 from oneway.simulator.raw_rows import encoder_of, is_registered, num_classes
 from oneway.streams import Stream
 
@@ -49,7 +49,7 @@ class Run:
         stream: What it was learned from; None if the run was loaded without it.
         tally: Of the predictions, if they were measured on the way.
         again: Runs the same on a stream, predictions measured; None if the run was loaded.
-        alone: Runs the same on a stream with every node alone; None if it was loaded, or was alone.
+        is_alone: Whether nodes hear nobody: then there is no other way to be alone.
     """
 
     record: RunRecord
@@ -57,7 +57,7 @@ class Run:
     stream: Stream | None = None
     tally: Tally | None = None
     again: Callable[[Stream], Run] | None = None
-    alone: Callable[[Stream], Run] | None = None
+    is_alone: bool = False
 
     def __repr__(self) -> str:
         record = self.record
@@ -86,13 +86,10 @@ class Run:
 
         return plot_run(self, ax)
 
-    def to_frame(
-        self, kind: FrameKind = "polars", *, of: Literal["rounds", "nodes"] = "rounds"
-    ) -> Any:
-        """The numbers of the run as a data frame.
+    def to_frame(self, of: Literal["rounds", "nodes"] = "rounds") -> Any:
+        """The numbers of the run as a polars data frame.
 
         Args:
-            kind: "polars" or "pandas".
             of: "rounds" for a row per round: how many nodes had a `sample`, their mean `loss`, the
                 `running_loss` until then, the share of `correct` predictions where a model
                 classifies, and the `disagreement` after it; "nodes" for a row per node in the
@@ -100,11 +97,11 @@ class Run:
 
         Raises:
             ConfigError: If there is no such frame.
-            MissingExtraError: If polars, or pandas, is not installed.
+            MissingExtraError: If polars is not installed.
         """
         from oneway.simulator.views import run_columns
 
-        return as_frame(run_columns(self, of), kind)
+        return as_frame(run_columns(self, of))
 
     @property
     def complete(self) -> bool:
@@ -115,6 +112,31 @@ class Run:
     def average_loss(self) -> float:
         """The paper's measure: the mean loss over nodes and rounds."""
         return metrics.average_loss(self.record)
+
+    @property
+    def personal(self) -> PersonalRecord | None:
+        """Losses of personal predictions, beside their experts; None if nobody asked for them."""
+        return self.record.personal
+
+    @property
+    def personal_loss(self) -> float | None:
+        """The mean loss of personal predictions, without any l2 term; None if nobody asked."""
+        return None if self.personal is None else self.personal.average_loss
+
+    @property
+    def verdict(self) -> str:
+        """Whether together nodes lose less than alone, as a sentence; empty if it is not known.
+
+        With personal predictions together means these, otherwise the shared model.
+        """
+        alone = self.alone_sums
+        if alone is None:
+            return ""
+        sums, counts = self.record.loss_sums, self.record.sample_counts
+        if self.personal is not None:
+            sums, counts = self.personal.sums[:, YOURS], self.personal.counts
+        difference, half = difference_interval(sums - alone, counts)
+        return verdict(difference, half, metrics.mean_loss(alone, counts))
 
     @property
     def losses(self) -> Vector:
@@ -153,14 +175,15 @@ class Run:
         with np.errstate(divide="ignore", invalid="ignore"):
             return NetworkState(self.numerators, self.masses).estimates
 
-    def model_of(self, node: int | str) -> FittedModel:
+    def model_of(self, node: int | str, *, allow: Collection[str] = ()) -> FittedModel:
         """The model of a node at the end, to take home: it predicts rows in the data's units.
 
         Args:
             node: Its index, or its name if the nodes of the stream have names.
+            allow: Names of code, `package.module:function`, that a stored run may name.
 
         Raises:
-            StoreError: The run was stored without saying what its numbers mean.
+            StoreError: The run was stored without its model.
             ConfigError: There is no such node, it has no mass, or the model is not registered here.
         """
         told = self._described()
@@ -177,7 +200,7 @@ class Run:
             "estimate": "momentary, at the end of a simulation",
         }
         if self.model is None or self.stream is None:
-            return fitted_from(told, self.estimates[index], origin, "the run")
+            return fitted_from(told, self.estimates[index], origin, "the run", allow)
         encoder = encoder_of(self.stream, self.model)
         return FittedModel(encoder, self.model, self.estimates[index], origin)
 
@@ -196,16 +219,13 @@ class Run:
             return msgspec.convert(self.record.model, _Described)
         except msgspec.ValidationError:
             raise StoreError(
-                "this run was stored without saying what its numbers mean, as by older releases; "
-                "give model and stream that it was made with: Run.load(path, model=..., stream=...)"
+                "this run was stored without its model; give model and stream that it was made "
+                "with: Run.load(path, model=..., stream=...)"
             ) from None
 
     @property
     def disagreement(self) -> Vector:
-        """[T] mean squared distance of the estimates from the network's mean, after each round.
-
-        With engine "ray" only every so many rounds, and after the last; nan elsewhere.
-        """
+        """[T] mean squared distance of the estimates from the network's mean, after each round."""
         return self.record.disagreement
 
     @cached_property
@@ -260,21 +280,23 @@ class Run:
 
     @cached_property
     def alone_sums(self) -> Vector | None:
-        """[T] the summed loss of the same nodes each alone, by one more run; None if it cannot be.
+        """[T] the summed loss of the same nodes each alone; None if it cannot be computed.
 
-        Same model, rate, step rule, transforms and samples, without noise: nothing is sent.
-        Infinite if nodes alone diverge.
+        That of the expert *alone* of `oneway.personal`: at rates of its own, without any l2 term.
         """
-        if self.record.alone_sums is not None or self.alone is None or self.stream is None:
+        if self.record.alone_sums is not None:
             return self.record.alone_sums
-        try:
-            return self.alone(self._done_stream).record.loss_sums
-        except DivergenceError:
-            return np.full(self.record.num_rounds, math.inf)
+        if self.is_alone:
+            return None
+        if self.personal is not None:
+            return self.personal.sums[:, ALONE]
+        if self.model is None or self.stream is None:
+            return None
+        return alone_sums(self.model, self._done_stream)
 
     @property
     def alone_loss(self) -> float | None:
-        """The mean loss of the same nodes each alone; infinite if they diverge, None if unknown."""
+        """The mean loss of the same nodes each alone, at rates of their own; None if unknown."""
         return metrics.alone_loss(replace(self.record, alone_sums=self.alone_sums))
 
     @cached_property
@@ -291,13 +313,15 @@ class Run:
             tally = self.again(self._done_stream).tally
         if not tally or self.base_sums is None:
             return None
-        losses = [
-            self.record.sample_counts.sum(),
-            self.record.loss_sums.sum(),
-            self.base_sums.sum(),
-        ]
+        counts, sums = self.record.sample_counts, self.record.loss_sums
+        if self.personal is not None:
+            counts, sums = self.personal.counts, self.personal.sums[:, YOURS]
+        losses = [counts.sum(), sums.sum(), self.base_sums.sum()]
         known = {**tally, "losses": np.array(losses, np.float64)}
-        alone = self.alone_sums if self.was_asked_for("alone_sums") else None
+        if self.personal is not None:
+            known["shared"] = self.personal.sums[:, SHARED].sum(keepdims=True)
+        asked = self.personal is not None or self.was_asked_for("alone_sums")
+        alone = self.alone_sums if asked else None
         if alone is not None and np.isfinite(alone).all():
             known["alone"] = alone.sum(keepdims=True)
         return measures_of(known, encoder_of(self.stream, self.model).classes)
@@ -326,7 +350,6 @@ class Run:
 
     def save(self, path: Path | str) -> Path:
         """Write the run into a folder: the numbers, with config, seeds and versions beside them."""
-        as_path(path, "where to save the run", StoreError, "name a folder")
         computed = "_with_comparator" in self.__dict__
         record = self._with_comparator if computed else self.record
         asked = [name for name in _ON_DEMAND if name in self.__dict__]
@@ -346,7 +369,6 @@ class Run:
         Raises:
             StoreError: If there is no run, or it was made with another model or stream.
         """
-        as_path(path, "the run to load", StoreError, "name the folder that run.save() wrote")
         record = store.load(path)
         given = {
             "model": model and model.describe(),

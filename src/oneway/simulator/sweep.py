@@ -1,31 +1,47 @@
-"""Hyperparameter sweep: learning rates x methods x seeds, run in parallel."""
+"""Sweep of learning rates, methods and seeds: the runs in parallel, a table, a chart, the best."""
 
 from __future__ import annotations
 
 import math
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields, replace
+from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from oneway.errors import ConfigError, DivergenceError
+from oneway.display.frames import as_frame
+from oneway.display.html import Html, card, grid, sentence
+from oneway.display.progress import progress_bar
+from oneway.errors import ConfigError, DivergenceError, needs_extra
 from oneway.methods import METHODS, Method
+from oneway.methods.labels import label_of
+from oneway.metrics.measure_rows import loss_number
 from oneway.models import Model
 from oneway.records import checksum
-from oneway.simulator.driver import simulate
-from oneway.simulator.engine_choice import EngineName, Precision
-from oneway.simulator.executors import Executor, Job, Local
+from oneway.sentences import shown
+from oneway.simulator.driver import EngineName, simulate
 from oneway.simulator.fast_engine import supports
-from oneway.simulator.network import Graphs
 from oneway.simulator.result_folder import ResultFolder, key_of, whole
+from oneway.simulator.workers import LOCAL, open_workers
 from oneway.streams import Stream
 from oneway.tables import Table
-from oneway.task.assembly import Parts, assemble
-from oneway.task.settings import Settings
+from oneway.task.assembly import Parts, assemble, read_table, started
+from oneway.task.learning import Learning
+from oneway.task.settings import Settings, read_settings
+from oneway.task.task import Task
+from oneway.topology import TrustGraph
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
 
 RATES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
-"""Learning rates that are tried unless others are given."""
+"""Learning rates to try by default."""
+
+
+_Key = tuple[str, Any, int]
+"""Method, learning rate and seed of a run."""
 
 
 @dataclass(frozen=True)
@@ -91,33 +107,198 @@ class Setting:
         return sum(known) / len(known) if len(known) == len(self.trials) else None
 
 
+@dataclass(frozen=True, repr=False)
+class SweepResult:
+    """All runs of a sweep, by method, learning rate and seed.
+
+    Attributes:
+        trials: One for each run.
+        settings: What they have in common, with where the model starts.
+        table: What was learned from.
+    """
+
+    trials: tuple[Trial, ...]
+    settings: Settings
+    table: Table
+
+    @property
+    def ranked(self) -> list[Setting]:
+        """Methods at their rates, the smallest mean loss first."""
+        return by_setting(self.trials)
+
+    @property
+    def best(self) -> Setting:
+        """The method and rate with the smallest mean loss.
+
+        Raises:
+            ConfigError: Every setting diverged with some seed.
+        """
+        return best(self.trials)
+
+    @property
+    def best_settings(self) -> Settings:
+        """The settings of the sweep with the best method and rate: to simulate, or for a task."""
+        return changed(self.settings, self.best.method, self.best.learning_rate)
+
+    @property
+    def best_task(self) -> Task:
+        """The best method and rate as a task for peers, labs and simulations."""
+        chosen = self.best_settings
+        learning = {it.name: getattr(chosen, it.name) for it in fields(Learning)}
+        if chosen.encoder is None:
+            return Task.of(self.table, **learning)
+        known = {name: getattr(chosen, name) for name in ("radius", "mass_cap")}
+        model, label = learning.pop("model"), chosen.label or ""
+        return Task(model, label, chosen.features, chosen.classes, **known, **learning)
+
+    @property
+    def at_edge(self) -> bool:
+        """Whether the best rate is the smallest or largest tried: a better one may lie beyond."""
+        return at_edge(self.trials, self.best)
+
+    def to_frame(self) -> Any:
+        """A row for every run: method, learning_rate, seed, average_loss, accuracy and so on."""
+        names = Trial.__dataclass_fields__
+        columns = {name: [getattr(trial, name) for trial in self.trials] for name in names}
+        if any(isinstance(rate, str) for rate in columns["learning_rate"]):
+            columns["learning_rate"] = list(map(str, columns["learning_rate"]))
+        return as_frame(columns)
+
+    def plot(self, ax: Axes | None = None) -> Figure:
+        """Average loss at every rate, a line for each method, with standard errors over seeds.
+
+        Args:
+            ax: Where to draw; None for a new figure. No window is opened.
+        """
+        with needs_extra("a plot", "lab"):
+            from oneway.display.charts import Points, interval_chart
+        rates = list(dict.fromkeys(trial.learning_rate for trial in self.trials))
+        found = {(it.method, it.learning_rate): it for it in self.ranked}
+        lines = []
+        for method in dict.fromkeys(trial.method for trial in self.trials):
+            label = label_of(method)
+            intervals = [_interval(found[method, rate]) for rate in rates]
+            lines.append(Points(label.title, intervals, label.color, label.dashes))
+        return interval_chart(lines, [str(rate) for rate in rates], xlabel="learning rate", ax=ax)
+
+    def __repr__(self) -> str:
+        lines = (f"{_name(it)}: {_loss(it)}" for it in self.ranked)
+        return "\n".join([f"<SweepResult: {len(self.trials)} runs, smallest loss first>", *lines])
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (
+                label_of(it.method).title,
+                f"{it.learning_rate}",
+                _loss(it),
+                "-" if it.accuracy is None else f"{it.accuracy:.2%}",
+                f"{len(it.trials)}",
+            )
+            for it in self.ranked
+        ]
+        shown = grid(("method", "rate", "average loss", "accuracy", "seeds"), rows)
+        edge = "The best rate is the smallest or largest tried: a better one may lie beyond."
+        finite = not math.isinf(self.ranked[0].average_loss)
+        doubt = sentence(edge) if finite and self.at_edge else Html("")
+        return card("Sweep", shown, doubt, quiet=f"{len(self.trials)} runs")
+
+
 def sweep(
-    settings: Settings,
+    data: Table | str | PathLike[str],
     *,
     rates: Sequence[Any] = RATES,
     methods: Sequence[str] = (),
     seeds: Sequence[int] = (),
     jobs: int | None = None,
+    on: str = LOCAL,
+    resume: str | PathLike[str] | None = None,
+    progress: bool | None = None,
+    **settings: Any,
+) -> SweepResult:
+    """Try learning rates, methods and seeds on the same data, several at a time.
+
+    Args:
+        data: A table, a known data set by name, or the path of a file.
+        rates: Learning rates, numbers or "auto".
+        methods: Names such as "relay" and "local"; the default method if there are none.
+        seeds: Of graph, dealing and noise: 0 if there are none.
+        jobs: Number of runs at a time, by default one for each core.
+        on: Where runs are carried out: "local", "ray", or "ray://HOST:PORT" for the cluster there
+            (extra `ray`). The numbers are the same.
+        resume: A folder for finished runs: a second call, say after an interruption, carries out
+            only the runs that are missing there. Runs of other code are not taken.
+        progress: Whether there is a progress bar; by default in a terminal and in a notebook.
+        settings: All else that `oneway simulate` has a flag for, such as `nodes`, `label`,
+            `owner`, `rounds`, `model`, `epsilon` or `privacy="none"`.
+
+    Raises:
+        ConfigError: There are no rates, or a value breaks its rule.
+        ClusterError: The cluster does not answer, or lost a worker.
+        OnewayError: As `simulate`, except that a run may diverge.
+    """
+    table = data if isinstance(data, Table) else None
+    if table is None and not isinstance(data, str | PathLike):
+        raise ConfigError(
+            f"data is {shown(data)}; give a table, the name of a data set or a path: a frame "
+            "becomes a table with Table.from_frame(frame, label=...)"
+        )
+    named = {} if table is not None else {"data": str(data)}
+    # Options may be for any of the methods; of each run only its own are used.
+    first = {"method": methods[0]} if methods else {}
+    chosen = read_settings(None, {**first, **settings, **named})
+    folder = None
+    if resume is not None:
+        folder = Path(resume)
+    count = max(1, len(methods)) * max(1, len(seeds)) * len(rates)
+    done = 0
+    with progress_bar("runs", count, progress) as bar:
+
+        def tick() -> None:
+            nonlocal done
+            done += 1
+            bar.update(done)
+
+        return sweep_settings(
+            chosen,
+            rates,
+            methods=methods,
+            seeds=seeds,
+            jobs=jobs,
+            table=table,
+            tick=tick,
+            on=on,
+            folder=folder,
+        )
+
+
+def sweep_settings(
+    settings: Settings,
+    rates: Sequence[Any] = RATES,
+    *,
+    methods: Sequence[str] = (),
+    seeds: Sequence[int] = (),
+    jobs: int | None = None,
     table: Table | None = None,
     tick: Callable[[], None] = lambda: None,
-    executor: Executor | None = None,
+    on: str = LOCAL,
     folder: Path | None = None,
-) -> list[Trial]:
+) -> SweepResult:
     """Run every method at every learning rate with every seed.
 
-    All methods of a seed learn from the same stream over the same graph.
+    All methods of a seed learn from the same stream over the same graph, and all runs start from
+    the same model.
 
     Args:
         settings: All the rest; options of methods other than the one that runs are left out.
-        rates: What `learning_rate` may be.
+        rates: Learning rates, numbers or "auto".
         methods: Names; that of the settings if there are none.
         seeds: That of the settings if there are none.
-        jobs: So many at a time, by default one for each core; in threads where all runs are
+        jobs: Number of runs at a time, by default one for each core; in threads where all runs are
             compiled, else in processes.
-        table: What to learn from, if it is in memory already, instead of the settings' data.
+        table: The data, if it is in memory already; otherwise that of the settings.
         tick: Called after every run, for a progress bar.
-        executor: Where the runs are carried out; on this machine if None. The numbers are the same.
-        folder: Where finished runs are remembered; those that are there are not repeated.
+        on: Where runs are carried out, as in `sweep`.
+        folder: Where finished runs are stored; runs that it has are not repeated.
 
     Returns:
         The trials, by method, learning rate and seed in the order given.
@@ -128,40 +309,48 @@ def sweep(
 
     >>> from oneway.task.privacy import NO_PRIVACY
     >>> few = Settings(data="synthetic", nodes=4, rounds=60, privacy=NO_PRIVACY)
-    >>> trials = sweep(few, rates=(0.01, 0.3), methods=("relay", "local"), jobs=1)
-    >>> [(trial.method, trial.learning_rate) for trial in trials]
+    >>> found = sweep_settings(few, (0.01, 0.3), methods=("relay", "local"), jobs=1)
+    >>> [(trial.method, trial.learning_rate) for trial in found.trials]
     [('relay', 0.01), ('relay', 0.3), ('local', 0.01), ('local', 0.3)]
-    >>> best(trials).learning_rate
+    >>> found.best.learning_rate
     0.3
     """
-    if settings.engine.startswith("ray"):
-        raise ConfigError(
-            f"engine is {settings.engine!r}, which spreads one network over a cluster, and a sweep "
-            "is many runs; leave engine out, and say on='ray' (--on ray)"
-        )
-    chosen = combinations(settings, rates, methods)
+    chosen = _combinations(settings, rates, methods)
     numbers = tuple(dict.fromkeys(seeds)) or (settings.seed,)
-    first = assemble(replace(settings, seed=numbers[0]), table)
-    memory: ResultFolder[Trial] = ResultFolder(folder, Trial)
-    work = _Work(settings, chosen, numbers, table, first, memory)
-    threads = _compiled(settings, chosen.values(), first.model)
-    found: dict[tuple[str, Any, int], Trial] = {}
+    memory = ResultFolder(folder, Trial)
+    with open_workers(on) as workers:  # before data is read, which may take long
+        table = read_table(settings) if table is None else table
+        settings = started(settings, table)
+        chosen = _combinations(settings, rates, methods)
+        # The samples of a seed are dealt here, once, and not by every worker.
+        worlds = {seed: assemble(replace(settings, seed=seed), table) for seed in numbers}
+        shared = workers.shared({it: _World.of(parts) for it, parts in worlds.items()})
+        keys: dict[_Key, str] = {}
+        found: dict[_Key, Trial] = {}
+        todo = []
+        for seed, parts in worlds.items():
+            described = _described(parts) if folder else {}
+            for (name, rate), each in chosen.items():
+                key = name, rate, seed
+                method = each.build_method(parts.model.dim(parts.stream.dim))
+                keys[key] = key_of({**described, "method": method.describe()}) if folder else ""
+                known = memory.get(keys[key])
+                if known is None:
+                    todo.append((_trial, key, method, shared, settings.engine))
+                else:
+                    found[key] = replace(known, learning_rate=rate)
+                    tick()
+        threads = _compiled(settings, chosen.values(), worlds[numbers[0]].model)
+        for trial in workers.results(todo, num_workers=jobs, threads=threads):
+            key = trial.method, trial.learning_rate, trial.seed
+            memory.put(keys[key], trial)
+            found[key] = trial
+            tick()
+    trials = tuple(found[name, rate, seed] for name, rate in chosen for seed in numbers)
+    return SweepResult(trials, settings, table)
 
-    def take(trial: Trial) -> None:
-        found[trial.method, trial.learning_rate, trial.seed] = trial
-        tick()
 
-    for trial in (executor or Local()).results(work.jobs(), num_workers=jobs, threads=threads):
-        memory.put(work.keys[trial.method, trial.learning_rate, trial.seed], trial)
-        take(trial)
-        while work.known:
-            take(work.known.popleft())
-    for trial in work.known:
-        take(trial)
-    return [found[name, rate, seed] for name, rate in chosen for seed in numbers]
-
-
-def combinations(
+def _combinations(
     settings: Settings, rates: Sequence[Any], methods: Sequence[str]
 ) -> dict[tuple[str, Any], Settings]:
     """Every method at every learning rate, with its settings, in the order given.
@@ -225,53 +414,16 @@ def _compiled(settings: Settings, chosen: Iterable[Settings], model: Model) -> b
 
 
 @dataclass(frozen=True, eq=False)
-class _Work:
-    """Runs to be carried out; the data of a seed is dealt once, here and not by every worker.
+class _World:
+    """What all runs of a seed have in common."""
 
-    Attributes:
-        first: Of the first seed.
-        keys: Of the runs in the folder, filled as jobs are read.
-        known: Trials that the folder has, likewise.
-    """
+    model: Model
+    stream: Stream
+    graph: TrustGraph
 
-    settings: Settings
-    chosen: Mapping[tuple[str, Any], Settings]
-    seeds: Sequence[int]
-    table: Table | None
-    first: Parts
-    memory: ResultFolder[Trial]
-    keys: dict[tuple[str, Any, int], str] = field(default_factory=dict)
-    known: deque[Trial] = field(default_factory=deque)
-
-    def jobs(self) -> Iterator[Job]:
-        """A job for each run that the folder does not have; may be read in any thread."""
-        for place, seed in enumerate(self.seeds):
-            parts = self.first
-            if place:
-                parts = assemble(replace(self.settings, seed=seed), self.table)
-            dim = parts.model.dim(parts.stream.dim)
-            described = _described(parts) if self.memory.folder else {}
-            for (name, rate), each in self.chosen.items():
-                method = each.build_method(dim)
-                key = self.keys[name, rate, seed] = (
-                    key_of({**described, "method": method.describe()}) if described else ""
-                )
-                known = self.memory.get(key)
-                if known is not None and (known.method, known.seed) == (name, seed):
-                    self.known.append(replace(known, learning_rate=rate))
-                    continue
-                yield Job(
-                    _trial,
-                    (
-                        (name, rate, seed),
-                        method,
-                        parts.model,
-                        parts.stream,
-                        parts.graph,
-                        self.settings.engine,
-                        self.settings.precision,
-                    ),
-                )
+    @classmethod
+    def of(cls, parts: Parts) -> _World:
+        return cls(parts.model, parts.stream, parts.graph)
 
 
 def _described(parts: Parts) -> dict[str, Any]:
@@ -282,24 +434,42 @@ def _described(parts: Parts) -> dict[str, Any]:
         "stream": checksum(stream.features, stream.labels, stream.rows, stream.late),
         "graph": checksum(graph.indptr, graph.receivers, graph.weights, graph.kept_shares),
         "engine": parts.settings.engine,
-        "precision": parts.settings.precision,
         "seed": parts.settings.seed,
     }
 
 
 def _trial(
-    key: tuple[str, Any, int],
-    method: Method,
-    model: Model,
-    stream: Stream,
-    graph: Graphs,
-    engine: EngineName,
-    precision: Precision,
+    key: _Key, method: Method, shared: Callable[[], dict[int, _World]], engine: EngineName
 ) -> Trial:
-    told: Any = {"engine": engine, "precision": precision, "progress": False, "seed": key[2]}
+    """One run, in a worker."""
+    world = shared()[key[2]]
     try:
-        run = whole(simulate(method, model, stream, graph, **told))
+        run = whole(
+            simulate(
+                method,
+                world.model,
+                world.stream,
+                world.graph,
+                engine=engine,
+                progress=False,
+                seed=key[2],
+            )
+        )
     except DivergenceError:
         return Trial(*key, math.inf, None, math.inf, 0.0)
-    loss, last = run.average_loss, float(run.disagreement[-1])
-    return Trial(*key, loss, run.accuracy, last, run.record.seconds)
+    last = float(run.disagreement[-1])
+    return Trial(*key, run.average_loss, run.accuracy, last, run.record.seconds)
+
+
+def _interval(setting: Setting) -> tuple[float, float, float]:
+    mean, error = setting.average_loss, setting.standard_error or 0.0
+    return mean, mean - error, mean + error
+
+
+def _name(setting: Setting) -> str:
+    return f"{setting.method} at {setting.learning_rate}"
+
+
+def _loss(setting: Setting) -> str:
+    error = setting.standard_error
+    return loss_number(setting.average_loss) + ("" if error is None else f" ± {error:.4f}")

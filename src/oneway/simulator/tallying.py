@@ -7,12 +7,11 @@ import numpy as np
 from oneway.metrics.tally import Tally, counted, merged
 from oneway.models import Answers, LinearModel, Model
 from oneway.records import Floats, Ints, Matrix
-from oneway.simulator.snapshots import Snapshot, with_prefix, without_prefix
 from oneway.streams import Stream
 
 _MOST_WAITING = 16384
-"""So many rows are counted at once, always: a call for each round would take longer than the round,
-and sums are the same, to the last bit, however rounds are grouped."""
+"""Rows that are counted at a time: a call for each round would take longer than the round, and with
+a fixed number sums have the same bits however rounds are grouped."""
 
 
 _OPTIONAL = ("scores", "probabilities")
@@ -54,23 +53,6 @@ class Tallying:
         assert isinstance(self._model, LinearModel)
         there = rows >= 0
         self.take(self._model.answers_to(scores[there]), self._stream.labels[rows[there]])
-
-    def snapshot(self) -> Snapshot:
-        """All that has to be known to go on from here."""
-        answers, labels = self._joined()
-        waiting = {"labels": labels, "predicted": answers.predicted}
-        for name in _OPTIONAL:
-            if (array := getattr(answers, name)) is not None:
-                waiting[name] = array
-        return with_prefix("tally.", self._tally) | with_prefix("waiting.", waiting)
-
-    def restore(self, snapshot: Snapshot) -> None:
-        """Go on from a snapshot."""
-        self._tally = without_prefix("tally.", snapshot)
-        waiting = without_prefix("waiting.", snapshot)
-        answers = Answers(waiting["predicted"], *(waiting.get(name) for name in _OPTIONAL))
-        self._waiting, self._num_waiting = [], 0
-        self.take(answers, waiting["labels"])
 
     def _joined(self) -> tuple[Answers, Floats]:
         """What was not counted yet, as one."""

@@ -1,10 +1,10 @@
 """Runs on disk, with config, seed and versions beside the numbers."""
 
-from oneway.store.catalogue import find_runs
-from oneway.store.entry import REPORT, RESULT, RUNS, Entry
-from oneway.store.run_folder import check, is_run, load, load_losses, save
+from oneway.store.catalogue import REPORT, RESULT, RUNS, Entry, find_runs
+from oneway.store.run_folder import FILES, check, is_run, load, save
 
 __all__ = [
+    "FILES",
     "REPORT",
     "RESULT",
     "RUNS",
@@ -13,6 +13,5 @@ __all__ = [
     "find_runs",
     "is_run",
     "load",
-    "load_losses",
     "save",
 ]

@@ -1,211 +1,235 @@
-"""Catalogue: what is stored below a folder, runs, labs, demos and reproductions.
-
-Only `run.json` is read of a run; what does not change is not read again. Nothing outside the folder
-is ever looked at: symbolic links are not followed.
-"""
+"""Catalogue: the runs, labs and demos that are stored below a folder."""
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TypeAlias
+import re
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
+from pathlib import Path, PurePath
+from typing import Any, Literal, TypeAlias
 
 from oneway.errors import StoreError
-from oneway.store.entry import (
-    PANELS,
-    REPORT,
-    RESULT,
-    RUNS,
-    Entry,
-    Kind,
-    Stamp,
-    read_demo,
-    read_lab,
-    read_reproduction,
-    read_run,
-)
-from oneway.store.run_folder import ARRAYS, SUMMARY
+from oneway.store.run_folder import SUMMARY, read_summary
 
-DEEPEST = 8
-"""How many folders within folders are looked into."""
-MOST_FOLDERS = 50_000
-MOST_ENTRIES = 10_000
+RESULT = "result.json"
+REPORT = "report.html"
+_PICTURE = "loss.png"
+RUNS = "runs"
+"""Folder below a lab or a demo with the runs that belong to it."""
 
-_Recognised: TypeAlias = tuple[Kind | None, Callable[[Entry], Entry], tuple[str, ...]]
-"""What a folder is (None: what it belongs to), how to read it, and the files it changes with."""
+Kind: TypeAlias = Literal["simulation", "lab", "demo"]
 
 
 @dataclass(frozen=True)
-class Catalogue:
-    """What was found.
+class Entry:
+    """A stored run, or a lab or demo with runs of its own. Unknown values are empty or None.
 
     Attributes:
-        entries: In the order of their names.
-        cut_short: Whether there were too many folders or runs to see all.
+        name: The path below the folder that was searched, with slashes.
+        kind: What made it; of the runs that a lab has stored, "lab" are its real peers.
+        modified: Seconds since 1970.
+        belongs_to: The name of the lab or demo that a run is part of.
+        is_run: Whether it has curves to compare.
+        algorithm: Short name of the method, as on the command line.
+        learning_rate, data, model, graph: In a few words.
+        complete: False if it was interrupted.
+        seconds: How long it took.
+        sentences: The findings of a lab.
+        report: The HTML report of a demo.
+        problem: Why it cannot be read, as a sentence.
     """
 
-    entries: tuple[Entry, ...] = ()
-    cut_short: bool = False
+    name: str
+    path: Path
+    kind: Kind
+    modified: float
+    belongs_to: str = ""
+    is_run: bool = False
+    algorithm: str = ""
+    learning_rate: str = ""
+    data: str = ""
+    model: str = ""
+    graph: str = ""
+    num_nodes: int | None = None
+    rounds_done: int | None = None
+    average_loss: float | None = None
+    complete: bool | None = None
+    seconds: float | None = None
+    sentences: tuple[str, ...] = ()
+    report: Path | None = None
+    problem: str = ""
 
-    def __getitem__(self, name: str) -> Entry:
-        """The entry of this name.
-
-        Raises:
-            StoreError: If there is none: a name is never taken for a path.
-        """
-        for entry in self.entries:
-            if entry.name == name:
-                return entry
-        raise StoreError(
-            f"there is no stored run {name[:200]!r}; it may have been moved or deleted"
-        )
-
-    def members_of(self, entry: Entry) -> list[Entry]:
-        """The runs that belong to a lab or a demo."""
-        return [other for other in self.entries if other.belongs_to == entry.name]
+    def as_json(self) -> dict[str, Any]:
+        """The entry in terms that JSON can hold."""
+        paths = {"path": str(self.path), "report": str(self.report) if self.report else None}
+        return asdict(self) | paths
 
 
 def find_runs(folder: Path | str) -> list[Entry]:
-    """List what is stored below a folder; a damaged run is listed with its problem.
+    """List what is stored below a folder, sorted by name; a damaged entry has a `problem`.
+
+    Hidden folders and symbolic links are skipped.
 
     Raises:
-        StoreError: If there is no such folder, or it cannot be read.
-    """
-    return list(look(folder).entries)
-
-
-def look(folder: Path | str, before: Catalogue | None = None) -> Catalogue:
-    """List what is stored below a folder.
-
-    Args:
-        folder: Where to look.
-        before: What was found last time; what has not changed is taken from it.
-
-    Raises:
-        StoreError: If there is no such folder, or it cannot be read.
+        StoreError: If there is no such folder.
     """
     root = Path(folder)
-    _check_folder(root)
-    known = {entry.path: entry for entry in before.entries} if before else {}
-    entries: list[Entry] = []
-    cut_short, num_folders = False, 0
-    waiting: list[tuple[Path, int, Kind, str]] = [(root, 0, "simulation", "")]
-    while waiting:
-        path, depth, kind, owner = waiting.pop()
-        if num_folders >= MOST_FOLDERS or len(entries) >= MOST_ENTRIES:
-            cut_short = True
-            break
-        num_folders += 1
-        try:
-            inside = _Inside.of(path)
-            entry = _entry(inside, root, kind, owner, known.get(path))
-        except OSError:
-            # Closed to us, or gone since its folder was read.
-            continue
-        folders = inside.folders
-        if entry is not None:
-            entries.append(entry)
-            # What belongs to a lab or a demo is in one place; the peers' folders are no runs.
-            has_runs = entry.kind in ("lab", "demo") and not entry.is_run and RUNS in folders
-            folders = [RUNS] if has_runs else []
-            kind, owner = entry.kind, entry.name
-        if depth < DEEPEST:
-            waiting += [(path / name, depth + 1, kind, owner) for name in folders]
-        elif folders:
-            cut_short = True
-    return Catalogue(tuple(sorted(entries, key=lambda entry: entry.name)), cut_short)
-
-
-def _check_folder(root: Path) -> None:
-    try:
-        with os.scandir(root):
-            pass
-    except OSError as error:
-        reason = {
-            FileNotFoundError: f"there is no folder {root}",
-            NotADirectoryError: f"{root} is no folder",
-        }
+    if not root.is_dir():
+        is_there = f"{root} is not a folder" if root.exists() else f"there is no folder {root}"
         raise StoreError(
-            f"{reason.get(type(error), f'{root} cannot be opened: {error.strerror}')}; "
-            "name a folder with stored runs, or make one: "
+            f"{is_there}; name a folder with stored runs, or make one: "
             "oneway simulate --data synthetic --out runs/first"
-        ) from None
-
-
-@dataclass
-class _Inside:
-    """What is directly in a folder; links and hidden names aside."""
-
-    path: Path
-    files: dict[str, os.DirEntry[str]] = field(default_factory=dict)
-    folders: list[str] = field(default_factory=list)
-
-    @classmethod
-    def of(cls, path: Path) -> _Inside:
-        inside = cls(path)
-        with os.scandir(path) as found:
-            for item in found:
-                if item.name.startswith("."):
-                    continue
-                if item.is_dir(follow_symlinks=False):
-                    inside.folders.append(item.name)
-                elif item.is_file(follow_symlinks=False):
-                    inside.files[item.name] = item
-        return inside
-
-    def stamp(self, *names: str) -> Stamp:
-        """Changes when one of these files does."""
-        found = [self.files[name].stat(follow_symlinks=False) for name in names if self.has(name)]
-        return tuple((status.st_mtime_ns, status.st_size) for status in found)
-
-    def has(self, *names: str) -> bool:
-        return all(name in self.files for name in names)
-
-
-def _entry(
-    inside: _Inside, root: Path, kind: Kind, owner: str, before: Entry | None
-) -> Entry | None:
-    """What a folder is, if it is something; as before if it has not changed."""
-    recognised = _recognised(inside)
-    if recognised is None:
-        return None
-    own_kind, read, files = recognised
-    stamp = inside.stamp(*files)
-    if before is not None and before.stamp == stamp:
-        return before
-    relative = inside.path.relative_to(root)
-    name = relative.as_posix() if relative.parts else inside.path.resolve().name or "/"
-    return read(
-        Entry(
-            # Names that are no UTF-8 could not be sent to anybody.
-            name=os.fsencode(name).decode("utf-8", "replace"),
-            path=inside.path,
-            kind=own_kind or kind,
-            stamp=stamp,
-            modified=stamp[0][0] / 1e9 if stamp else inside.path.stat().st_mtime,
-            belongs_to=owner,
         )
+    found: dict[Path, Entry] = {}
+    for place, folders, files in os.walk(root):
+        path = Path(place)
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        marker = _marker(files, folders)
+        if not marker:
+            continue
+        try:
+            entry = _read(path, marker, (path / marker).stat().st_mtime_ns)
+        except OSError:
+            continue  # deleted since its folder was listed
+        owner = found.get(path.parent.parent)
+        kind = "demo" if owner is not None and owner.kind == "demo" else entry.kind
+        name = path.relative_to(root).as_posix() if path != root else path.resolve().name
+        found[path] = replace(entry, name=name, kind=kind, belongs_to=owner.name if owner else "")
+        # The folders of a lab's peers hold no runs.
+        folders[:] = [RUNS] if RUNS in folders and not entry.is_run else []
+    return sorted(found.values(), key=lambda entry: entry.name)
+
+
+def read_result(entry: Entry) -> dict[str, Any]:
+    """Read all of a lab's `result.json`.
+
+    Raises:
+        StoreError: If it cannot be read.
+    """
+    try:
+        result: dict[str, Any] = json.loads((entry.path / RESULT).read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise StoreError(f"{RESULT} is damaged: {error}; run the lab again") from error
+    return result
+
+
+def data_words(stream: Mapping[str, Any]) -> str:
+    """Which data was dealt, from `config["stream"]`.
+
+    >>> data_words({"table": {"kind": "flights"}, "deal": "by owner", "column": "dest"})
+    'flights by dest'
+    """
+    source = stream.get("table") or stream
+    kind = PurePath(source["path"]).name if "path" in source else str(source.get("kind", ""))
+    return f"{kind} by {stream['column']}" if kind and stream.get("column") else kind
+
+
+def model_words(model: Mapping[str, Any]) -> str:
+    """Which model was learned, from `config["model"]`.
+
+    >>> model_words({"model": "LogisticRegression", "l2": 0.1}), model_words({"model": "hinge"})
+    ('logistic regression', 'hinge')
+    """
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", str(model.get("model", ""))).lower()
+
+
+def graph_words(origin: Mapping[str, Any]) -> str:
+    """How a graph was made, from `config["graph"]`.
+
+    >>> graph_words({"graph": "random", "num_nodes": 9, "max_receivers": 3, "seed": 0})
+    'random, 1 to 3 receivers'
+    >>> graph_words({"graph": "mutual", "of": {"graph": "file", "file": "data/edges.csv"}})
+    'mutual edges of edges.csv'
+    """
+    kind = str(origin.get("graph", ""))
+    if kind == "file":
+        return PurePath(str(origin.get("file", ""))).name or "file"
+    if kind in _DERIVED:
+        return f"{_DERIVED[kind]} {graph_words(origin.get('of') or {})}"
+    return _GRAPHS.get(kind, kind.replace("_", "-")).format(**origin)
+
+
+_DERIVED = {
+    "largest_strong_component": "largest strong component of",
+    "mutual": "mutual edges of",
+    "without": "one edge less than",
+}
+_GRAPHS = {
+    "random": "random, 1 to {max_receivers} receivers",
+    "erdos_renyi": "Erdos-Renyi, density {density}",
+    "edges": "list of edges",
+}
+
+
+def _marker(files: Collection[str], folders: Collection[str]) -> str:
+    """The file by which a folder is recognised and dated; empty if it is nothing of ours."""
+    if SUMMARY in files:
+        return SUMMARY
+    if RESULT in files and "task.toml" in files:
+        return RESULT
+    return _PICTURE if _PICTURE in files and RUNS in folders else ""
+
+
+@lru_cache(maxsize=10_000)
+def _read(path: Path, marker: str, modified: int) -> Entry:
+    """An entry without its name and owner; read again only after its marker has changed."""
+    kind, read = _READERS[marker]
+    blank = Entry("", path, kind, modified / 1e9, is_run=marker == SUMMARY)
+    try:
+        return read(blank)
+    except StoreError as error:
+        return replace(blank, problem=error.reason)
+
+
+def _read_run(blank: Entry) -> Entry:
+    summary = read_summary(blank.path)
+    config = summary["config"]
+    return replace(
+        blank,
+        kind="lab" if config.get("kind") == "lab" else "simulation",
+        algorithm=summary["algorithm"],
+        learning_rate=str(config.get("learning_rate", "")),
+        data=data_words(config.get("stream") or {}),
+        model=model_words(config.get("model") or {}),
+        graph=graph_words(config.get("graph") or {}),
+        num_nodes=config.get("num_nodes"),
+        rounds_done=summary["rounds_done"],
+        average_loss=summary["average_loss"],
+        complete=summary["complete"],
+        seconds=summary["seconds"],
     )
 
 
-def _recognised(inside: _Inside) -> _Recognised | None:
-    if inside.has(SUMMARY):
-        return None, read_run, (SUMMARY, ARRAYS)
-    if inside.has(RESULT, "task.toml"):
-        return "lab", read_lab, (RESULT,)
-    if inside.has(REPORT, "loss.png") and RUNS in inside.folders:
-        return "demo", read_demo, (REPORT,)
-    if "cells" in inside.folders and (
-        PANELS in inside.folders or _has_cells(inside.path / "cells")
-    ):
-        return "reproduction", read_reproduction, (REPORT,)
-    return None
+def _read_lab(blank: Entry) -> Entry:
+    result = read_result(blank)
+    config = result["config"]
+    return replace(
+        blank,
+        algorithm=config["task"]["method"],
+        learning_rate=str(config["task"].get("learning_rate", "")),
+        data=data_words(config.get("stream") or {}),
+        model=model_words(config["task"]),
+        graph=graph_words(config.get("graph") or {}),
+        num_nodes=len(result["peers"]),
+        average_loss=result["average_loss"]["yours"],
+        complete=result["complete"],
+        seconds=result["seconds"],
+        sentences=tuple(result["sentences"]),
+    )
 
 
-def _has_cells(path: Path) -> bool:
-    """Whether a reproduction has begun here: cells are named by 24 hexadecimal digits."""
-    with os.scandir(path) as found:
-        first = next((item.name for item in found), "")
-    return len(first) == 28 and first.endswith(".npz")
+def _read_demo(blank: Entry) -> Entry:
+    report = blank.path / REPORT
+    return replace(
+        blank, complete=True, data="flights by dest", report=report if report.is_file() else None
+    )
+
+
+_READERS: dict[str, tuple[Kind, Callable[[Entry], Entry]]] = {
+    SUMMARY: ("simulation", _read_run),
+    RESULT: ("lab", _read_lab),
+    _PICTURE: ("demo", _read_demo),
+}

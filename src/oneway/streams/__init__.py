@@ -14,7 +14,7 @@ from oneway.streams.stream import Stream
 _IN_TABLES = ("Column", "Table")
 _IN_DATASETS = (
     *("load", "synthetic", "Synthetic", "fetch", "info", "catalogue"),
-    *("DataSet", "DataFile", "Status", "cache_folder", "data_folder"),
+    *("DataSet", "DataFile", "Status", "data_folder"),
 )
 
 __all__ = ["Stream", *_IN_TABLES, *_IN_DATASETS]

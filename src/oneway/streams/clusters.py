@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oneway.errors import DataError, MissingExtraError
+from oneway.errors import DataError, MissingExtraError, install_hint
 from oneway.records import Floats, Ints
 
 MINI_BATCHES_ABOVE = 50_000
@@ -32,7 +32,7 @@ def cluster_rows(features: Floats, rows: Ints, num_clusters: int, seed: int) -> 
         from threadpoolctl import threadpool_limits
     except ImportError:
         raise MissingExtraError(
-            "adversarial streams need scikit-learn; install it with pip install 'oneway[lab]'"
+            f"adversarial streams need scikit-learn, which is not installed; {install_hint('lab')}"
         ) from None
     # One thread: with several, the order of the sums, and so the clusters, would vary.
     with threadpool_limits(limits=1), warnings.catch_warnings():

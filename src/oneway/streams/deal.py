@@ -177,14 +177,17 @@ def deal_in_order(owners: Ints, rows: Ints, num_nodes: int) -> Ints:
     Returns:
         `rows[round_index, node]`, -1 where a node has none.
     """
-    last_round = [-1] * num_nodes
-    current = 0
-    rounds = []
-    for owner in owners.tolist():
-        if last_round[owner] == current:
-            current += 1
-        last_round[owner] = current
-        rounds.append(current)
-    dealt = np.full((current + 1, num_nodes), -1, dtype=rows.dtype)
+    count = len(owners)
+    order = np.argsort(owners, kind="stable")
+    again = np.flatnonzero(owners[order[1:]] == owners[order[:-1]])
+    before = np.full(count, -1)  # where the owner of a row had its last one
+    before[order[again + 1]] = order[again]
+    # A round that starts at row s ends before the first row whose owner had one since s.
+    next_start = np.searchsorted(np.maximum.accumulate(before), np.arange(count)).tolist()
+    starts = [0]
+    while next_start[starts[-1]] < count:
+        starts.append(next_start[starts[-1]])
+    rounds = np.searchsorted(starts, np.arange(count), side="right") - 1
+    dealt = np.full((len(starts), num_nodes), -1, dtype=rows.dtype)
     dealt[rounds, owners] = rows
     return dealt

@@ -24,10 +24,9 @@ from numpy.typing import NDArray
 from oneway.errors import DataError, MissingDataError
 from oneway.sentences import listed, shown
 from oneway.tables.encoder import Encoder
-from oneway.tables.features import Feature
-from oneway.tables.names import spelled
+from oneway.tables.features import Feature, format_shape
 
-FORMATS = ("npy", "idx", "cifar", "image")
+FORMATS = ("npy", "idx", "image")
 """Asked in this order; a folder of images is what remains of folders."""
 LABEL = "label"
 NUMBERS_AT_A_TIME = 2**20
@@ -54,8 +53,6 @@ class ArraySource:
         shape: Of every sample.
         rows: `rows[first:last]` is an array of the shape `[last - first, *shape]`.
         labels: One for each row: numbers or text.
-        top: The largest number that a cell can be, if the format says so: 255 for pixels. What is
-            not standardised is divided by it.
         files: All that is read.
     """
 
@@ -64,7 +61,6 @@ class ArraySource:
     shape: tuple[int, ...]
     rows: ArrayRows
     labels: NDArray[Any]
-    top: float
     files: tuple[Path, ...]
 
     def __post_init__(self) -> None:
@@ -73,7 +69,7 @@ class ArraySource:
         if self.labels.shape != (len(self.rows),):
             raise DataError(
                 f"{self.path} has {len(self.rows):,} rows and labels of the shape "
-                f"{spelled(self.labels.shape)}; there must be one label for each row"
+                f"{format_shape(self.labels.shape)}; there must be one label for each row"
             )
         if self.labels.dtype.kind not in "biufU":
             raise DataError(
@@ -83,11 +79,6 @@ class ArraySource:
 
     def __len__(self) -> int:
         return len(self.rows)
-
-    @property
-    def num_bytes(self) -> int:
-        """What all rows take as a table."""
-        return 4 * len(self.rows) * math.prod(self.shape)
 
     def blocks(self) -> Iterator[tuple[int, NDArray[Any]]]:
         """The rows, some at a time, each with the number of the first of them."""
@@ -108,18 +99,17 @@ class ArraySource:
         if len(encoder.features) == 1 and encoder.features[0].kind == "array":
             if encoder.shape == self.shape:
                 return
-            wanted = f"arrays of {spelled(encoder.features[0].shape)}"
+            wanted = f"arrays of {format_shape(encoder.features[0].shape)}"
         else:
             wanted = f"the columns {listed(map(shown, encoder.names), 5)}"
         raise DataError(
-            f"{self.path} holds arrays of {spelled(self.shape)}, and the task needs {wanted}; "
+            f"{self.path} holds arrays of {format_shape(self.shape)}, and the task needs {wanted}; "
             "give the data that the task is for"
         )
 
-    def feature(self, center: float = 0.0, scale: float | None = None) -> Feature:
-        """What a sample is to a model; with the scale of the format if none is given."""
-        chosen = self.top if scale is None else scale
-        return Feature(self.name, center, chosen, "array", shape=self.shape)
+    def feature(self) -> Feature:
+        """What a sample is to a model, not scaled."""
+        return Feature(self.name, shape=self.shape)
 
 
 def holds_arrays(path: Path) -> bool:
@@ -128,10 +118,10 @@ def holds_arrays(path: Path) -> bool:
     Raises:
         DataError: If it is a pickle, which can run any code when it is read.
     """
-    if path.suffix.lower() in _PICKLES or (path.name.startswith("data_batch_") and not path.suffix):
+    if path.suffix.lower() in _PICKLES:
         raise DataError(
-            f"{path.name} is a pickle, which can run any code when it is read, so that none is; "
-            "save its arrays with numpy.save (of CIFAR-10, take the binary version)"
+            f"{path.name} is a pickle, which can execute arbitrary code; oneway does not read "
+            "pickles: save the arrays with numpy.save"
         )
     return _format_of(path) is not None
 

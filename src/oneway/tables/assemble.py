@@ -1,86 +1,114 @@
-"""Assembly: from blocks of a file to one encoded table, without ever holding two copies of it."""
+"""Assembly: from the blocks of a source to one encoded table.
+
+Means and scales are computed in float64 over all rows before any row is encoded, so that a table
+holds exactly the numbers that its encoder gives for a single row.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-from io import BytesIO
-from typing import BinaryIO
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from oneway.errors import DataError
-from oneway.records import Ints, Matrix, Origin
-from oneway.streams.arguments import check_finite
-from oneway.tables.array_source import ArraySource
-from oneway.tables.assemble_arrays import assemble_arrays
+from oneway.models import LabelKind
+from oneway.records import Ints, Matrix, Origin, Vector
+from oneway.streams.arguments import check_finite, with_missing
+from oneway.tables.array_source import LABEL, ArraySource
 from oneway.tables.cells import empty_cells, is_gap
 from oneway.tables.encoder import Encoder, check_numbers
-from oneway.tables.labels import MAX_CLASSES, LabelValue, labels_from_codes
-from oneway.tables.owners import MAX_DISTINCT_NAMES, Coder, WholeNumbers
-from oneway.tables.scaling import Moments, rescale_file
-from oneway.tables.source import Source, Wish
+from oneway.tables.from_arrays import standardised
+from oneway.tables.inference import ALL, ColumnNote, described
+from oneway.tables.label_profile import LabelProfile
+from oneway.tables.labels import MAX_CLASSES, LabelValue, encode_labels, labels_from_codes
+from oneway.tables.owners import MAX_DISTINCT_NAMES, Coder, whole_numbers
+from oneway.tables.scaling import Moments, row_after
+from oneway.tables.source import Block, Source, Wish
 from oneway.tables.table import Table
 
 
-def assemble(
-    source: Source | ArraySource, file: BinaryIO, wish: Wish, name: str, origin: Origin
+def read_table(
+    source: Source | ArraySource, wish: Wish, name: str, options: Mapping[str, Any] | None = None
 ) -> Table:
-    """Write the features of a source to a file, row by row in float32, and collect the rest.
+    """Read a file into a table called `name`; `options` are added to the table's origin.
 
-    The first block's own mean and scale are applied while writing, so that float32 loses nothing
-    of a column such as a date in seconds; when the moments of all rows are known, the rows in
-    the file are brought to those, in place. An encoder's scaling is applied at once.
+    Raises:
+        DataError: If the file breaks a rule.
+    """
+    facts = [file.stat() for file in source.files]
+    origin: dict[str, Any] = {
+        "kind": "file",
+        "path": str(source.path.resolve()),
+        "files": len(facts),
+        "bytes": sum(fact.st_size for fact in facts),
+        "modified_ns": max(fact.st_mtime_ns for fact in facts),
+        "asked": {"label": wish.label, "task": wish.kind, "columns": asdict(wish.choices)},
+        **(options or {}),
+    }
+    if wish.encoder is not None:
+        origin["encoder"] = asdict(wish.encoder)
+    return assemble(source, wish, name, json.loads(json.dumps(origin)))
 
-    Returns:
-        The table called `name` without its features, which are in the file.
+
+def assemble(source: Source | ArraySource, wish: Wish, name: str, origin: Origin) -> Table:
+    """Encode all rows of a source; rows without a label are skipped, and a note counts them.
+
+    Raises:
+        DataError: If a cell or a label breaks a rule, or no row has a label.
     """
     if isinstance(source, ArraySource):
-        return assemble_arrays(source, file, wish, name, origin)
+        return _assemble_arrays(source, wish, name, origin)
     chosen, names = source.plan.chosen, source.plan.chosen.numbers
-    standardise = wish.standardise and wish.encoder is None
-    encoder = wish.encoder or Encoder(source.plan.features, chosen.label, "number")
     moments, labels = Moments(len(names)), _Labels(source, wish)
     coders = {name: Coder() for name in (*chosen.texts, *chosen.others)}
-    whole = WholeNumbers(names, standardise=wish.standardise)
     gaps: dict[str, list[Ints]] = {}
-    row = 0
-    for block in source.blocks():
-        if standardise:
-            check_numbers(block.numbers, names, _place(source, row))
-            moments.add(block.numbers)
-            encoder = encoder if row else _scaled(encoder, names, moments)
-        texts = {name: block.columns[name] for name in chosen.texts}
-        encoded = encoder.matrix(block.numbers, texts, place=_place(source, row))
+    blocks: list[tuple[Block, Callable[[int], str]]] = []
+    num_rows = num_read = 0
+    for read in source.blocks():
+        block, kept = _labelled(read)
+        place = _place(source, num_read, kept)
+        num_read += len(read.labels)
+        if not len(kept):
+            continue
+        check_numbers(block.numbers, names, place)
+        moments.add(block.numbers)
+        labels.add(block.labels, place)
         for column, rows in _gaps(block.numbers, names).items():
-            gaps.setdefault(column, []).append(row + rows)
-            if standardise:  # marked, to be put into the final centre
-                encoded[rows, encoder.outputs.index(column)] = np.nan
-        file.write(encoded.tobytes())
-        whole.add(block.numbers)
-        labels.add(block.labels, row)
+            gaps.setdefault(column, []).append(num_rows + rows)
         for column in list(coders):
             coders[column].add(block.columns[column])
             if column in chosen.others and len(coders[column]) > MAX_DISTINCT_NAMES:
                 del coders[column]
-        row += len(block.numbers)
-    if row == 0:
-        raise DataError(f"{source.path} has no rows; a table needs at least one")
-    if standardise:
-        provisional, encoder = encoder, _scaled(encoder, names, moments)
-        rescale_file(file, row, before=provisional.scaling, after=encoder.scaling)
+        blocks.append((block, place))
+        num_rows += len(kept)
+    if num_rows == 0:
+        what = f"no row with a label in column {chosen.label!r}" if num_read else "no rows"
+        raise DataError(f"{source.path} has {what}; a table needs at least one")
+    encoder = wish.encoder or _scaled(source, moments)
+    features = np.empty((num_rows, encoder.width), dtype=np.float32)
     answers, meaning = labels.finish()
+    row = 0
+    for block, place in blocks:
+        texts = {name: block.columns[name] for name in chosen.texts}
+        features[row : row + len(block.numbers)] = encoder.matrix(block.numbers, texts, place=place)
+        row += len(block.numbers)
+    columns = _columns([block.numbers for block, _ in blocks], names)
+    recoverable, coded = whole_numbers(columns, standardised=True)
     left_out = [column for column in chosen.others if column not in coders]
     counts = {name: sum(map(len, rows)) for name, rows in gaps.items()}
     counts |= {name: _count_gaps(coder) for name, coder in coders.items()}
+    notes = [replace(note, gaps=counts.get(note.name, 0)) for note in source.plan.notes]
     return Table(
-        features=np.empty((0, encoder.width), dtype=np.float32),
+        features=features,
         labels=answers,
         feature_names=encoder.outputs,
         name=name,
-        columns={column: coder.column for column, coder in coders.items()} | whole.coded,
+        columns={column: coder.column for column, coder in coders.items()} | coded,
         means=encoder.scaling.means,
         scales=encoder.scaling.scales,
         label_values=meaning,
@@ -88,29 +116,108 @@ def assemble(
             **origin,
             "label": chosen.label,
             "task": source.plan.kind,
-            "rows": row,
+            "rows": num_rows,
+            "rows_without_label": num_read - num_rows,
             "features": encoder.width,
             "columns_left_out": left_out,
         },
-        recoverable=whole.recoverable,
+        recoverable=recoverable,
         encoding=encoder.features,
         gaps={name: np.concatenate(rows) for name, rows in gaps.items()},
-        notes=tuple(replace(note, gaps=counts.get(note.name, 0)) for note in source.plan.notes),
+        notes=_with_skipped(notes, chosen.label, num_read - num_rows),
     )
 
 
-def assemble_in_memory(
-    source: Source | ArraySource, wish: Wish, name: str, origin: Origin
-) -> Table:
-    """The whole table, features included."""
-    file = BytesIO()
-    table = assemble(source, file, wish, name, origin)
-    return with_features(table, np.frombuffer(file.getbuffer(), dtype=np.float32))
+def _assemble_arrays(source: ArraySource, wish: Wish, name: str, origin: Origin) -> Table:
+    """Encode arrays of one shape: one mean and one scale for all cells."""
+    kept = np.flatnonzero(~with_missing(source.labels, "labels")[1])
+    if not len(kept):
+        raise DataError(f"{source.path} has no row with a label; a table needs at least one")
+    column, raw_labels = wish.label or LABEL, source.labels[kept]
+    if wish.encoder is not None:
+        source.check_encoder(wish.encoder)
+        encoder, labels, meaning = wish.encoder, *_as_known(raw_labels, wish.encoder)
+        column, kind = encoder.label, encoder.kind
+    else:
+        if replace(wish.choices, owner=None) != ALL:
+            raise DataError(
+                f"{source.path} holds arrays, which are one feature each; leave out what is said "
+                "about columns"
+            )
+        kind = wish.kind or label_kind(source)
+        labels, meaning = encode_labels(raw_labels, kind, column)
+        feature = standardised(source.feature(), source.blocks(), f"{source.path.name}: ")
+        encoder = Encoder((feature,), column, "number")
+    features = np.empty((len(source), encoder.width), dtype=np.float32)
+    for first, block in source.blocks():
+        place = row_after(first, f"{source.path.name}: ")
+        features[first : first + len(block)] = encoder.arrays(block, place=place)
+    skipped = len(source) - len(kept)
+    [feature] = encoder.features
+    notes = [ColumnNote(column, "label", 0), ColumnNote(feature.name, described(feature), 0)]
+    return Table(
+        features=features[kept] if skipped else features,
+        labels=labels,
+        feature_names=encoder.outputs,
+        name=name,
+        columns={},
+        means=encoder.scaling.means,
+        scales=encoder.scaling.scales,
+        label_values=meaning,
+        origin={
+            **origin,
+            "label": column,
+            "task": kind,
+            "rows": len(kept),
+            "rows_without_label": skipped,
+            "features": encoder.width,
+            "shape": list(source.shape),
+        },
+        encoding=encoder.features,
+        notes=_with_skipped(notes, column, skipped),
+    )
 
 
-def with_features(table: Table, numbers: NDArray[np.float32]) -> Table:
-    """A table with the features that were written beside it."""
-    return replace(table, features=numbers.reshape(len(table), len(table.feature_names)))
+def label_kind(source: ArraySource) -> LabelKind:
+    """What the labels of a source look like."""
+    profile = LabelProfile(str(source.path), LABEL)
+    profile.add([label for label in source.labels.tolist() if not is_gap(label)])
+    return profile.kind
+
+
+def _as_known(
+    raw_labels: NDArray[Any], encoder: Encoder
+) -> tuple[NDArray[np.float32], tuple[LabelValue, ...]]:
+    """Labels as the encoder of a task has them."""
+    distinct, codes = np.unique(raw_labels, return_inverse=True)
+    known = np.array([encoder.label_value(label) for label in distinct.tolist()], np.float32)
+    return known[codes], encoder.classes
+
+
+def _with_skipped(notes: list[ColumnNote], label: str, skipped: int) -> tuple[ColumnNote, ...]:
+    """Notes in which that of the label counts the rows without one."""
+    if not skipped:
+        return tuple(notes)
+    rows = "1 row without a label is" if skipped == 1 else f"{skipped:,} rows without a label are"
+    return tuple(
+        replace(note, remark=f"{rows} skipped", warns=True) if note.name == label else note
+        for note in notes
+    )
+
+
+def _labelled(block: Block) -> tuple[Block, Ints]:
+    """The rows of a block that have a label, and which of its rows they are."""
+    labels = block.labels
+    if labels.dtype == pl.Float64:
+        labels = labels.fill_nan(None)
+    else:
+        labels = labels.set(empty_cells(labels), None)
+    if not labels.has_nulls():
+        return replace(block, labels=labels), np.arange(len(labels))
+    mask = labels.is_not_null()
+    kept = mask.arg_true().to_numpy()
+    columns = {name: cells.filter(mask) for name, cells in block.columns.items()}
+    return Block(block.numbers[kept], labels.filter(mask), columns), kept
 
 
 def _count_gaps(coder: Coder) -> int:
@@ -119,13 +226,20 @@ def _count_gaps(coder: Coder) -> int:
     return int(np.isin(coder.codes, [-1, *empty]).sum())
 
 
-def _place(source: Source, first_row: int) -> Callable[[int], str]:
-    """Where in the file the rows of a block are that comes after so many rows."""
-    return lambda row: f"{source.path.name}: {source.place(first_row + row)}"
+def _place(source: Source, first_row: int, kept: Ints) -> Callable[[int], str]:
+    """Where in the file the labelled rows of a block are; `first_row` is the block's first."""
+    return lambda row: f"{source.path.name}: {source.place(first_row + int(kept[row]))}"
 
 
-def _scaled(encoder: Encoder, names: tuple[str, ...], moments: Moments) -> Encoder:
-    """The encoder with numbers scaled by what was seen so far."""
+def _columns(blocks: Sequence[Matrix], names: tuple[str, ...]) -> Iterator[tuple[str, Vector]]:
+    """The numbers of all blocks, column by column."""
+    for index, name in enumerate(names):
+        yield name, np.concatenate([block[:, index] for block in blocks])
+
+
+def _scaled(source: Source, moments: Moments) -> Encoder:
+    """The encoder of a source, with numbers scaled by the moments of all rows."""
+    names = source.plan.chosen.numbers
     found = moments.scaling(names)
     means = dict(zip(names, found.means.tolist(), strict=True))
     scales = dict(zip(names, found.scales.tolist(), strict=True))
@@ -133,9 +247,9 @@ def _scaled(encoder: Encoder, names: tuple[str, ...], moments: Moments) -> Encod
         replace(feature, center=means[feature.name], scale=scales[feature.name])
         if feature.kind == "number"
         else feature
-        for feature in encoder.features
+        for feature in source.plan.features
     ]
-    return replace(encoder, features=tuple(features))
+    return Encoder(tuple(features), source.plan.chosen.label, "number")
 
 
 def _gaps(numbers: Matrix, names: tuple[str, ...]) -> dict[str, Ints]:
@@ -148,32 +262,21 @@ def _gaps(numbers: Matrix, names: tuple[str, ...]) -> dict[str, Ints]:
 
 
 class _Labels:
-    """The labels of a source, collected block by block."""
+    """The labels of a source, collected block by block; none of them is missing."""
 
     def __init__(self, source: Source, wish: Wish) -> None:
-        self._source, self._column, self._wish = source, source.plan.chosen.label, wish
-        self._kind = source.plan.kind
+        self._column, self._wish, self._kind = source.plan.chosen.label, wish, source.plan.kind
         self._coder = Coder()
         self._numbers: list[NDArray[np.float32]] = []
 
-    def add(self, values: pl.Series, first_row: int) -> None:
-        if values.dtype == pl.Float64:
-            values = values.fill_nan(None)
-        else:
-            values = values.set(empty_cells(values), None)
-        if values.has_nulls():
-            where = _place(self._source, first_row)(int(values.is_null().arg_true()[0]))
-            raise DataError(
-                f"{where} has no label in column {self._column!r}; drop the row or fill it"
-            )
+    def add(self, values: pl.Series, place: Callable[[int], str]) -> None:
         if self._kind == "number":
             if values.dtype != pl.Float64:
                 raise DataError(
                     f"label column {self._column!r} is not numeric, as a number to predict must "
-                    f"be ({_place(self._source, first_row)(0)} has {values[0]!r})"
+                    f"be ({place(0)} has {values[0]!r})"
                 )
             numbers = values.to_numpy()
-            place = _place(self._source, first_row)
             check_finite(numbers[:, None], "label", [self._column], place=place)
             self._numbers.append(numbers.astype(np.float32))
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from oneway.errors import DataError
-from oneway.tables.cells import SPACES, column_numbers
+from oneway.tables.cells import SPACES, column_numbers, empty_cells
 from oneway.tables.encodings import lines_as_utf8, split_lines
 from oneway.tables.format import (
     DECIMAL_COMMA,
@@ -20,34 +21,42 @@ from oneway.tables.format import (
     sniff,
     split,
 )
-from oneway.tables.lines import file_is_plain, line_blocks, split_first_line
+from oneway.tables.lines import OpenQuoteError, line_blocks, split_first_line
 from oneway.tables.planning import Planner
-from oneway.tables.rows import RowReader
+from oneway.tables.rows import BadRow, Row, RowReader
 from oneway.tables.source import Block, Chosen, Plan, Source, Wish
 
 _ROW_NAME = "\0row name"
-_SAYS_NOTHING = b' \t\r\n,;"'
+_BLANK = b' \t\r\n,;"'
 
 
 def open_file(path: Path, wish: Wish, names: Sequence[str] | None = None) -> Source:
-    """Open a CSV file as `open_source` says; `names` are those of its columns without a header.
+    """Open a CSV file as `open_source` says; `names` are its columns if it has no header.
 
-    What a column holds is told by the first 16 MB; the values of a category by all rows.
+    The first 16 MB decide what a column holds; the values of a category are those of all rows. A
+    file whose quotes are irregular is read row by row, as a peer reads it: polars would split such
+    a line in another way, or refuse it.
     """
-    layout, num_bytes, rows = _top(path, names)
-    has_header = names is None
+    head = _read_head(path, names)
+    layout = head.format
+    assert isinstance(layout, Csv)
+    size = _regular_size(path, layout.separator, head.num_bytes)
+    if size is None:
+        return _open_by_rows(path, layout, wish, has_header=names is None)
 
     def place(row: int) -> str:
-        return f"line {_line_of(path, layout, row, has_header=has_header):,}"
+        return f"line {_line_of(path, layout, row, has_header=names is None):,}"
 
-    reader = _Reader(path, layout, rows, place)
-    top = _typed(reader.read_text(rows, first_row=0))
-    is_whole = len(rows) + num_bytes >= path.stat().st_size and file_is_plain(path)
+    first = _first_rows(path, head.num_bytes)
+    reader = _Reader(path, layout, first, place)
+    top = _typed(reader.read_text(first, first_row=0))
+    is_whole = len(first) == size
     planner = Planner(path.name, top, wish, layout.unnamed, is_whole=is_whole)
-    del rows
+    del first
 
     def blocks_of(plan: Plan) -> Callable[[], Iterator[Block]]:
-        return lambda: _blocks(path, reader, plan.chosen, top.schema, num_bytes)
+        numbers = _numeric(plan, top)
+        return lambda: _blocks(path, reader, plan.chosen, numbers, head.num_bytes)
 
     if not is_whole and planner.found_categories:
         for block in blocks_of(planner.plan())():
@@ -56,20 +65,104 @@ def open_file(path: Path, wish: Wish, names: Sequence[str] | None = None) -> Sou
     return Source(path, plan, blocks_of(plan), place)
 
 
-def _blocks(
-    path: Path, reader: _Reader, chosen: Chosen, schema: pl.Schema, num_bytes: int
-) -> Iterator[Block]:
-    label = [chosen.label] if schema[chosen.label] == pl.Float64 else []
-    numbers, row, above = {*chosen.numbers, *label}, 0, num_bytes
+def _read_head(path: Path, names: Sequence[str] | None) -> Head:
+    """The layout of a file, and where its rows begin."""
+    top = b""
+    for block in line_blocks(path, quoted=False):
+        top += block
+        if names is not None:
+            line = split_first_line(top)[0].decode(errors="replace")
+            return Head(Csv(tuple(names), sniff(line, path.name)[0]), 0, 0, checksum=0)
+        head = read_head(split_lines(top[: 2 * MAX_RECORD_BYTES], "utf-8"), str(path))
+        if head is not None:
+            if isinstance(head.format, Csv):
+                return head
+            raise DataError(f"{path} holds JSON lines, not CSV; convert it to load it")
+    if top.strip(_BLANK):
+        raise DataError(f"{path} has a header in which a quote is not closed; repair it")
+    raise DataError(f"{path} is empty; a table needs a header and rows")
+
+
+def _row_blocks(path: Path, num_bytes: int) -> Iterator[bytes]:
+    """The blocks of a file without its first bytes, those of the header."""
     for block in line_blocks(path, quoted=True):
-        rows, above = block[above:] if above else block, max(0, above - len(block))
-        del block  # nothing of it is kept while the next one is read
+        yield block[num_bytes:] if num_bytes else block
+        num_bytes = max(0, num_bytes - len(block))
+
+
+def _first_rows(path: Path, num_bytes: int) -> bytes:
+    """The blocks up to the first that is not blank, below the header."""
+    rows = b""
+    for block in _row_blocks(path, num_bytes):
+        rows += block
+        if rows.strip(_BLANK):
+            break
+    return rows
+
+
+def _regular_size(path: Path, separator: str, num_bytes: int) -> int | None:
+    """The size of all rows in bytes; None if one is irregular.
+
+    Rows are regular if they are as RFC 4180 says: quotes stand only around cells, doubled inside.
+    """
+    cell = rb'(?:"(?:[^"]++|"")*+"|[^"%s\r\n]*+)' % separator.encode()
+    line = cell + b"(?:%s%s)*+" % (separator.encode(), cell)
+    regular = re.compile(rb"(?:%s\r?\n)*+(?:%s)?" % (line, line))
+    size = 0
+    try:
+        for block in _row_blocks(path, num_bytes):
+            size += len(block)
+            has_quotes_or_returns = b'"' in block or b"\r" in block
+            if has_quotes_or_returns and not regular.fullmatch(block):
+                return None
+    except OpenQuoteError:
+        return None
+    return size
+
+
+def _open_by_rows(path: Path, layout: Csv, wish: Wish, *, has_header: bool) -> Source:
+    """Open a file whose quotes only the row reader understands."""
+    head = None if has_header else Head(layout, num_bytes=0, num_lines=0, checksum=0)
+    reader = RowReader(str(path), head=head)
+    found = chain.from_iterable(map(reader.feed, line_blocks(path, quoted=False)))
+    rows: list[Row] = []
+    for item in chain(found, reader.finish()):
+        if isinstance(item, BadRow):
+            raise DataError(f"{path.name}: line {item.line:,}: {item.reason}; repair it")
+        rows.append(item)
+    if not rows:
+        raise DataError(f"{path.name} has no rows; a table needs at least one")
+
+    def place(row: int) -> str:
+        return f"line {rows[row].line:,}"
+
+    cells = {name: [row.values[name] for row in rows] for name in layout.columns}
+    text = pl.DataFrame(cells, schema=dict.fromkeys(layout.columns, pl.String))
+    top = _typed(text)
+    plan = Planner(path.name, top, wish, layout.unnamed, is_whole=True).plan()
+    numbers = _numeric(plan, top)
+    frame = text.with_columns(_to_numbers(path, text[name], place, 0) for name in numbers)
+    return Source(path, plan, lambda: iter((Block.of(frame, plan.chosen),)), place)
+
+
+def _numeric(plan: Plan, top: pl.DataFrame) -> set[str]:
+    """The columns to be read as numbers, given the first rows."""
+    label = top[plan.chosen.label]
+    is_number = label.dtype == pl.Float64
+    if plan.kind == "number" and not is_number:  # the first labels may stand further down
+        is_number = bool(empty_cells(label).all())
+    return {*plan.chosen.numbers, *([plan.chosen.label] if is_number else [])}
+
+
+def _blocks(
+    path: Path, reader: _Reader, chosen: Chosen, numbers: set[str], num_bytes: int
+) -> Iterator[Block]:
+    row = 0
+    for rows in _row_blocks(path, num_bytes):
         frame = reader.read(rows, numbers, row)
         row += len(frame)
-        del rows
         if not frame.is_empty():
             yield Block.of(frame, chosen)
-        del frame
 
 
 def _typed(top: pl.DataFrame) -> pl.DataFrame:
@@ -80,29 +173,6 @@ def _typed(top: pl.DataFrame) -> pl.DataFrame:
         is_text = wrong.any() or numbers.drop_nulls().is_empty()
         columns.append(cells if is_text else numbers)
     return pl.DataFrame(columns)
-
-
-def _top(path: Path, names: Sequence[str] | None) -> tuple[Csv, int, bytes]:
-    """The layout, the bytes above the first row, and the rows of the first block with any."""
-    top = b""
-    found: tuple[Csv, int, bytes] | None = None
-    for block in line_blocks(path, quoted=True):
-        top += block
-        if names is not None:
-            first = split_first_line(top)[0].decode(errors="replace")
-            found = Csv(tuple(names), sniff(first, path.name)[0]), 0, top
-        else:
-            head = read_head(split_lines(top[: 2 * MAX_RECORD_BYTES], "utf-8"), str(path))
-            if head is None:
-                continue
-            if not isinstance(head.format, Csv):
-                raise DataError(f"{path} holds JSON lines, not CSV; convert it to load it")
-            found = head.format, head.num_bytes, top[head.num_bytes :]
-        if found[2].strip(_SAYS_NOTHING):
-            break
-    if found is None:
-        raise DataError(f"{path} is empty; a table needs a header and rows")
-    return found
 
 
 class _Reader:
@@ -123,7 +193,7 @@ class _Reader:
             # Cells such as " 1", "NA" or "true": slower, but it can say which cell is wrong.
             text = self.read_text(block, first_row)
             return text.with_columns(
-                self._to_numbers(text[name], first_row).alias(name) for name in numbers
+                _to_numbers(self._path, text[name], self._place, first_row) for name in numbers
             )
 
     def read_text(self, block: bytes, first_row: int) -> pl.DataFrame:
@@ -171,17 +241,20 @@ class _Reader:
             frame = frame.filter(~pl.all_horizontal(blank))
         return frame.drop(_ROW_NAME, strict=False)
 
-    def _to_numbers(self, cells: pl.Series, first_row: int) -> pl.Series:
-        numbers, wrong = column_numbers(cells)
-        if wrong.any():
-            row = int(wrong.arg_true()[0])
-            raise DataError(
-                f"{self._path.name}: {self._place(first_row + row)}, column {cells.name!r} is "
-                f"{cells[row]!r}, but the column is one of numbers",
-                remedy="repair it, or leave the column out with exclude=[...]",
-                flag_remedy=f"repair it, or leave the column out with --exclude {cells.name}",
-            )
-        return numbers
+
+def _to_numbers(
+    path: Path, cells: pl.Series, place: Callable[[int], str], first_row: int
+) -> pl.Series:
+    numbers, wrong = column_numbers(cells)
+    if wrong.any():
+        row = int(wrong.arg_true()[0])
+        raise DataError(
+            f"{path.name}: {place(first_row + row)}, column {cells.name!r} is {cells[row]!r}, but "
+            "the column is one of numbers",
+            remedy="repair it, or leave the column out with exclude=[...]",
+            flag_remedy=f"repair it, or leave the column out with --exclude {cells.name}",
+        )
+    return numbers
 
 
 def _line_of(path: Path, layout: Csv, row: int, *, has_header: bool) -> int:

@@ -25,7 +25,6 @@ from oneway.streams.arguments import check_finite
 from oneway.tables.cells import as_number, label_key
 from oneway.tables.features import LARGEST, Feature, Numbers, check_column, is_text
 from oneway.tables.labels import class_codes
-from oneway.tables.names import chained
 from oneway.tables.owners import Coder
 from oneway.tables.scaling import Scaling, to_float32
 
@@ -72,14 +71,14 @@ class Encoder:
         return tuple(feature.name for feature in self.features)
 
     @cached_property
-    def outputs(self) -> Sequence[str]:
+    def outputs(self) -> tuple[str, ...]:
         """The names of the encoded columns, in the order of the model's parameters."""
-        return chained([feature.outputs for feature in self.features])
+        return tuple(name for feature in self.features for name in feature.outputs)
 
     @property
     def width(self) -> int:
         """How many encoded columns there are: what a model calls the number of features."""
-        return len(self.outputs)
+        return sum(feature.width for feature in self.features)
 
     @property
     def shape(self) -> tuple[int, ...]:

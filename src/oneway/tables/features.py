@@ -6,8 +6,7 @@ One feature is one column to the user and one or several columns to the model:
 - a *boolean* as -1 or +1;
 - a *category* as one column of 0 and 1 per value, and one more for values that are not listed;
 - a *time* as sines and cosines of its hour, weekday and season, or of some of these;
-- an *array* of a given shape, such as an image, as its cells, each (value - center) / scale;
-- a *transform* likewise as what a function of one's own makes of the cell.
+- an *array* of a given shape, such as an image, as its cells, each (value - center) / scale.
 
 A cell that holds nothing is a gap. It has 0 in all columns of the feature, which is the centre of a
 number, and 1 in a column of its own if `gaps` says that gaps tell something.
@@ -28,19 +27,17 @@ from msgspec import Meta
 from oneway.errors import DataError, TaskError
 from oneway.files.typed_values import checked
 from oneway.records import Floats, Vector
-from oneway.sentences import cut, listed, shown
-from oneway.tables.cells import SPACES, as_number, as_truth, is_gap, label_key, label_text
-from oneway.tables.functions import find_function, probed, refusal
-from oneway.tables.names import CellNames, chained, spelled
+from oneway.sentences import listed, shown
+from oneway.tables.cells import as_number, as_truth, is_gap, label_key, label_text
 from oneway.tables.times import PARTS, TimePart, parse_time, wave_names, waves
 
-FeatureKind: TypeAlias = Literal["number", "boolean", "category", "time", "array", "transform"]
+FeatureKind: TypeAlias = Literal["number", "boolean", "category", "time", "array"]
 """What a column holds."""
 
-SCALED: tuple[FeatureKind, ...] = ("number", "array", "transform")
+SCALED: tuple[FeatureKind, ...] = ("number", "array")
 """What has a center and a scale."""
 
-TEXTS: tuple[FeatureKind, ...] = ("category", "time", "array", "transform")
+TEXTS: tuple[FeatureKind, ...] = ("category", "time", "array")
 """What a table of text is read for as text."""
 
 Numbers: TypeAlias = tuple[float, ...] | Vector
@@ -49,8 +46,6 @@ Numbers: TypeAlias = tuple[float, ...] | Vector
 LONGEST_NAME = 200
 LARGEST = float(np.finfo(np.float32).max)
 """What a feature may be after scaling: a table holds it in float32."""
-MOST_CELLS = 2**24
-"""No array of a sample has more: its table would not fit anywhere."""
 OTHER = "other"
 """What a value that is not listed is called, in the name of its column."""
 
@@ -66,16 +61,11 @@ class Feature:
         name: The column.
         center: Of a number, or of all cells of an array: what is subtracted.
         scale: Likewise: what it is divided by then.
-        kind: What the column holds; one with `values` is a category, one with `shape` an array, one
-            with `function` a transform.
+        kind: What the column holds; one with `values` is a category, one with `shape` an array.
         values: Of a category: its values as they stand in the data.
         gaps: Whether a gap has a column of its own.
         parts: Of a time: what of it is learned from, all if nothing is said.
-        shape: Of an array, or of what a transform gives: its lengths, as (channel, row, column).
-        function: Of a transform: `package.module:function`, installed at every site; it gets the
-            cell, text without the spaces around it. Without a shape, that of what it gives.
-        hash: Of a transform: what the function makes of a few texts, in short; see `functions`. It
-            is told from the function where the shape is.
+        shape: Of an array: its lengths, as (channel, row, column).
 
     Raises:
         TaskError: If one of them breaks its rule.
@@ -95,21 +85,15 @@ class Feature:
     gaps: bool = False
     parts: tuple[TimePart, ...] = ()
     shape: tuple[int, ...] = ()
-    function: str = ""
-    hash: str = ""
 
     def __post_init__(self) -> None:
         check_column("a feature", self.name)
         what = f"feature {shown(self.name)}"
-        hints = (
-            *(("center", _CENTER), ("scale", _SCALE), ("kind", FeatureKind), ("gaps", bool)),
-            *(("function", str), ("hash", str)),
-        )
+        hints = (("center", _CENTER), ("scale", _SCALE), ("kind", FeatureKind), ("gaps", bool))
         for name, hint in hints:
             value = checked(f"{what}: {name}", getattr(self, name), hint, TaskError)
             object.__setattr__(self, name, value)
         self._check_values(what)
-        self._check_function(what)
         self._check_shape(what)
         self._check_parts(what)
         if self.kind not in SCALED and (self.center, self.scale) != (0.0, 1.0):
@@ -140,36 +124,6 @@ class Feature:
                     f"{LONGEST_NAME} characters, and not a word for an empty cell"
                 )
 
-    def _check_function(self, what: str) -> None:
-        if self.function and self.kind in ("number", "array"):
-            object.__setattr__(self, "kind", "transform")
-        if bool(self.function) != (self.kind == "transform") or (self.hash and not self.function):
-            raise TaskError(
-                f"{what} is a {self.kind} {'with' if self.function else 'without'} a function"
-                f"{' and with a hash' if self.hash else ''}; a transform, and nothing else, names "
-                'one: function = "package.module:function"'
-            )
-        if not self.function:
-            return
-        try:
-            find_function(self.function)
-            given, digest = probed(self.function) if self.hash or not self.shape else (None, "")
-        except TaskError as error:
-            raise TaskError(f"{what}: {error}") from None
-        if self.hash and self.hash != digest:
-            raise TaskError(
-                f"{what}: {self.function} has the hash {digest} here and {shown(self.hash)} in the "
-                "task; install the version that the task was made with"
-            )
-        if not self.shape:
-            if given is None:
-                raise TaskError(
-                    f"{what}: {self.function} raises {refusal(self.function)} for a text, so its "
-                    "shape cannot be found: mend it, or if it takes no text, say the shape"
-                )
-            object.__setattr__(self, "shape", given)
-            object.__setattr__(self, "hash", digest)
-
     def _check_shape(self, what: str) -> None:
         shape = (self.shape,) if isinstance(self.shape, int) else self.shape
         rule = "it must be a list of whole numbers from 1 on, as [1, 28, 28]"
@@ -180,14 +134,10 @@ class Feature:
         object.__setattr__(self, "shape", lengths)
         if lengths and self.kind == "number":
             object.__setattr__(self, "kind", "array")
-        if bool(lengths) != (self.kind in ("array", "transform")):
+        if bool(lengths) != (self.kind == "array"):
             raise TaskError(
-                f"{what} is a {self.kind} {'with' if lengths else 'without'} a shape; an array or "
-                "a transform, and nothing else, has one: shape = [1, 28, 28]"
-            )
-        if math.prod(lengths) > MOST_CELLS:
-            raise TaskError(
-                f"{what} has {spelled(lengths)} cells, more than {MOST_CELLS:,}; make it smaller"
+                f"{what} is a {self.kind} {'with' if lengths else 'without'} a shape; an array, "
+                "and nothing else, has one: shape = [1, 28, 28]"
             )
 
     def _check_parts(self, what: str) -> None:
@@ -206,21 +156,24 @@ class Feature:
     @cached_property
     def width(self) -> int:
         """How many numbers a cell becomes."""
-        return len(self.outputs)
+        return math.prod(self.shape) + self.gaps if self.shape else len(self.outputs)
 
     @cached_property
-    def outputs(self) -> Sequence[str]:
+    def outputs(self) -> tuple[str, ...]:
         """The names of its columns, in the order of the model's parameters."""
-        if self.shape:
-            cells = CellNames(self.name, self.shape)
-            return chained([cells, (f"{self.name} missing",)]) if self.gaps else cells
         names: tuple[str, ...] = (self.name,)
-        if self.kind == "category":
+        if self.shape:
+            names = tuple(map(self._cell_name, range(math.prod(self.shape))))
+        elif self.kind == "category":
             other = OTHER if OTHER not in self.values else f"any {OTHER}"
             names = tuple(f"{self.name}={value}" for value in (*self.values, other))
         elif self.kind == "time":
             names = tuple(f"{self.name} {wave}" for wave in wave_names(self.parts or PARTS))
         return (*names, f"{self.name} missing") if self.gaps else names
+
+    def _cell_name(self, place: int) -> str:
+        """The name of a cell of an array, by its place in C order: `image[0, 27, 27]`."""
+        return f"{self.name}[{', '.join(map(str, np.unravel_index(place, self.shape)))}]"
 
     @property
     def scaling(self) -> tuple[float, float]:
@@ -274,25 +227,13 @@ class Feature:
             raise self._wrong(raw, f"numbers {self._shaped}") from None
         return self._scaled(cells, raw)
 
-    def _encode_transform(self, raw: object) -> Vector:
-        cell = raw.strip(SPACES) if isinstance(raw, str) else raw
-        try:
-            cells = np.asarray(find_function(self.function)(cell))
-        except Exception as error:
-            raise DataError(
-                f"feature {shown(self.name)} is {shown(raw)}, of which {self.function} makes "
-                f"nothing ({cut(str(error) or repr(error))}); leave the sample out"
-            ) from None
-        return self._scaled(np.atleast_1d(cells), raw)
-
     def _scaled(self, cells: Floats, raw: object) -> Vector:
         """The cells of one array, in a row."""
-        made = f", of which {self.function} makes" if self.function else ", which is"
         if cells.dtype.kind not in "biuf":
             raise self._wrong(raw, f"numbers {self._shaped}")
         if cells.shape not in (self.shape, (math.prod(self.shape),)):
             raise DataError(
-                f"feature {shown(self.name)} is {shown(raw)}{made} {spelled(cells.shape)}"
+                f"feature {shown(self.name)} is {shown(raw)}, which is {format_shape(cells.shape)}"
                 f"{' numbers' if cells.shape else ''}; it must be an array {self._shaped}"
             )
         flat = cells.reshape(-1).astype(np.float64)
@@ -301,7 +242,7 @@ class Feature:
         # One comparison for all that is not finite, before scaling or after.
         wrong = np.flatnonzero(~(np.abs(scaled) <= LARGEST))
         if wrong.size:
-            name = CellNames(self.name, self.shape)[int(wrong[0])]
+            name = self._cell_name(int(wrong[0]))
             raise DataError(
                 f"feature {shown(self.name)} has {name} = {flat[wrong[0]]:g}, which is not finite "
                 f"after scaling by center {self.center:g} and scale {self.scale:g}; leave the "
@@ -311,7 +252,7 @@ class Feature:
 
     @property
     def _shaped(self) -> str:
-        return f"of the shape {spelled(self.shape)}, nested or in a row"
+        return f"of the shape {format_shape(self.shape)}, nested or in a row"
 
     _encoders: ClassVar[dict[FeatureKind, Callable[[Feature, object], Numbers]]] = {
         "number": _encode_number,
@@ -319,7 +260,6 @@ class Feature:
         "category": _encode_category,
         "time": _encode_time,
         "array": _encode_array,
-        "transform": _encode_transform,
     }
 
     def _wrong(self, raw: object, rule: str) -> DataError:
@@ -344,6 +284,15 @@ class Feature:
                     "true are the same); remove one of the two"
                 )
         return codes
+
+
+def format_shape(shape: Sequence[int]) -> str:
+    """A shape in a sentence.
+
+    >>> format_shape((1, 28, 28)), format_shape(())
+    ('1 x 28 x 28', 'a single number')
+    """
+    return " x ".join(map(str, shape)) or "a single number"
 
 
 def check_column(what: str, name: object) -> None:

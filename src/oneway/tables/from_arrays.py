@@ -17,7 +17,7 @@ from oneway.streams.arguments import as_floats, check_finite, refuse_masked
 from oneway.tables.encoder import Encoder
 from oneway.tables.features import Feature
 from oneway.tables.labels import encode_labels
-from oneway.tables.owners import Column, WholeNumbers
+from oneway.tables.owners import Column, whole_numbers
 from oneway.tables.scaling import Moments, Scaling, row_after, to_float32
 from oneway.tables.scaling import standardise as standardise_features
 
@@ -50,6 +50,11 @@ def fields_of_arrays(
         shaped = matrix.ndim > 2
         of = _of_arrays if shaped else _of_numbers
         made = of(matrix, encoded, feature_names, further, standardise)
+    if label_name in made["feature_names"]:
+        raise DataError(
+            f"a feature and the label are both named {label_name!r}; rename the feature, or give "
+            "the label another name with label_name='...'"
+        )
     return {
         **made,
         "labels": encoded,
@@ -58,6 +63,7 @@ def fields_of_arrays(
         "origin": {
             "rows": len(encoded),
             "features": made["features"].shape[1],
+            "label": label_name,
             "task": task,
             "standardised": standardise,
         },
@@ -76,8 +82,8 @@ def _of_numbers(
     names = tuple(feature_names or (f"feature {i + 1}" for i in range(matrix.shape[1])))
     _check_names(matrix, names, columns)
     check_finite(matrix, "feature", names)
-    whole = WholeNumbers(names, standardise=standardise)
-    whole.add(matrix)
+    columns_of = zip(names, matrix.T, strict=True)
+    recoverable, coded = whole_numbers(columns_of, standardised=standardise)
     if standardise:
         stored, scaling = standardise_features(matrix, names)
     else:
@@ -87,10 +93,10 @@ def _of_numbers(
     return {
         "features": stored,
         "feature_names": names,
-        "columns": {**whole.coded, **columns},
+        "columns": {**coded, **columns},
         "means": scaling.means,
         "scales": scaling.scales,
-        "recoverable": whole.recoverable,
+        "recoverable": recoverable,
     }
 
 

@@ -18,7 +18,6 @@ from oneway.tables.array_source import ArraySource, bare_name, read_bytes
 
 _NAME = re.compile(r"idx\d-(ubyte|byte|short|int|float|double)$|\.idx\d?$")
 _TYPES = {8: "u1", 9: "i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
-_PIXEL = 8
 
 
 def reads(path: Path) -> bool:
@@ -36,9 +35,8 @@ def open_file(path: Path) -> ArraySource:
         raise MissingDataError(f"{beside} is not there; it must hold the labels of {path.name}")
     images = arrays.ndim == 3
     rows = arrays[:, None] if images else arrays
-    top = 255.0 if arrays.dtype == np.uint8 else 1.0
     name = "image" if images else "features"
-    return ArraySource(path, name, rows.shape[1:], rows, read_idx(beside), top, (path, beside))
+    return ArraySource(path, name, rows.shape[1:], rows, read_idx(beside), (path, beside))
 
 
 def labels_path(path: Path) -> Path:

@@ -1,6 +1,7 @@
 """Folders of images by class: `folder/cat/1.png`, `folder/dog/7.jpg`; all of one size.
 
 An image is `[channel, y, x]` with one channel if all are grey, else with red, green and blue.
+Pixels are 0 to 255; grey ones of 16 bits are brought to that range.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from oneway.tables.array_source import ArraySource
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".pgm", ".ppm")
 TOP = 255.0
 """A white pixel."""
-_GREY = ("1", "L", "LA", "I;16", "I")
+_GREY = ("1", "L", "LA")
+_GREY_16 = ("I;16", "I;16L", "I;16B", "I;16N")
 _DEEP = ("I", "F")
 
 
@@ -44,14 +46,13 @@ def open_file(path: Path) -> ArraySource:
     mode = "L" if all(is_grey for _, is_grey in looks) else "RGB"
     shape = (1 if mode == "L" else 3, size[1], size[0])
     labels = np.array([label for _, label in found])
-    return ArraySource(path, "image", shape, _Images(files, mode), labels, TOP, files)
+    return ArraySource(path, "image", shape, _Images(files, mode), labels, files)
 
 
 def _images(path: Path) -> list[tuple[Path, str]]:
-    """Every image with the folder it is in; hidden files are none.
+    """Every image with the folder it is in, but for hidden files.
 
-    In an order that names decide and classes do not: whoever learns from one class after the other
-    knows the last one in the end.
+    Shuffled deterministically, by name, so that classes are not learned one after another.
     """
     found = [
         (file, folder.name)
@@ -72,8 +73,8 @@ def _look(file: Path) -> tuple[tuple[int, int], bool]:
     """Width and height of an image, and whether it is grey."""
     with _opened(file) as image:
         if image.mode in _DEEP:
-            raise _unreadable(file, "its pixels have more than 8 bits")
-        return image.size, image.mode in _GREY
+            raise _unreadable(file, "its pixels have 32 bits")
+        return image.size, image.mode in (*_GREY, *_GREY_16)
 
 
 class _Images:
@@ -93,7 +94,7 @@ def read_image(file: Path, mode: str, size: tuple[int, int]) -> NDArray[np.uint8
     """Return the pixels of one image as `[channel, y, x]`, brought to a size (width, height).
 
     Raises:
-        DataError: If it cannot be read, or its pixels have more than 8 bits.
+        DataError: If it cannot be read, or its pixels have 32 bits.
     """
     _look(file)
     return _pixels(file, mode, size)
@@ -102,13 +103,22 @@ def read_image(file: Path, mode: str, size: tuple[int, int]) -> NDArray[np.uint8
 def _pixels(file: Path, mode: str, size: tuple[int, int] | None = None) -> NDArray[np.uint8]:
     with _opened(file) as image:
         try:
-            converted = image.convert(mode)
+            converted = _in_8_bits(image).convert(mode)
             if size not in (None, converted.size):
                 converted = converted.resize(size)
             pixels = np.asarray(converted, dtype=np.uint8)
         except (OSError, ValueError, SyntaxError) as error:
             raise _unreadable(file, str(error)) from None
     return np.atleast_3d(pixels).transpose(2, 0, 1)
+
+
+def _in_8_bits(image: Any) -> Any:
+    """Bring grey pixels of 16 bits to 0 to 255; Pillow's own conversion would cut them off."""
+    if image.mode not in _GREY_16:
+        return image
+    from PIL import Image
+
+    return Image.fromarray(np.rint(np.asarray(image) / 257.0).astype(np.uint8))
 
 
 def _opened(file: Path) -> Any:

@@ -10,12 +10,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from oneway.errors import ConfigError, DataError, TaskError
+from oneway.errors import DataError
 from oneway.sentences import listed, nearest, shown
-from oneway.tables.features import Feature
+from oneway.tables.features import Feature, format_shape
 from oneway.tables.label_profile import LabelProfile
 from oneway.tables.labels import in_order
-from oneway.tables.names import spelled
 from oneway.tables.profile import MOST_VALUES, ColumnProfile
 
 MAX_VALUES = 50
@@ -31,8 +30,7 @@ class Choices:
         exclude: These are none.
         category: These are categories, with these values if they are given.
         numeric: These are numbers.
-        owner: The column that says whose a row is: no feature.
-        function: These are what a function, `package.module:function`, makes of their cells.
+        owner: The owner column: no feature.
     """
 
     features: tuple[str, ...] | None = None
@@ -40,7 +38,6 @@ class Choices:
     category: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     numeric: tuple[str, ...] = ()
     owner: str | None = None
-    function: Mapping[str, str] = field(default_factory=dict)
 
     def check(self, known: Sequence[str], label: str, where: str) -> None:
         """Check that they speak of columns that there are, and do not contradict each other.
@@ -49,7 +46,7 @@ class Choices:
             DataError: Names the first that is wrong.
         """
         owner = () if self.owner is None else (self.owner,)
-        kinds = (*self.category, *self.numeric, *self.function)
+        kinds = (*self.category, *self.numeric)
         named = (*(self.features or ()), *self.exclude, *kinds, *owner)
         for column in named:
             if column not in known:
@@ -68,7 +65,7 @@ class Choices:
             if column in self.exclude or kinds.count(column) > 1:
                 raise DataError(
                     f"column {column!r} of {where} is to be two things at once; name it once among "
-                    "features, category, numeric, function and exclude"
+                    "features, category, numeric and exclude"
                 )
 
 
@@ -162,7 +159,7 @@ def infer(
     if choices.features is not None:
         order = {name: place for place, name in enumerate(choices.features)}
         features.sort(key=lambda feature: order[feature.name])
-    label = ColumnNote(labels.column, "what is predicted", 0)
+    label = ColumnNote(labels.column, "label", 0)
     return Inferred(tuple(features), (label, *(note for _, note in made)))
 
 
@@ -191,8 +188,7 @@ class _Deciding:
 
     def _reason_to_leave_out(self, name: str) -> str:
         choices = self.choices
-        kinds = (*choices.category, *choices.numeric, *choices.function)
-        asked = name in (*(choices.features or ()), *kinds)
+        asked = name in (*(choices.features or ()), *choices.category, *choices.numeric)
         if name in choices.exclude:
             return "excluded"
         if choices.features is not None and name not in choices.features:
@@ -200,7 +196,7 @@ class _Deciding:
         if asked:
             return ""
         if name == choices.owner:
-            return "it says whose a row is"
+            return "owner column"
         return self.left_out.get(name, "")
 
     def _kind(self, name: str, profile: ColumnProfile) -> Feature | str:
@@ -209,8 +205,6 @@ class _Deciding:
             return self._category(name, profile, self.choices.category[name])
         if name in self.choices.numeric:
             return Feature(name)
-        if name in self.choices.function:
-            return _transform(name, self.choices.function[name])
         if not profile.filled:
             return "it is empty"
         asked = self.choices.features is not None or name in self.bounded
@@ -287,14 +281,6 @@ class _Deciding:
         return ""
 
 
-def _transform(name: str, function: str) -> Feature:
-    """What a function makes of a column: its shape and its hash are those of what is installed."""
-    try:
-        return Feature(name, function=function)
-    except TaskError as error:
-        raise DataError(str(error)) from None
-
-
 def described(feature: Feature) -> str:
     """As what a feature is used, in a few words.
 
@@ -303,27 +289,9 @@ def described(feature: Feature) -> str:
     """
     values = f" of {len(feature.values):,}" if feature.values else ""
     if feature.shape:
-        by = f" by {feature.function}" if feature.function else ""
-        values = f" {'to' if by else 'of'} {spelled(feature.shape)}{by}"
+        values = f" of {format_shape(feature.shape)}"
     parts = f": {', '.join(feature.parts)}" if feature.parts else ""
     return f"{feature.kind}{values}{parts}{', gaps flagged' if feature.gaps else ''}"
-
-
-def parse_functions(texts: Iterable[str]) -> dict[str, str]:
-    """Functions as flags give them: `COLUMN=package.module:function`.
-
-    Raises:
-        ConfigError: One of them names no column or no function.
-    """
-    found = {}
-    for text in texts:
-        column, _, function = text.rpartition("=")
-        if not column.strip() or not function.strip():
-            raise ConfigError(
-                f"function is {shown(text)}; it must be COLUMN=package.module:function"
-            )
-        found[column.strip()] = function.strip()
-    return found
 
 
 def parse_categories(texts: Iterable[str]) -> dict[str, tuple[str, ...]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -50,7 +49,6 @@ class LabelProfile:
     column: str
     count: int = 0
     text: str = ""
-    largest: float = 0.0
     is_whole: bool = True
     distinct: dict[str | float, str] = field(default_factory=dict)
     counts: Ints = field(default_factory=lambda: np.zeros(MAX_CLASSES + 1, dtype=np.int64))
@@ -66,7 +64,6 @@ class LabelProfile:
                 self.text = self.text or key
             else:
                 numbers[row] = key
-                self.largest = max(self.largest, abs(key))
                 self.is_whole = self.is_whole and key.is_integer()
             if len(self.distinct) <= MAX_CLASSES:
                 self.distinct.setdefault(key, label_text(label))
@@ -138,11 +135,6 @@ class LabelProfile:
                 f"has more than {most} distinct values", f"{model} tells at most {most} apart"
             )
         return model, tuple(map(str, in_order(self.distinct.values()).values()))
-
-    def radius(self, largest: float | None = None) -> float:
-        """Return a power of ten that leaves room for parameters ten times the largest label."""
-        known = self.largest if largest is None else largest
-        return max(1000.0, 10.0 ** math.ceil(math.log10(known or 1.0) + 1))
 
     def unsuitable(self, fact: str, rule: str) -> DataError:
         """The error that labels break a rule."""

@@ -19,6 +19,10 @@ _OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, "
 COMPRESSIONS = tuple(_OPENERS)
 
 
+class OpenQuoteError(DataError):
+    """A text file has a quote that is not closed within a few blocks."""
+
+
 def line_blocks(path: Path, *, quoted: bool, block_bytes: int | None = None) -> Iterator[bytes]:
     """Read a text file, plain or compressed, in blocks that end at the end of a line.
 
@@ -27,7 +31,8 @@ def line_blocks(path: Path, *, quoted: bool, block_bytes: int | None = None) -> 
 
     Raises:
         MissingDataError: If there is no such file.
-        DataError: If the file ends early, is damaged, or has a quote that never closes.
+        OpenQuoteError: If a quote is not closed within a few blocks.
+        DataError: If the file ends early or is damaged.
     """
     size = BLOCK_BYTES if block_bytes is None else block_bytes
     rest = b""
@@ -37,18 +42,13 @@ def line_blocks(path: Path, *, quoted: bool, block_bytes: int | None = None) -> 
         if end:
             yield block[:end]
         elif len(block) > max(LONGEST_RECORD_BYTES, 4 * size):
-            raise DataError(
+            raise OpenQuoteError(
                 f"{path} has no line end outside quotes in {len(block) >> 20} MB; "
                 "is it text, and is every quote closed?"
             )
         rest = block[end:]
     if rest:
         yield rest
-
-
-def file_is_plain(path: Path) -> bool:
-    """Whether a file is not compressed, by its name."""
-    return path.suffix.lower() not in _OPENERS
 
 
 def split_first_line(block: bytes) -> tuple[bytes, bytes]:
@@ -62,7 +62,7 @@ def split_first_line(block: bytes) -> tuple[bytes, bytes]:
 def _last_line_end(block: bytes, quoted: bool) -> int:
     """The number of bytes up to and including the last line end that is not between quotes."""
     end = block.rfind(b"\n")
-    if not quoted:
+    if not quoted or b'"' not in block:
         return end + 1
     # A cell starts and ends with a quote and doubles those inside: outside, the count is even.
     quotes = block.count(b'"', 0, end + 1)

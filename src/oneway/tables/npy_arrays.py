@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from oneway.errors import DataError, MissingDataError
 from oneway.sentences import listed
 from oneway.tables.array_source import LABEL, ArraySource
-from oneway.tables.names import spelled
+from oneway.tables.features import format_shape
 
 NAME = "features"
 
@@ -50,10 +50,10 @@ def open_file(path: Path) -> ArraySource:
             )
     if features.ndim < 2:
         raise DataError(
-            f"the features of {path} have the shape {spelled(features.shape)}; they must be an "
-            "array [row, ...], as [row, channel, y, x]"
+            f"the features of {path} have the shape {format_shape(features.shape)}; they must be "
+            "an array [row, ...], as [row, channel, y, x]"
         )
-    return ArraySource(path, NAME, features.shape[1:], features, labels, 1.0, files)
+    return ArraySource(path, NAME, features.shape[1:], features, labels, files)
 
 
 def save(path: Path, features: NDArray[Any], labels: NDArray[Any]) -> None:

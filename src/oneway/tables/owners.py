@@ -1,8 +1,8 @@
 """Columns that name the owners of rows, for `deal_by`: text, and features of whole numbers.
 
 A table holds its features in float32. Whole numbers that are close enough together survive that:
-rounding after undoing the scaling gives them back. Those that are further apart are coded while the
-original values are at hand. What is neither is no owner.
+rounding after undoing the scaling gives them back. Those that are further apart are coded from the
+original values. Other numbers cannot name owners.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from oneway.records import Floats, Ints
 from oneway.streams.arguments import with_missing
+from oneway.tables.cells import group_name
 
 if TYPE_CHECKING:
     import polars as pl
 
 MAX_DISTINCT_NAMES = 250_000
-# Standardising, twice for a file, moves a number by at most 2**-23 of the range in float32.
+# Standardising moves a number by at most 2**-24 of the range in float32.
 FLOAT32_REACH = 2.0**20
 # Beyond this, the float64 in which means are kept may add a rounding error of its own.
 FLOAT64_REACH = 2.0**48
@@ -63,6 +64,22 @@ class Column:
         new_codes = np.full(len(names) + 1, -1, dtype=np.int32)
         new_codes[order] = np.arange(len(names), dtype=np.int32)
         return cls(new_codes[codes], tuple(names[index] for index in order))
+
+    def grouped(self) -> Column:
+        """The column with all spellings of a name as one, and empty where a cell names nobody.
+
+        A peer tells owners apart by the same rule, `group_name`.
+
+        >>> Column.of(["7", "007", "NA", " Ada"]).grouped().values.tolist()
+        ['7', '7', '', 'Ada']
+        """
+        groups = [group_name(name) for name in self.names]
+        if tuple(groups) == self.names:
+            return self
+        distinct = list(dict.fromkeys(filter(None, groups)))
+        code_of = {name: code for code, name in enumerate(distinct)} | {"": -1}
+        codes = np.array([*(code_of[group] for group in groups), -1], dtype=np.int32)
+        return Column.from_codes(codes[self.codes], distinct)
 
     @property
     def values(self) -> NDArray[np.str_]:
@@ -121,64 +138,30 @@ def encode_column(values: pl.Series) -> Column:
     return coder.column
 
 
-class WholeNumbers:
-    """Finds the features that are whole numbers, from rows that arrive in blocks.
+def whole_numbers(
+    columns: Iterable[tuple[str, Floats]], *, standardised: bool
+) -> tuple[tuple[str, ...], dict[str, Column]]:
+    """Find the features that are whole numbers, and so can name owners.
 
-    A feature that float32 would not keep apart is coded from the first block on or not at all.
+    Returns:
+        Those that `recover` gives back from float32, and columns of the others, unless they have
+        too many distinct values.
     """
-
-    def __init__(self, feature_names: tuple[str, ...], *, standardise: bool) -> None:
-        self._standardise = standardise
-        self._names = feature_names
-        self._ranges = dict.fromkeys(range(len(feature_names)), (math.inf, -math.inf))
-        self._coders: dict[int, Coder] = {}
-
-    def add(self, block: Floats) -> None:
-        """Take in `block[row, feature]` (at least one row of finite original numbers)."""
-        for index in list(self._ranges):
-            if not self._can_name_owners(index, block[:, index]):
-                del self._ranges[index]
-                self._coders.pop(index, None)
-
-    @property
-    def recoverable(self) -> tuple[str, ...]:
-        """The features that `recover` gives back from float32."""
-        return tuple(self._names[index] for index in self._ranges if self._is_recoverable(index))
-
-    @property
-    def coded(self) -> dict[str, Column]:
-        """The features that float32 would not keep apart, as columns."""
-        return {
-            self._names[index]: self._coders[index].column
-            for index in self._ranges
-            if not self._is_recoverable(index)
-        }
-
-    def _can_name_owners(self, index: int, values: Floats) -> bool:
-        """Take in a block of a feature that was whole so far."""
+    recoverable, coded = [], {}
+    for name, values in columns:
         if not (_are_whole(values[:ROWS_AT_FIRST]) and _are_whole(values)):
-            return False
-        low, high = self._ranges[index]
-        is_first = low > high
-        low, high = min(low, float(values.min())), max(high, float(values.max()))
-        self._ranges[index] = low, high
-        if max(-low, high) >= EXACT_BELOW:
-            return False
-        if is_first and not self._is_recoverable(index):
-            self._coders[index] = Coder()
-        if index not in self._coders:
-            return self._is_recoverable(index)
-        distinct, codes = np.unique(values, return_inverse=True)
-        if len(distinct) > MAX_DISTINCT_NAMES:
-            return False
-        self._coders[index].add_coded(map(int, distinct), codes)
-        return len(self._coders[index]) <= MAX_DISTINCT_NAMES
-
-    def _is_recoverable(self, index: int) -> bool:
-        low, high = self._ranges[index]
+            continue
+        low, high = float(values.min()), float(values.max())
         size = max(-low, high)
-        reach = high - low if self._standardise else size
-        return reach <= FLOAT32_REACH and size <= FLOAT64_REACH
+        reach = high - low if standardised else size
+        if reach <= FLOAT32_REACH and size <= FLOAT64_REACH:
+            recoverable.append(name)
+        elif size < EXACT_BELOW:
+            distinct, codes = np.unique(values, return_inverse=True)
+            if len(distinct) <= MAX_DISTINCT_NAMES:
+                names = tuple(str(int(number)) for number in distinct)
+                coded[name] = Column(codes.astype(np.int32), names)
+    return tuple(recoverable), coded
 
 
 def recover(feature: NDArray[np.float32], mean: float, scale: float) -> Column:

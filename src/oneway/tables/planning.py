@@ -55,7 +55,6 @@ class Planner:
         if wish.encoder is None:
             wish.choices.check(list(self._kinds), self._label, name)
             self._labels, self._profiles = _profiles(name, self._label, top)
-            self._num_rows = len(top)
 
     def see(self, columns: Mapping[str, pl.Series]) -> None:
         """Take in further rows of the columns that are categories by what they hold."""
@@ -90,7 +89,7 @@ class Planner:
             wish.choices,
             classifies=kind != "number",
             left_out=self._left_out,
-            numbers_as_they_are=not (wish.standardise and self._is_whole),
+            numbers_as_they_are=not self._is_whole,
         )
         if not inferred.features:
             reasons = [f"{note.name}: {note.remark}" for note in inferred.notes if note.remark]
@@ -101,8 +100,6 @@ class Planner:
         return Plan(self._chosen(inferred.features), inferred.features, kind, inferred.notes)
 
     def _label_kind(self) -> LabelKind:
-        if self._labels.count < self._num_rows:
-            return "number"  # a row without a label is told with its place, when it is read
         if len(self._labels.distinct) < 2 and not self._is_whole:
             return "binary"  # the other one is further down
         return self._labels.kind
@@ -128,7 +125,7 @@ class Planner:
         return label
 
     def _as_told(self, encoder: Encoder) -> Plan:
-        notes = [ColumnNote(self._label, "what is predicted", 0)]
+        notes = [ColumnNote(self._label, "label", 0)]
         told = {feature.name: described(feature) for feature in encoder.features}
         for name in self._kinds:
             if name != self._label:

@@ -33,7 +33,7 @@ def write_csv(
     columns = {name: _cells(table, name, rows, encoder) for name in encoder.names}
     labels = table.labels[rows].tolist()
     columns[encoder.label] = [encoder.exact_label(label) for label in labels]
-    columns |= {name: table.owners(name).values[rows].tolist() for name in others}
+    columns |= {name: _raw_column(table, name).values[rows].tolist() for name in others}
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(columns)
@@ -81,15 +81,12 @@ def recoded(table: Table, encoder: Encoder) -> Table:
             "made for"
         )
     if table.is_arrays and encoder.shape == own.shape:
-        center, scale = own.features[0].scaling
-        return _relabelled(
-            table, encoder, encoder.arrays(table.features * np.float64(scale) + center)
-        )
+        raw = raw_numbers(table.features.reshape(-1), *own.features[0].scaling)
+        return _relabelled(table, encoder, encoder.arrays(raw.reshape(table.features.shape)))
     numbers, texts = [], {}
     for feature, place in zip(own.features, own.places, strict=True):
         if not _is_text(table, feature):
-            center, scale = feature.scaling
-            numbers.append(table.features[:, place.start] * np.float64(scale) + center)
+            numbers.append(raw_numbers(table.features[:, place.start], *feature.scaling))
             numbers[-1][table.gaps.get(feature.name, [])] = np.nan
         else:
             cells = _texts(table, feature, slice(None))
@@ -118,7 +115,12 @@ def _relabelled(table: Table, encoder: Encoder, features: NDArray[np.float32]) -
 
 
 def owners_of(table: Table, column: str) -> Column:
-    """Whose every row is, as `Table.owners` says."""
+    """The owner of every row, as `Table.owners` says."""
+    return _raw_column(table, column).grouped()
+
+
+def _raw_column(table: Table, column: str) -> Column:
+    """A column as it is written in the data."""
     if column in table.columns:
         return table.columns[column]
     if column == table.origin.get("label", "label") and table.label_values:
@@ -170,30 +172,22 @@ def told_owner(table: Table) -> str:
     columns = asked.get("columns") if isinstance(asked, Mapping) else table.origin
     owner = columns.get("owner") if isinstance(columns, Mapping) else None
     if not isinstance(owner, str):
-        raise DataError(
-            f"{table.name} was made without an owner; name the column that says whose a row is"
-        )
+        raise DataError(f"{table.name} was made without an owner; name the owner column")
     return owner
 
 
 def _is_text(table: Table, feature: Feature) -> bool:
     """Whether a feature was read as text."""
-    return feature.kind in ("category", "time", "transform") or (
+    return feature.kind in ("category", "time") or (
         feature.kind in ("boolean", "array") and feature.name in table.columns
     )
 
 
 def _texts(table: Table, feature: Feature, rows: Ints | slice) -> list[str]:
-    """The cells of a feature that is no number: as they were kept, or what its columns say."""
+    """The cells of a feature that is no number, as the table keeps them."""
     if feature.name in table.columns:
         return list(table.columns[feature.name].values[rows].tolist())
-    if feature.kind != "category":
-        raise DataError(
-            f"{table.name} does not keep the cells of {feature.name!r}, a {feature.kind}; give "
-            "them in columns"
-        )
-    own = table.encoder
-    start = own.places[own.names.index(feature.name)].start
-    columns = table.features[rows, start : start + len(feature.values) + 1]
-    names = (*feature.values, f"no {' or '.join(feature.values)}")
-    return [names[int(row.argmax())] if row.any() else "" for row in columns]
+    raise DataError(
+        f"{table.name} does not keep the cells of {feature.name!r}, a {feature.kind}; give them in "
+        "columns"
+    )

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from oneway.errors import DataError, MissingDataError
 from oneway.sentences import shown
 from oneway.tables import image_arrays
-from oneway.tables.features import Feature
-from oneway.tables.names import spelled
+from oneway.tables.features import Feature, format_shape
 
 _WHITES = (1.0, 16.0, 255.0, 65535.0)
 """What images have as their brightest value."""
@@ -55,7 +54,7 @@ def read_sample(path: Path, feature: Feature, white: float | None = None) -> NDA
     if not (channels_first or len(feature.shape) == 2):
         raise DataError(
             f"{path} is an image, and feature {shown(feature.name)} is an array of "
-            f"{spelled(feature.shape)}; give a .npy file, or its numbers"
+            f"{format_shape(feature.shape)}; give a .npy file, or its numbers"
         )
     rows, columns = feature.shape[-2:]
     mode = "RGB" if feature.shape[0] == 3 and channels_first else "L"
@@ -78,7 +77,7 @@ def _numbers(path: Path, feature: Feature) -> NDArray[Any]:
         return np.asarray(array[0])
     if array.ndim > len(feature.shape):
         raise DataError(
-            f"{path} holds {spelled(array.shape)} numbers, and one sample has "
-            f"{spelled(feature.shape)}; save the sample that is meant, as images[0]"
+            f"{path} holds {format_shape(array.shape)} numbers, and one sample has "
+            f"{format_shape(feature.shape)}; save the sample that is meant, as images[0]"
         )
     return array  # the feature says what else is wrong

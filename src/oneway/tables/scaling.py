@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +15,7 @@ from oneway.streams.arguments import first_not_finite
 
 ROWS_AT_A_TIME = 65_536
 MORE_DECIMALS = 4
-"""How many more than six digits after the first of a column's scale are tried to write a number."""
+"""Further decimal places that are tried, beyond six significant digits of a column's scale."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,25 +136,6 @@ def standardise(
 def row_after(start: int, where: str = "") -> Callable[[int], str]:
     """What errors call the rows of a block that comes after so many rows."""
     return lambda row: f"{where}row {start + row}"
-
-
-def rescale_file(file: BinaryIO, num_rows: int, before: Scaling, after: Scaling) -> None:
-    """Turn float32 rows scaled by `before` into rows scaled by `after`, in place in their file.
-
-    What is not a number is a gap and becomes 0, the centre.
-    """
-    num_features = len(before.means)
-    row_bytes = 4 * num_features
-    gain = before.scales / after.scales
-    offset = (before.means - after.means) / after.scales
-    for start in range(0, num_rows, ROWS_AT_A_TIME):
-        count = min(ROWS_AT_A_TIME, num_rows - start)
-        file.seek(start * row_bytes)
-        block = np.frombuffer(file.read(count * row_bytes), dtype=np.float32)
-        scaled = block.reshape(count, num_features) * gain + offset
-        scaled[np.isnan(scaled)] = 0.0
-        file.seek(start * row_bytes)
-        file.write(scaled.astype(np.float32).tobytes())
 
 
 def raw_numbers(scaled: Floats, center: float, scale: float) -> Vector:

@@ -81,14 +81,12 @@ class Wish:
         label: The column to predict.
         kind: What the label is; None: as it looks.
         choices: What is said about columns.
-        standardise: Whether numbers are brought to zero mean and unit variance.
         encoder: That of a task.
     """
 
     label: str | None = None
     kind: LabelKind | None = None
     choices: Choices = ALL
-    standardise: bool = True
     encoder: Encoder | None = None
 
 
@@ -125,6 +123,11 @@ class Source:
     plan: Plan
     blocks: Callable[[], Iterator[Block]]
     place: Callable[[int], str] = "row {}".format
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The files that are read."""
+        return (self.path,)
 
 
 def open_source(path: Path, wish: Wish) -> Source:

@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from oneway.errors import DataError, TaskError
+from oneway.errors import DataError, TaskError, needs_extra
 from oneway.files.typed_values import checked, whole_number
 from oneway.models import LabelKind
 from oneway.records import Ints, Origin, Vector
@@ -19,12 +19,11 @@ from oneway.streams.deal import Overflow, deal_classes, deal_in_order, deal_rows
 from oneway.streams.stream import Stream, index_type
 from oneway.tables.cells import label_text
 from oneway.tables.encoder import Encoder, Feature
+from oneway.tables.features import format_shape
 from oneway.tables.from_arrays import fields_of_arrays
 from oneway.tables.inference import ColumnNote, make_choices
 from oneway.tables.labels import LabelValue
-from oneway.tables.names import spelled
 from oneway.tables.owners import Column
-from oneway.tables.polars_extra import require_polars
 from oneway.tables.raw_cells import class_places, owners_of, recoded, told_owner, write_csv
 
 
@@ -33,8 +32,8 @@ class Table:
     """Samples with their labels, one row each.
 
     Attributes:
-        features: `features[row, feature]`, float32, C-contiguous; may be mapped from a file and
-            is then read-only. An array is in a row, see `shape`.
+        features: `features[row, feature]`, float32, C-contiguous. An array is in a row, see
+            `shape`.
         labels: `labels[row]`, float32: -1/+1, class codes 0 to K-1, or numbers.
         feature_names: One per feature.
         name: What to call the table.
@@ -66,7 +65,7 @@ class Table:
     notes: tuple[ColumnNote, ...] = ()
 
     def __repr__(self) -> str:
-        what = spelled(self.shape) if self.is_arrays else f"{self.num_features} features"
+        what = format_shape(self.shape) if self.is_arrays else f"{self.num_features} features"
         return f"<Table: {self.name}, {len(self):,} rows of {what}>"
 
     def _repr_html_(self) -> str:
@@ -101,7 +100,7 @@ class Table:
             columns: Further columns, for `deal_by`; None and nan are empty cells.
             task: "binary" for two values (the smaller becomes -1), "classes" for several,
                 "number" for regression.
-            label_name: What to call the labels in errors.
+            label_name: The name of the label column; no feature may have it.
             standardise: Whether each feature is brought to zero mean and unit variance; an array
                 all its cells alike.
             origin: How the arrays were made.
@@ -130,7 +129,6 @@ class Table:
         owner: str | None = None,
         name: str = "frame",
         task: LabelKind | None = None,
-        standardise: bool = True,
         **said: Any,
     ) -> Table:
         """Make a table from a DataFrame of pandas or polars.
@@ -141,27 +139,26 @@ class Table:
         Args:
             frame: A row for each sample; its index is not looked at.
             label: The column to predict.
-            owner: The column that says whose a row is, for `deal_by`: no feature.
+            owner: The owner column, for `deal_by`: no feature.
             name: What to call the table.
             task: What the label is; as it looks if not given.
-            standardise: Whether each number is brought to zero mean and unit variance.
-            said: `features`, `exclude`, `category`, `numeric` and `function`, as in `load`.
+            said: `features`, `exclude`, `category` and `numeric`, as in `load`.
 
         Raises:
             DataError: If it is no frame, a column is not there, or a cell breaks a rule; says which
                 row, counted from 0, and which column.
             MissingExtraError: If polars is not installed.
         """
-        require_polars()
-        from oneway.tables.assemble import assemble_in_memory
-        from oneway.tables.frame_source import open_frame
+        with needs_extra("a table from a frame", "lab"):
+            from oneway.tables.assemble import assemble
+            from oneway.tables.frame_source import open_frame
         from oneway.tables.source import Wish
 
         if task is not None:
             checked("task", task, LabelKind, DataError)
-        wish = Wish(label, task, make_choices(owner=owner, **said), standardise)
-        origin: Origin = {"kind": "frame", "standardised": standardise, "owner": owner}
-        return assemble_in_memory(open_frame(frame, wish, name), wish, name, origin)
+        wish = Wish(label, task, make_choices(owner=owner, **said))
+        origin: Origin = {"kind": "frame", "owner": owner}
+        return assemble(open_frame(frame, wish, name), wish, name, origin)
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -190,14 +187,12 @@ class Table:
     def encoder(self) -> Encoder:
         """What turns a raw row into the numbers that it has in this table; and back.
 
-        Where a table is made of several blocks of a file, the float32 features may differ from
-        those of the encoder in their last digit.
+        `features` are exactly what the encoder gives for the rows, in float32.
         """
-        label = self.origin.get("label")
         return Encoder(
             features=self.encoding
             or tuple(map(Feature, self.feature_names, self.means, self.scales)),
-            label=label if isinstance(label, str) and label not in self.feature_names else "label",
+            label=str(self.origin.get("label", "label")),
             kind=self.label_kind,
             classes=tuple(map(label_text, self.label_values)),
         )
@@ -217,8 +212,6 @@ class Table:
         """Write rows, in the order given, as they were before they were encoded.
 
         Encoding what is written gives the very same float32 features, as short as that allows.
-        Only where a table of several blocks is so far from zero that float64 has no number for a
-        feature, the nearest one is written.
 
         Args:
             path: The file, with a header; a file that is there is replaced.

@@ -7,8 +7,7 @@ import numpy as np
 from oneway.display.html import MOST_ROWS, Html, card, facts, grid
 from oneway.sentences import listed
 from oneway.tables.cells import label_text
-from oneway.tables.features import SCALED, Feature
-from oneway.tables.names import spelled
+from oneway.tables.features import SCALED, Feature, format_shape
 from oneway.tables.table import Table
 from oneway.tables.times import PARTS
 
@@ -39,8 +38,7 @@ def table_html(table: Table) -> Html:
 def _meaning(feature: Feature) -> str:
     """What a cell becomes, in a few words."""
     if feature.kind in SCALED:
-        made = f"{feature.function} to " if feature.function else ""
-        shape = f"{made}{spelled(feature.shape)}, " if feature.shape else ""
+        shape = f"{format_shape(feature.shape)}, " if feature.shape else ""
         return f"{shape}center {feature.center:.4g}, scale {feature.scale:.4g}"
     if feature.kind == "category":
         return listed(feature.values, 5)

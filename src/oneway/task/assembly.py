@@ -15,8 +15,8 @@ from oneway.methods import Method
 from oneway.models import Model, typical_sample
 from oneway.streams import Stream
 from oneway.tables import Table
+from oneway.task.learning import start_options
 from oneway.task.settings import COLUMN_KEYS, Settings
-from oneway.task.start import start_options
 from oneway.topology import GRAPHS, TrustGraph
 
 DEFAULT_NODES = 20
@@ -25,10 +25,10 @@ DEFAULT_RECEIVERS = 10
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """What settings describe, ready to run.
+    """The parts of a run.
 
     Attributes:
-        settings: With all that was read from the data for them: the model, and where it starts.
+        settings: With what comes from the data: the model, and the options that suit its labels.
     """
 
     method: Method
@@ -54,7 +54,7 @@ def assemble(settings: Settings, table: Table | None = None) -> Parts:
             value = getattr(settings, name)
             if value:
                 raise ConfigError(
-                    f"owner = {settings.owner!r} says whose every row is, so {name} = {value} "
+                    f"owner = {settings.owner!r} deals every row to its owner, so {name} = {value} "
                     "cannot be set as well; leave one of them out"
                 )
     # First: a graph that is too large is refused at once, not after its data was read.
@@ -84,16 +84,16 @@ def assemble(settings: Settings, table: Table | None = None) -> Parts:
         stream = stream.at_most(privacy.records_per_group, table.owners(privacy.group).codes)
     privacy.check_samples(stream.num_rounds)
     settings = started(settings, table)
-    model = settings.model_for(len(table.label_values)).shaped(table.shape)
+    model = settings.model_for(len(table.label_values)).for_samples(table.shape)
     method = settings.build_method(model.dim(stream.dim))
     method = method.suited(*typical_sample(model, stream.dim))
     return Parts(method, model, table, stream, graph, settings)
 
 
 def started(settings: Settings, table: Table) -> Settings:
-    """The settings with the model for the labels of a table, and where it starts from them.
+    """Return the settings with the model for the labels of a table, and options that suit them.
 
-    It does not where they are those of a task, which says all that its peers do.
+    Settings that come from a task stay as they are.
     """
     settings = settings.with_model_for(table.label_kind)
     if settings.encoder is not None:
@@ -103,24 +103,24 @@ def started(settings: Settings, table: Table) -> Settings:
 
 
 def read_table(settings: Settings, **offered: Any) -> Table:
-    """The table that settings name, encoded as their task says if it names features.
+    """Return the table that settings name, encoded by their task if there is one.
 
     Args:
         settings: Data, label, features and model.
-        offered: What a data set is told if it can be, such as `samples`.
+        offered: Parameters of a data set, such as `samples`, for those that take them.
 
     Raises:
         OnewayError: If there is no such data, or it does not suit the task or the model.
     """
     encoder = settings.encoder
-    kind = settings.label_kind if encoder else settings.told_kind()
+    kind = settings.label_kind if encoder else settings.model_label_kind()
     if settings.data not in names_of("table"):
         if encoder is not None:
             return load(settings.data, encoder=encoder)
-        said = settings.choices
-        if settings.privacy.unit == "group":  # it says whose a row is, too
-            said["exclude"] = tuple({*said.get("exclude", ()), settings.privacy.group})
-        return load_for(settings.data, kind, label=settings.label, columns=said)
+        choices = settings.choices
+        if settings.privacy.unit == "group":  # a group is an owner, not a feature
+            choices["exclude"] = tuple({*choices.get("exclude", ()), settings.privacy.group})
+        return load_for(settings.data, kind, label=settings.label, columns=choices)
     for name in COLUMN_KEYS:
         if getattr(settings, name):
             raise ConfigError(
@@ -136,7 +136,7 @@ def read_table(settings: Settings, **offered: Any) -> Table:
 
 
 def named_graph(name: str) -> TrustGraph:
-    """A graph from a file, or one of the known trust networks.
+    """Return a graph from a file, or one of the known trust networks.
 
     Raises:
         OnewayError: If there is no such file, or it is no edge list.
@@ -148,14 +148,14 @@ def named_graph(name: str) -> TrustGraph:
 
 
 def chosen_graph(settings: Settings, num_nodes: int) -> TrustGraph:
-    """The graph that settings name: generated for so many nodes, or read from a file.
+    """Return the graph that settings name: generated for `num_nodes` nodes, or read from a file.
 
     Raises:
         OnewayError: If there is no such graph, or it cannot be made.
     """
     name = settings.graph
     if name in GRAPHS:
-        told: dict[str, Any] = {
+        parameters: dict[str, Any] = {
             "num_nodes": num_nodes,
             "max_receivers": settings.max_receivers
             or max(1, min(DEFAULT_RECEIVERS, num_nodes - 1)),
@@ -163,7 +163,9 @@ def chosen_graph(settings: Settings, num_nodes: int) -> TrustGraph:
             "seed": settings.seed,
         }
         takes = GRAPHS[name].parameters
-        graph = TrustGraph.generate(name, **{key: told[key] for key in takes if key in told})
+        graph = TrustGraph.generate(
+            name, **{key: parameters[key] for key in takes if key in parameters}
+        )
         return graph.largest_strong_component() if settings.largest_component else graph
     known = (*GRAPHS, *names_of("graph"))
     if name not in known and not Path(name).suffix and not Path(name).exists():

@@ -9,9 +9,9 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from inspect import signature
 from typing import Annotated, Any, Literal, Self
 
+import numpy as np
 from msgspec import Meta
 
 from oneway.errors import ConfigError
@@ -28,7 +28,9 @@ from oneway.methods import (
     Method,
 )
 from oneway.methods.batches import DEFAULT_SAMPLES
-from oneway.models import MODELS, LabelKind, Model
+from oneway.models import MODELS, LabelKind, Model, model_from, options_of
+from oneway.models.standardised import UNITS
+from oneway.records import Floats, Ints, Vector
 from oneway.registry import build
 from oneway.sentences import listed, nearest, shown
 from oneway.task.keys import key, one_of
@@ -83,8 +85,7 @@ class Learning:
         check_fields(self)
         for name in self.transforms:
             TRANSFORMS[name]
-        models = (self.model,) if self.model in MODELS else tuple(MODELS)  # one of them, later
-        chosen = (*models, self.method, self.step, *self.transforms)
+        chosen = (*self._possible_models, self.method, self.step, *self.transforms)
         for name in self.options:
             if name not in chosen:
                 raise ConfigError(
@@ -98,10 +99,15 @@ class Learning:
             )
         self.build_method(dim=1)  # a model of any size: whether there is one is checked later
 
-    def batches(self, dim: int) -> Batches | None:
-        """How samples become pushes of a model with so many parameters.
+    @property
+    def _possible_models(self) -> tuple[str, ...]:
+        """The models that options may be given for."""
+        return (self.model,)
 
-        None if every sample is a step of its own: also where nothing is ever sent.
+    def batches(self, dim: int) -> Batches | None:
+        """Return how samples become pushes of a model with `dim` parameters.
+
+        None if every sample is a step of its own, or the method never sends.
         """
         if not METHODS[self.method].payload:
             return None
@@ -110,9 +116,9 @@ class Learning:
         return self.privacy.batches(self.samples_per_push, size)
 
     def with_method(self, method: str, step: str | None = None) -> Self:
-        """The same model, rate and transforms with another method, and perhaps another step rule.
+        """Return the same model, rate and transforms with another method and step rule.
 
-        Options of what is no longer used are left out.
+        Options of the former method and step rule are dropped.
         """
         step = self.step if step is None else step
         used = (method, step, self.model, *self.transforms)
@@ -121,17 +127,17 @@ class Learning:
 
     @property
     def privacy_in_words(self) -> str:
-        """What is promised about samples in a few words, or that nothing is ever sent."""
+        """The privacy guarantee in a few words, or that the method sends nothing."""
         return self.privacy.brief if METHODS[self.method].payload else "nothing is sent"
 
     @property
     def privacy_sentence(self) -> str:
-        """The same in full."""
+        """The privacy guarantee as a sentence."""
         guarantee = self.privacy.guarantee if METHODS[self.method].payload else None
         return self.privacy_in_words if guarantee is None else guarantee.sentence
 
     def build_method(self, dim: int = 1) -> Method:
-        """The method for a model with so many parameters, with all that it is told."""
+        """Return the method for a model with `dim` parameters, with step rule and transforms."""
         given = self.learning_rate
         method: Method = build(
             METHODS,
@@ -147,18 +153,24 @@ class Learning:
         )
         return method
 
-    def told_kind(self) -> LabelKind | None:
-        """Which labels the model learns from, as its name and options say; None if they do not."""
+    def model_label_kind(self) -> LabelKind | None:
+        """Return which labels the model learns from by its name and options; None if any."""
         return MODELS[self.model].kind_of_labels(self._options(self.model))
 
     def kind_for(self, num_classes: int) -> LabelKind:
-        """Which labels the model learns from if there are so many classes; 0 for numbers."""
-        return self.told_kind() or KIND_OF_COUNT.get(num_classes, "classes")
+        """Return which labels the model learns from, given the number of classes; 0 for numbers."""
+        return self.model_label_kind() or KIND_OF_COUNT.get(num_classes, "classes")
 
     def model_for(self, num_classes: int) -> Model:
-        """The model, for labels with so many classes; 0 for numbers."""
+        """Return the model for labels with `num_classes` classes; 0 for numbers.
+
+        Raises:
+            ConfigError: The model has no such option, or an option breaks its rule.
+        """
         entry = MODELS[self.model]
-        known = set(signature(entry.__init__).parameters) - {"self"}
+        known = options_of(entry)
+        if self.kind_for(num_classes) == "number":
+            known |= set(UNITS)
         given = {
             name: getattr(self, name) for name in ("l2", "intercept") if name in known
         } | self._options(self.model)
@@ -168,7 +180,7 @@ class Learning:
                     f"model {self.model} has no option {shown(name)}{nearest(name, known)}"
                 )
         try:
-            return entry.for_labels(num_classes, **given)
+            return model_from(self.model, given, num_classes)
         except TypeError as error:
             raise ConfigError(
                 f"model {self.model} cannot be made with {shown(str(given))}: {error}; leave out "
@@ -179,8 +191,64 @@ class Learning:
         return dict(self.options.get(name, {}))
 
 
+def start_options(learning: Learning, num_classes: int, labels: Floats) -> dict[str, Any]:
+    """Return the options of a specification, with those that make its model suit the labels.
+
+    See `with_start`.
+
+    Args:
+        learning: The specification.
+        num_classes: Of the labels; 0 for numbers.
+        labels: As the model has them: -1 and +1, class codes, or numbers.
+    """
+    kind = learning.kind_for(num_classes)
+    if kind == "number":
+        deviation = float(np.std(labels, dtype=np.float64))
+        mean = float(np.mean(labels, dtype=np.float64))
+        return with_start(learning, num_classes, np.array([mean]), deviation)
+    codes = labels > 0 if kind == "binary" else labels
+    counts = np.bincount(codes.astype(np.intp), minlength=num_classes)
+    return with_start(learning, num_classes, shares_of(counts))
+
+
+def with_start(
+    learning: Learning, num_classes: int, expected: Vector, deviation: float = 1.0
+) -> dict[str, Any]:
+    """Return the options of a specification, with those that make its model suit the labels.
+
+    A regression model learns labels in units of their spread, so that one learning rate suits any.
+    A classifier starts from the shares of the classes, the best model that knows nothing of the
+    features, if the learning rate is chosen (`auto`). Like centers and scales of features, these
+    are statistics of the data. Options that are given are kept.
+
+    Args:
+        learning: The specification.
+        num_classes: Of the labels; 0 for numbers.
+        expected: The share of each class; of numbers their mean.
+        deviation: The standard deviation of numbers.
+    """
+    given = learning.options
+    if learning.kind_for(num_classes) != "number" and learning.learning_rate != AUTO:
+        return dict(given)
+    start = learning.model_for(num_classes).start_options(expected, deviation or 1.0)
+    if not start or start.keys() & given.get(learning.model, {}).keys():
+        return dict(given)
+    return {**given, learning.model: {**given.get(learning.model, {}), **start}}
+
+
+def shares_of(counts: Vector | Ints) -> Vector:
+    """Return the share of every class, none of them 0: each count is increased by 1 (Laplace).
+
+    >>> shares_of(np.array([3, 0])).tolist()
+    [0.8, 0.2]
+    """
+    more = np.asarray(counts, np.float64) + 1.0
+    shares: Vector = more / more.sum()
+    return shares
+
+
 def parse_options(texts: list[str]) -> dict[str, dict[str, Any]]:
-    """Options as flags give them: `momentum.beta=0.8`.
+    """Return options as flags give them: `momentum.beta=0.8`.
 
     Raises:
         ConfigError: One does not have that form.
@@ -201,10 +269,10 @@ def parse_options(texts: list[str]) -> dict[str, dict[str, Any]]:
     return options
 
 
-def spelled_out(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Values in which a model that names its module says so among the options.
+def expand_model(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values in which the module of `model = "torch:module"` is an option of the model.
 
-    >>> spelled_out({"model": "torch:my.nets:digits"})
+    >>> expand_model({"model": "torch:my.nets:digits"})
     {'model': 'torch', 'options': {'torch': {'module': 'my.nets:digits'}}}
     """
     name, colon, module = str(values.get("model", "")).partition(":")
@@ -215,42 +283,8 @@ def spelled_out(values: Mapping[str, Any]) -> dict[str, Any]:
     return {**values, "model": name, "options": {**options, name: own}}
 
 
-def without_site_options(
-    model: str, options: Mapping[str, dict[str, Any]]
-) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
-    """Options without those that every site says for itself, and these."""
-    given = options.get(model, {})
-    own = {name: given[name] for name in MODELS[model].site_options if name in given}
-    if not own:
-        return dict(options), {}
-    rest = {name: value for name, value in given.items() if name not in own}
-    return {**options, model: rest}, own
-
-
 def _toml_value(text: str) -> Any:
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return text
-
-
-def without_former_names(
-    values: Mapping[str, Any], where: str = ""
-) -> tuple[dict[str, Any], list[str]]:
-    """Values by today's keys, and a sentence for every former key among them.
-
-    >>> without_former_names({"algorithm": "local", "cap_step": True})[0]
-    {'method': 'local', 'step': 'capped'}
-    """
-    result, sentences = dict(values), []
-    place = f" in {where}" if where else ""
-    if "algorithm" in result:
-        result["method"] = result.pop("algorithm")
-        sentences.append(f"algorithm{place} is now called method, which does the same")
-    if "cap_step" in result:
-        capped = result.pop("cap_step")
-        if not isinstance(capped, bool):
-            raise ConfigError(f"cap_step{place} is {shown(capped)}; it must be true or false")
-        result["step"] = "capped" if capped else "paper"
-        sentences.append(f'cap_step{place} is now step = "{result["step"]}"')
-    return result, sentences

@@ -1,13 +1,12 @@
-"""Merging: one task of the tasks that several sites derived, each from its own rows.
+"""Merging of the tasks that several sites derived, each from its own rows, into one.
 
 Nothing but the task files is read. Categories get the values of all sites, numbers the mean and
 variance that all rows together have,
 
     center = sum of n_i c_i / N,    scale^2 = sum of n_i (s_i^2 + (c_i - center)^2) / N,
 
-with n_i rows at site i; a time has the parts that it has anywhere, and a gap a flag likewise.
-Scales with noise stay so: pooling is postprocessing, and every site's own promise holds for its
-rows.
+with n_i rows at site i. A time has the parts, and a column the flag of missing values, that it has
+at any site.
 """
 
 from __future__ import annotations
@@ -20,30 +19,31 @@ from typing import Any
 import numpy as np
 
 from oneway.errors import TaskError
-from oneway.models import MODELS, HasProbabilities
+from oneway.models import MODELS
+from oneway.models.base import rounded_units
 from oneway.sentences import listed, shown
 from oneway.tables.cells import label_key
 from oneway.tables.features import SCALED, Feature
 from oneway.tables.labels import in_order
 from oneway.tables.times import PARTS
 from oneway.task.differences import differences
-from oneway.task.start import with_start
+from oneway.task.learning import with_start
 from oneway.task.task import Task
 
 _POOLED = ("features", "classes", "radius", "options", "model")
-"""What sites may have found otherwise."""
+"""Keys that may differ between sites."""
 _STARTS = {"start", "center", "scale"}
-"""Options of models that say where they start, by a site's own rows."""
+"""Options of models that come from a site's own labels."""
 
 
 @dataclass(frozen=True)
 class Merged:
-    """A task of several, and what should be known about it.
+    """A merged task, and how it came about.
 
     Attributes:
         task: For all peers.
-        left_out: Features that not all sites have, and who has them.
-        is_weighted: Whether all tasks say of how many rows they are.
+        left_out: Features that only some sites have, and those sites.
+        is_weighted: Whether sites are weighted by rows: all tasks give their number.
     """
 
     task: Task
@@ -52,7 +52,7 @@ class Merged:
 
 
 def merge_tasks(tasks: Mapping[str, Task]) -> Merged:
-    """Return one task of those of several sites, by what their files are called.
+    """Return one task from those of several sites, by the names of their files.
 
     Features that only some sites have are left out: samples without them could not be learned from.
     The order is that of the first task.
@@ -91,7 +91,7 @@ def merge_tasks(tasks: Mapping[str, Task]) -> Merged:
         raise TaskError(f"{listed(names)} have no feature in common; name the same columns alike")
     features = tuple(_pooled(column, having, weights) for column, having in kept.items())
     model = first.model
-    if first.told_kind() == "binary" and len(classes) > 2:
+    if first.model_label_kind() == "binary" and len(classes) > 2:
         model = "softmax"  # another site has a third class
     options = {
         name: {key: value for key, value in it.items() if key not in _STARTS}
@@ -116,7 +116,7 @@ def merge_tasks(tasks: Mapping[str, Task]) -> Merged:
 def _started(
     merged: Task, tasks: Mapping[str, Task], weights: Mapping[str, float]
 ) -> dict[str, Any]:
-    """The options with where the model starts: from the labels of all rows, if sites say theirs."""
+    """Return the options with those that come from the labels of all rows, if sites have them."""
     if not all(task.options.get(task.model) for task in tasks.values()):
         return merged.options
     if not merged.classes:
@@ -131,17 +131,17 @@ def _started(
     shares = dict.fromkeys(map(label_key, merged.classes), 0.0)
     for name, task in tasks.items():
         model, width = task.build_model(), task.encoder.width
-        if not isinstance(model, HasProbabilities):
-            return merged.options
         start = model.init(width, np.random.default_rng(0))
-        own = model.probabilities(start, np.zeros((1, width)))[0]
-        for label, share in zip(task.classes, own.tolist(), strict=True):
+        own = model.probabilities(start, np.zeros((1, width)))
+        if own is None:
+            return merged.options
+        for label, share in zip(task.classes, own[0].tolist(), strict=True):
             shares[label_key(label)] += weights[name] * share / sum(weights.values())
     return with_start(merged, len(shares), np.array(list(shares.values())))
 
 
 def _rest(task: Task) -> dict[str, object]:
-    """What sites must agree on."""
+    """Return the keys that sites must agree on."""
     return {name: value for name, value in task.fields().items() if name not in _POOLED} | {
         "predicts": "a number" if task.label_kind == "number" else "a class",
         "options": {
@@ -160,9 +160,9 @@ def _classes(tasks: Mapping[str, Task]) -> tuple[str, ...]:
 def _pooled(column: str, having: Mapping[str, Feature], weights: Mapping[str, float]) -> Feature:
     kinds = {name: feature.kind for name, feature in having.items()}
     if len(set(kinds.values())) > 1:
-        said = listed(f"a {kind} in {name}" for name, kind in kinds.items())
+        found = listed(f"a {kind} in {name}" for name, kind in kinds.items())
         raise TaskError(
-            f"column {shown(column)} is {said}; derive it alike at all sites, with --numeric "
+            f"column {shown(column)} is {found}; derive it alike at all sites, with --numeric "
             f"{column} or --category {column}"
         )
     gaps = any(feature.gaps for feature in having.values())
@@ -175,26 +175,25 @@ def _pooled(column: str, having: Mapping[str, Feature], weights: Mapping[str, fl
     if first.kind not in SCALED:
         return replace(first, gaps=gaps)
     for name, other in having.items():
-        if (other.shape, other.function, other.hash) != (first.shape, first.function, first.hash):
+        if other.shape != first.shape:
             raise TaskError(
-                f"column {shown(column)} of {name} has another shape, function or hash than that "
-                f"of {next(iter(having))}; derive both alike, with the same version installed"
+                f"column {shown(column)} of {name} has the shape {list(other.shape)}, and that of "
+                f"{next(iter(having))} {list(first.shape)}; derive both from samples of one shape"
             )
     center, scale = _moments([(weights[name], f.center, f.scale) for name, f in having.items()])
     return replace(first, center=center, scale=scale, gaps=gaps)
 
 
 def _union(features: Sequence[Feature]) -> tuple[str, ...]:
-    """All values, in order; one that sites spell differently (1, 1.0) once."""
+    """Return all values in order; 1 and 1.0 are the same."""
     values = {label_key(value): value for each in reversed(features) for value in each.values}
     return tuple(map(str, in_order(values.values()).values()))
 
 
 def _moments(sites: Sequence[tuple[float, float, float]]) -> tuple[float, float]:
-    """Center and scale of all rows, from weight, center and scale of every site.
+    """Return center and scale of all rows, from weight, center and scale of every site.
 
-    A scale of exactly 1 is that of a column that is constant at its site: it has no variance of its
-    own, unless all sites say so.
+    A scale of exactly 1 marks a column that is constant at its site, unless all sites have it.
     """
     total = sum(weight for weight, _, _ in sites)
     center = sum(weight * mean for weight, mean, _ in sites) / total
@@ -203,5 +202,5 @@ def _moments(sites: Sequence[tuple[float, float, float]]) -> tuple[float, float]
     for weight, mean, scale in sites:
         own = 0.0 if scale == 1.0 and varies else scale**2
         variance += weight * (own + (mean - center) ** 2) / total
-    scale = float(f"{math.sqrt(variance):.4g}")
-    return round(center, 4 - math.floor(math.log10(scale))), scale
+    pooled = rounded_units(center, math.sqrt(variance))
+    return pooled["center"], pooled["scale"]

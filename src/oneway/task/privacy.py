@@ -1,4 +1,4 @@
-"""Privacy: what a task promises everybody about a sample, or about all samples of one person."""
+"""Privacy: the differential privacy that a task guarantees for a sample, or for a group of them."""
 
 from __future__ import annotations
 
@@ -17,73 +17,75 @@ from oneway.sentences import shown
 from oneway.task.keys import key
 
 NONE = "none"
-"""How a task says that there is no noise; it must be written out."""
+"""The value of `privacy` that disables differential privacy; it must be written out."""
 DEFAULT_EPSILON = 8.0
 DEFAULT_DELTA = 1e-5
 CLIP_PER_ROOT = 0.6
-"""The clip where none is given, times the square root of the number of parameters, which is about
-the norm of a sample of features with variance 1. With it, epsilon 8 costs less than 5 % of the loss
-on the data sets here at the default learning rate; half of it learns too slowly at that rate."""
+"""The default clip, per square root of the number of parameters, which is about the norm of a
+sample of features with variance 1. With it, epsilon 8 costs less than 5 % of the loss on the data
+sets here at the default learning rate; half of it learns too slowly at that rate."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Privacy:
-    """The privacy of a task, a floor: peers may ask for more of themselves, not for less.
+    """The privacy of a task, a floor: a peer may demand more, not less.
 
     Attributes:
-        unit: Whose contribution is hidden; "none" means that nothing is.
+        unit: What epsilon protects: a sample, or a group; "none" disables privacy.
 
     Raises:
         ConfigError: A value breaks its rule.
     """
 
     epsilon: Annotated[
-        float, key("how much what is sent may tell about one sample", "E", "Privacy", gt=0)
+        float,
+        key("how much pushes may reveal about one sample", "E", "Privacy", gt=0),
     ] = DEFAULT_EPSILON
     delta: Annotated[
-        float, key("with which probability it may tell more", "D", "Privacy", ge=1e-12, lt=1)
+        float, key("probability that more is revealed", "D", "Privacy", ge=1e-12, lt=1)
     ] = DEFAULT_DELTA
     clip: Annotated[
         Annotated[float, Meta(ge=1e-9)] | Literal["auto"],
-        key("how far one sample may move the model; auto: by its size", "X", "Privacy"),
+        key("largest gradient of one sample; auto: by the size of the model", "X", "Privacy"),
     ] = "auto"
     unit: Annotated[
         Literal["sample", "group", "none"],
-        key("what epsilon is about: one sample, or all of a group", "NAME", "Privacy"),
+        key("what epsilon protects: one sample, or all samples of a group", "NAME", "Privacy"),
     ] = "sample"
     group: Annotated[str, key("the column that names the group", "COLUMN", "Privacy")] = ""
     records_per_group: Annotated[
-        int, key("so many samples of a group are learned from", "N", "Privacy", ge=1)
+        int, key("the most samples of a group that are learned from", "N", "Privacy", ge=1)
     ] = 1
     band: Annotated[
-        int, key("over so many pushes noise is taken back", "N", "Privacy", ge=1, le=1024)
+        int,
+        key("number of pushes over which noise is taken back", "N", "Privacy", ge=1, le=1024),
     ] = 32
 
     def __post_init__(self) -> None:
         check_fields(self)
         if self.unit == "group" and not self.group:
             raise ConfigError(
-                'unit is "group" and group is empty; it must be the column of your data that says '
-                "whose a row is"
+                'unit is "group" and group is empty; it must be the column of your data that names '
+                "the group of a row"
             )
         if self.unit != "group" and (self.group or self.records_per_group != 1):
-            said = f"group is {shown(self.group)}" if self.group else "records_per_group is set"
-            raise ConfigError(f'{said} and unit is "{self.unit}"; groups need unit = "group"')
+            fact = f"group is {shown(self.group)}" if self.group else "records_per_group is set"
+            raise ConfigError(f'{fact} and unit is "{self.unit}"; groups need unit = "group"')
 
     def __bool__(self) -> bool:
-        """Whether anything is promised."""
+        """Whether differential privacy is on."""
         return self.unit != NONE
 
     @property
     def guarantee(self) -> Guarantee | None:
-        """What is promised; None if nothing is."""
+        """The guarantee; None without differential privacy."""
         if self.unit == "none":
             return None
         return Guarantee(self.epsilon, self.delta, self.unit, self.records_per_group)
 
     @property
     def brief(self) -> str:
-        """What is promised, in a few words.
+        """The guarantee in a few words.
 
         >>> Privacy(epsilon=1.0).brief
         'epsilon 1, delta 1e-05 per sample'
@@ -94,9 +96,9 @@ class Privacy:
         return f"epsilon {self.epsilon:g}, delta {self.delta:g} per {unit}"
 
     def batches(self, samples: int, dim: int) -> Batches | None:
-        """How gradients with so many parameters become pushes of at least so many samples.
+        """Return how gradients with `dim` parameters become pushes of at least `samples` samples.
 
-        None if every sample is a push of its own, as it is.
+        None if every sample is a push of its own, without noise.
         """
         guarantee = self.guarantee
         if guarantee is None:
@@ -109,17 +111,17 @@ class Privacy:
         """Check that delta suits the number of samples that one peer expects.
 
         Raises:
-            ConfigError: It is so large that all of a sample might be told.
+            ConfigError: It is so large that a whole sample might be revealed.
         """
         if self and self.delta * expected > 1:
             raise ConfigError(
                 f"delta is {self.delta:g} and {expected:,} samples are expected; it must be at "
-                f"most 1/{expected:,}, or a sample might be told as a whole: choose "
+                f"most 1/{expected:,}, or a whole sample might be revealed: choose "
                 f"{_below(1 / expected):g} or less"
             )
 
-    def said(self) -> str | dict[str, Any]:
-        """As a task file says it: "none" or a table, in terms JSON can hold."""
+    def as_json(self) -> str | dict[str, Any]:
+        """Return "none" or a table, as in a task file, in terms JSON can hold."""
         if not self:
             return NONE
         table = asdict(self)
@@ -133,7 +135,7 @@ NO_PRIVACY = Privacy(unit="none")
 
 
 def parse_privacy(value: object, where: str, error: type[OnewayError] = ConfigError) -> Privacy:
-    """What a task or settings file says under `privacy`.
+    """Return the privacy of a task or settings file, given its value of `privacy`.
 
     Raises:
         OnewayError: Of the class `error`, if it breaks a rule.
@@ -149,7 +151,7 @@ def parse_privacy(value: object, where: str, error: type[OnewayError] = ConfigEr
 
 
 def with_changes(privacy: Privacy, changes: Mapping[str, Any]) -> Privacy:
-    """What holds after the flags of a command line: `privacy="none"`, or keys of the table.
+    """Return the privacy after the flags of a command line: `privacy="none"`, or keys of the table.
 
     Raises:
         ConfigError: They contradict each other, or a value breaks its rule.
@@ -158,8 +160,8 @@ def with_changes(privacy: Privacy, changes: Mapping[str, Any]) -> Privacy:
     word = changes.get("privacy")
     if word is not None and word != NONE:
         raise ConfigError(
-            f'privacy is {shown(word)}; it must be "none", or be left out: epsilon and delta say '
-            "how much"
+            f'privacy is {shown(word)}; it must be "none", or be left out: epsilon and delta set '
+            "the level"
         )
     if word == NONE:
         if named:
@@ -170,10 +172,10 @@ def with_changes(privacy: Privacy, changes: Mapping[str, Any]) -> Privacy:
         return NO_PRIVACY
     if not named:
         return privacy
-    kept = asdict(privacy) if privacy else {}
-    return Privacy(**kept | named)
+    before = asdict(privacy) if privacy else {}
+    return Privacy(**before | named)
 
 
 def _below(bound: float) -> float:
-    """The largest power of ten at most this."""
+    """Return the largest power of ten up to a bound."""
     return float(10.0 ** math.floor(math.log10(bound)))

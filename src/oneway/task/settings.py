@@ -1,12 +1,12 @@
 """Run settings: data, dealing, graph, seed and engine, around the keys of a task.
 
-A settings file may hold the keys of a task as well; a task file is a settings file. What both
-leave out has the defaults below, and flags of the command line win.
+A settings file may hold the keys of a task as well; a task file is a settings file. Flags of the
+command line override both, and the defaults below fill what is left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_type_hints
@@ -17,50 +17,36 @@ from oneway.errors import ConfigError
 from oneway.files.toml import parse_toml, read_text
 from oneway.files.typed_values import checked, nearest_of
 from oneway.models import MODELS, LabelKind
+from oneway.registry import code_names, require_allowed
 from oneway.tables.encoder import Encoder, Feature
-from oneway.tables.inference import parse_categories, parse_functions
+from oneway.tables.inference import parse_categories
 from oneway.tables.label_profile import MODEL_FOR
 from oneway.task.keys import key, one_of
-from oneway.task.learning import Learning, without_former_names
+from oneway.task.learning import Learning
 from oneway.task.privacy import PRIVACY_KEYS, Privacy, parse_privacy, with_changes
 from oneway.task.task import task_keys
 
-AS_LABELLED = "auto"
+AUTO = "auto"
 """The model that suits the label: logistic, softmax or ridge."""
-COLUMN_KEYS = ("columns", "exclude", "category", "numeric", "function")
-"""What can be said about the columns of a file."""
+COLUMN_KEYS = ("columns", "exclude", "category", "numeric")
+"""Settings about the columns of a file."""
 
 Count = Annotated[int, Meta(ge=1)]
 
 
 def known_tables() -> tuple[str, ...]:
-    """The data sets that are tables, by name."""
+    """Return the names of the data sets that are tables."""
     from oneway.datasets import names_of
 
     return names_of("table")
 
 
 def known_graphs() -> tuple[str, ...]:
-    """The kinds of graphs that can be generated, and the known trust networks, by name."""
+    """Return the names of the graph generators and of the known trust networks."""
     from oneway.datasets import names_of
     from oneway.topology import GRAPHS
 
     return (*GRAPHS, *names_of("graph"))
-
-
-ENGINES = ("auto", "reference", "fast", "ray")
-"""What may run the rounds of a simulation."""
-
-
-def known_engines() -> tuple[str, ...]:
-    """The engines, by name."""
-    return ENGINES
-
-
-def _known_engine(name: str) -> str:
-    if name not in ENGINES and not name.startswith("ray://"):
-        raise ConfigError(nearest_of(name, ENGINES))
-    return name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,11 +73,11 @@ class Settings(Learning):
         str,
         one_of(
             MODELS,
-            "what is learned (a module as torch:package.module:function; data then is digits if it "
-            "is not said, and CUDA, untested, is used where there is one)",
-            also=(AS_LABELLED,),
+            "what is learned (a PyTorch module as torch:package.module:function, by default on the "
+            "data set digits)",
+            also=(AUTO,),
         ),
-    ] = AS_LABELLED
+    ] = AUTO
     features: tuple[Feature, ...] = ()
     columns: Annotated[
         tuple[str, ...],
@@ -106,14 +92,6 @@ class Settings(Learning):
     ] = ()
     numeric: Annotated[
         tuple[str, ...], key("these columns are numbers, as COLUMN,COLUMN", "NAMES", "Data")
-    ] = ()
-    function: Annotated[
-        tuple[str, ...],
-        key(
-            "what this makes of a column's cells, as COLUMN=PACKAGE.MODULE:FUNCTION",
-            "COLUMN",
-            "Data",
-        ),
     ] = ()
     classes: tuple[str, ...] = ()
     radius: float = 1000.0
@@ -150,49 +128,41 @@ class Settings(Learning):
         int, key("of the graph, the dealing and all else at random", "N", "Run", ge=0)
     ] = 0
     engine: Annotated[
-        str,
-        key(
-            "which engine runs the rounds (a cluster as ray://HOST:PORT)",
-            "NAME",
-            "Run",
-            known_engines,
-            check=_known_engine,
-        ),
+        Literal["auto", "reference", "fast"], key("which engine runs the rounds", "NAME", "Run")
     ] = "auto"
-    precision: Annotated[
-        Literal["float64", "float32"],
-        key("how nodes hold their models; float32 takes half the memory", "NAME", "Run"),
-    ] = "float64"
 
     @property
     def label_kind(self) -> LabelKind:
-        """Which labels the model learns from; without a model, as many as there are classes."""
+        """Which labels the model learns from; with the model `auto`, by the number of classes."""
         return self.kind_for(len(self.classes))
 
-    def told_kind(self) -> LabelKind | None:
-        """Which labels the model learns from; None if that is left to them."""
-        return None if self.model == AS_LABELLED else super().told_kind()
+    def model_label_kind(self) -> LabelKind | None:
+        """Return which labels the model learns from; None if the labels choose the model."""
+        return None if self.model == AUTO else super().model_label_kind()
+
+    @property
+    def _possible_models(self) -> tuple[str, ...]:
+        return tuple(MODEL_FOR.values()) if self.model == AUTO else (self.model,)
 
     @property
     def choices(self) -> dict[str, Any]:
-        """What is said about the columns of a file, as `load` takes it."""
-        said = {
+        """The settings about the columns of a file, as `load` takes them."""
+        choices = {
             "features": self.columns,
             "exclude": self.exclude,
             "category": parse_categories(self.category),
             "numeric": self.numeric,
-            "function": parse_functions(self.function),
             "owner": self.owner,
         }
-        return {name: value for name, value in said.items() if value}
+        return {name: value for name, value in choices.items() if value}
 
     def with_model_for(self, kind: LabelKind) -> Settings:
-        """The settings with the model for a kind of label, unless they name one."""
-        return replace(self, model=MODEL_FOR[kind]) if self.model == AS_LABELLED else self
+        """Return the settings with the model for a kind of label, unless they name one."""
+        return replace(self, model=MODEL_FOR[kind]) if self.model == AUTO else self
 
     @property
     def encoder(self) -> Encoder | None:
-        """How the task encodes a table, if it names features."""
+        """How the task encodes a table; None if it lists no features."""
         if not (self.features and self.label):
             return None
         return Encoder(self.features, self.label, self.label_kind, self.classes, self.model)
@@ -205,7 +175,7 @@ _ONLY_IN_FILES = ("features", "classes", "radius", "mass_cap", "rows")
 
 
 def flag_names(leave_out: tuple[str, ...] = ()) -> list[str]:
-    """The settings that the command line has a flag for."""
+    """Return the settings that the command line has a flag for."""
     names = [name for name in SETTINGS if name not in (*leave_out, *_ONLY_IN_FILES)]
     return [*names, *PRIVACY_KEYS] if "privacy" in names else names
 
@@ -213,25 +183,24 @@ def flag_names(leave_out: tuple[str, ...] = ()) -> list[str]:
 def read_settings(
     paths: Path | tuple[Path | None, ...] | None,
     overrides: Mapping[str, Any],
-    note: Callable[[str], None] = lambda _: None,
+    allow: Collection[str] = (),
 ) -> Settings:
-    """Settings from TOML files (if any), later ones and then `overrides` on top.
+    """Return settings from TOML files (if any), later ones and then `overrides` on top.
 
     Args:
         paths: A settings file or a task file, or several of them.
-        overrides: What the command line says, by key.
-        note: Told a sentence for every former name of a key.
+        overrides: Flags of the command line, by key.
+        allow: Names of code, `package.module:function`, that the files may name.
 
     Raises:
-        ConfigError: If a file cannot be read, or a setting is unknown or has a wrong value.
+        ConfigError: If a file cannot be read or names code that is not allowed, or a setting is
+            unknown or has a wrong value.
     """
     values: dict[str, Any] = {}
     for path in paths if isinstance(paths, tuple) else (paths,):
         if path is not None:
-            values |= _read(path, overrides, note)
-    given, sentences = without_former_names(overrides)
-    for sentence in sentences:
-        note(sentence)
+            values |= _read(path, overrides, allow)
+    given = dict(overrides)
     changed = ("privacy", *PRIVACY_KEYS)
     for name, value in given.items():
         if name in PRIVACY_KEYS:
@@ -245,26 +214,25 @@ def read_settings(
         {name: given.pop(name) for name in changed if name in given},
     )
     chosen = values | given
-    model = chosen.get("model", AS_LABELLED)
+    model = chosen.get("model", AUTO)
     if model in MODELS and MODELS[model].usual_data:
         chosen.setdefault("data", MODELS[model].usual_data)
     return Settings(**chosen, privacy=privacy)
 
 
-def _read(path: Path, overrides: Mapping[str, Any], note: Callable[[str], None]) -> dict[str, Any]:
+def _read(path: Path, overrides: Mapping[str, Any], allow: Collection[str]) -> dict[str, Any]:
     text = read_text(path, ConfigError, "check the path")
-    table, sentences = without_former_names(parse_toml(text, str(path), ConfigError), str(path))
-    for sentence in sentences:
-        note(sentence)
+    table = parse_toml(text, str(path), ConfigError)
     for name in table:
         if name not in SETTINGS:
             raise ConfigError(f"{name!r} in {path} is not a setting; {nearest_of(name, SETTINGS)}")
+    require_allowed(code_names(table.get("options")), str(path), allow)
     special: dict[str, Any] = {
         name: table.pop(name) for name in ("features", "classes") if name in table
     }
     privacy = table.pop("privacy", None)
     if special:
-        kept = task_keys(text, str(path), others=SETTINGS)
+        kept = task_keys(text, str(path), others=SETTINGS, allow=allow)
         special = {name: kept[name] for name in special}
     # Without what is overridden: a flag may correct a wrong value in the file.
     plain = {name: value for name, value in table.items() if name not in overrides}

@@ -1,4 +1,4 @@
-"""Task: what everybody learns together, from what, and how; the shared task.toml.
+"""Task: what a network learns, from which columns, and how; the shared task.toml.
 
 All peers of a network have the same task. Its fingerprint goes into every message, so that a model
 of other features, or of the same ones scaled otherwise, can never be mixed in.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
@@ -17,74 +17,61 @@ from textwrap import fill
 from typing import Annotated, Any
 
 from oneway.errors import ConfigError, TaskError
-from oneway.files.paths import as_path
 from oneway.files.toml import parse_toml, read_text, refuse_unknown, toml_lines
 from oneway.files.typed_values import comments_of
 from oneway.methods import Method
-from oneway.models import MODELS, HasProbabilities, LabelKind, Model, typical_sample
+from oneway.models import MODELS, LabelKind, Model, typical_sample
 from oneway.protocol.fixed_point import LARGEST, ONE
 from oneway.protocol.layout import Layout
+from oneway.registry import code_names, require_allowed
 from oneway.sentences import shown
+from oneway.tables.cells import label_text
 from oneway.tables.encoder import Encoder, Feature, check_column
+from oneway.tables.label_profile import MODEL_FOR
 from oneway.tables.table import Table
-from oneway.task.feature_entries import parse_features, said, written
 from oneway.task.keys import key, one_of
-from oneway.task.learning import Learning, without_former_names, without_site_options
-from oneway.task.privacy import NONE, Privacy, parse_privacy
-from oneway.task.start import start_options
+from oneway.task.learning import Learning, start_options
+from oneway.task.privacy import Privacy, parse_privacy
 
 __all__ = ["Feature", "Task"]
 
 _HEADER = """\
 # The task: the same file for all peers of a network. Those with another one are refused.
 """
-_UNSAID = {
-    "method": "ops",
-    "transforms": [],
-    "options": {},
-    "privacy": NONE,
-    "samples_per_push": 1,
-    "mixes": 1,
-}
-"""What peers did before a task could say it. A task that says just this has the fingerprint it had
-in an older release, so that its peers go on with what they hold."""
-
-_MODEL_FOR = {"binary": "logistic", "classes": "softmax", "number": "ridge"}
+_FEATURE_KEYS = ("center", "scale", "kind", "values", "gaps", "parts", "shape")
 
 MOST_AT_ONCE = 2.0
-"""What a peer has under way to another at most: whoever takes something in takes all of it."""
+"""The most mass under way to one receiver, which takes in all of it."""
 
 MOST_MASS = 256.0
-"""What a peer may hold at most: a hub of a large network has some dozens of units."""
+"""The most mass that a peer may hold: a hub of a large network has some dozens of units."""
 
 _FEATURES = """\
 
-# What is predicted from; the order matters. A number is learned as (value - center) / scale, a
+# The columns to predict from; the order matters. A number is learned as (value - center) / scale, a
 # category (values = [...]) as one column per value and one for all others, kind = "boolean" as -1
 # or +1, kind = "time" as hour, weekday and season, or as those of its parts = [...] only, an array
-# (shape = [1, 28, 28]) as its cells, scaled alike. function = "package.module:function" is what
-# makes numbers of the cell, installed at every site; hash says which version of it. An empty cell
-# is 0; gaps = true flags it.
+# (shape = [1, 28, 28]) as its cells, scaled alike. A missing value is 0; gaps = true flags it.
 [features]"""
 
 _PRIVACY = """\
 
-# What is promised about every sample, whatever others do with what is sent; a peer may ask for
-# more in its peer.toml. For no promise at all: privacy = "none", above [features].
+# The differential privacy of every sample; a peer may demand more in its peer.toml. To disable it,
+# write privacy = "none" above [features].
 [privacy]"""
 
 
 @dataclass(frozen=True)
 class Task(Learning):
-    """What is learned, from what, and how fast; the same for all peers of a network.
+    """What a network learns, from which columns, and how; the same for all of its peers.
 
     Raises:
         TaskError: If one of them breaks its rule.
     """
 
     model: Annotated[str, one_of(MODELS, "what is learned")] = field()
-    label: Annotated[str, key("what is predicted: a column of every peer's data")]
-    features: Annotated[tuple[Feature, ...], key("what is predicted from, a table of columns")]
+    label: Annotated[str, key("the column to predict, in every peer's data")]
+    features: Annotated[tuple[Feature, ...], key("the columns to predict from, a table")]
     classes: Annotated[
         tuple[str, ...],
         key("the labels as they stand in the data; of two, the first means -1, the second +1"),
@@ -99,28 +86,20 @@ class Task(Learning):
         int, key("how many rows the scales are of, for --merge; no part of the task", ge=0)
     ] = field(default=0, kw_only=True, compare=False)
 
-    site: dict[str, Any] = field(default_factory=dict, kw_only=True, compare=False)
-    """Options of the model that every site says for itself (`Model.site_options`); not in the file,
-    and no part of the task."""
-
     def __post_init__(self) -> None:
+        check_column("label", self.label)
+        self._check_features()
         try:
             super().__post_init__()
         except ConfigError as error:
             raise TaskError(str(error)) from None
-        options, own = without_site_options(self.model, self.options)
-        object.__setattr__(self, "options", options)
-        object.__setattr__(self, "site", own | self.site)
         if not self.learning_rate:
             raise TaskError("learning_rate is 0; it must be a number above 0")
-        check_column("label", self.label)
-        self._check_features()
-        _ = self.encoder  # checks the classes
         self._check_options()
         if self.radius * self.mass_cap > LARGEST / ONE:
             raise TaskError(
                 f"radius {self.radius:g} times mass_cap {self.mass_cap:g} is more than "
-                f"{LARGEST / ONE:,.0f}, the largest number that peers can hand over; scale the "
+                f"{LARGEST / ONE:,.0f}, the largest number that peers can send; scale the "
                 "features, or the label, so that a smaller radius is enough"
             )
 
@@ -141,6 +120,11 @@ class Task(Learning):
 
     def _check_features(self) -> None:
         object.__setattr__(self, "features", tuple(self.features))
+        for feature in self.features:
+            if not isinstance(feature, Feature):
+                raise TaskError(
+                    f"a feature is {shown(feature)}; it must be a Feature, as Feature('Light')"
+                )
         if not self.features:
             raise TaskError("the task has no features; list at least one under [features]")
         counts = Counter(feature.name for feature in self.features)
@@ -149,8 +133,7 @@ class Task(Learning):
             raise TaskError(f"feature {shown(twice)} is listed twice; remove one of the two")
         if self.label in counts:
             raise TaskError(
-                f"{shown(self.label)} is both the label and a feature; what is to be predicted "
-                "cannot be known beforehand: remove it from [features]"
+                f"{shown(self.label)} is both the label and a feature; remove it from [features]"
             )
 
     def _check_options(self) -> None:
@@ -167,48 +150,41 @@ class Task(Learning):
     # The file.
 
     @classmethod
-    def parse(
-        cls, text: str, where: str = "task.toml", note: Callable[[str], None] = lambda _: None
-    ) -> Task:
+    def parse(cls, text: str, where: str = "task.toml", *, allow: Collection[str] = ()) -> Task:
         """Return the task that a TOML text describes.
 
         Args:
             text: TOML.
             where: What errors call it.
-            note: Told a sentence for every option that is no part of a task any more.
+            allow: Names of code, `package.module:function`, that the task may name.
 
         Raises:
-            TaskError: If it is not TOML, or a key is missing, unknown or breaks its rule.
+            TaskError: If it is not TOML, a key is missing, unknown or breaks its rule, or it names
+                code that is not allowed; no code is imported before that check.
         """
-        table = task_keys(text, where)
+        table = task_keys(text, where, allow=allow)
         for name in ("model", "label", "features"):
             if name not in table:
                 raise TaskError(f"{where} has no {name}; add it: {_COMMENTS[name]}")
         try:
-            task = cls(**table)
+            return cls(**table)
         except ConfigError as error:
             raise TaskError(f"{where}: {error}") from None
-        for name, value in task.site.items():
-            note(
-                f"{name} = {shown(value)} under [options.{task.model}] in {where} is not followed: "
-                f"it is every site's own matter; say it in peer.toml, under [{task.model}]"
-            )
-        return replace(task, site={})
 
     @classmethod
     def of(cls, table: Table, **learning: Any) -> Task:
-        """Return the task that a table is for: its columns with their scaling, its label.
+        """Return the task of a table: its columns with their scaling, its label and classes.
 
         Args:
-            table: Its classes are the task's.
-            learning: Model, method, privacy and all else that a task has; without a model, that
-                for the kind of label.
+            table: The table.
+            learning: Model, method, privacy and the other keys of a task; without a model, the
+                kind of label decides.
 
         Raises:
             TaskError: If one of them breaks its rule.
         """
         encoder = table.encoder
-        model = learning.pop("model", None) or _MODEL_FOR[encoder.kind]
+        model = learning.pop("model", None) or MODEL_FOR[encoder.kind]
         options = learning.get("options", {}).get(model, {})
         kind = MODELS[model].kind_of_labels(options) or encoder.kind
         classes = encoder.classes if kind != "number" else ()
@@ -217,15 +193,14 @@ class Task(Learning):
         return task.sealed()
 
     @classmethod
-    def read(cls, path: Path | str, note: Callable[[str], None] = lambda _: None) -> Task:
-        """Return the task in a file; `note` as for `parse`.
+    def read(cls, path: Path | str, *, allow: Collection[str] = ()) -> Task:
+        """Return the task in a file; `allow` as for `parse`.
 
         Raises:
             TaskError: If it cannot be read, or does not describe a task.
         """
         remedy = "get the task.toml that the other peers have, or derive one from your data"
-        known = as_path(path, "the task to read", TaskError, "a table has the task Task.of(table)")
-        return cls.parse(read_text(known, TaskError, remedy), str(path), note)
+        return cls.parse(read_text(Path(path), TaskError, remedy), str(path), allow=allow)
 
     def to_toml(self, about: str = "") -> str:
         """Return the text of a task.toml that reads back as this task; `about` is a comment."""
@@ -238,7 +213,7 @@ class Task(Learning):
         plain = {name: values[name] for name in dict.fromkeys((*order, *values))}
         given = {name: value for name, value in plain.items() if value not in ([], {})}
         lines = [_HEADER, *toml_lines(given, _COMMENTS), _FEATURES]
-        lines += toml_lines({feature.pop("name"): written(feature) for feature in features}, {})
+        lines += toml_lines({feature.pop("name"): _to_toml(feature) for feature in features}, {})
         if isinstance(privacy, dict):
             lines += [_PRIVACY, *toml_lines(privacy, comments_of(Privacy))]
         for name, parameters in options.items():
@@ -247,28 +222,23 @@ class Task(Learning):
         return "\n".join([*([comment] if about else []), *lines, ""])
 
     def fields(self) -> dict[str, Any]:
-        """Return all that matters about the task in terms JSON can hold."""
-        values = asdict(self) | {"privacy": self.privacy.said()}
-        del values["rows"], values["site"]
-        values["features"] = [said(feature) for feature in values["features"]]
+        """Return all keys of the task but `rows`, in terms JSON can hold."""
+        values = asdict(self) | {"privacy": self.privacy.as_json()}
+        del values["rows"]
+        values["features"] = [_as_json(feature) for feature in values["features"]]
         return values | {name: list(values[name]) for name in ("classes", "transforms")}
 
     @cached_property
     def fingerprint(self) -> bytes:
         """16 bytes that two tasks share only if they are the same, order of features included."""
-        values = self.fields()
-        # What an older release cannot say does not tell tasks apart as long as it is not said.
-        for name, unsaid in _UNSAID.items():
-            if values[name] == unsaid:
-                del values[name]
-        text = json.dumps(values, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        text = json.dumps(self.fields(), sort_keys=True, separators=(",", ":"), allow_nan=False)
         return blake2b(text.encode(), digest_size=16, person=b"oneway task").digest()
 
-    # What it stands for.
+    # Its parts.
 
     @cached_property
     def encoder(self) -> Encoder:
-        """From raw cells to the numbers of the model, and back."""
+        """The encoder from raw cells to the inputs of the model."""
         return Encoder(self.features, self.label, self.label_kind, self.classes, self.model)
 
     @property
@@ -277,25 +247,30 @@ class Task(Learning):
         return self.kind_for(len(self.classes))
 
     def sealed(self) -> Task:
-        """Return the task with all that its sites must have alike: hash and shape for a module.
+        """Return the task with what its sites must have in common: a module's hash and shape.
 
         Raises:
             TaskError: If its model cannot be made here, or cannot be named in a task.
         """
         try:
-            model = self.build_model().shaped(self.encoder.shape)
-            said = model.task_options()
-            model.dim(self.encoder.width)  # what does not fit the samples is refused here, too
+            model = self.build_model().for_samples(self.encoder.shape)
+            options = model.task_options()
+            model.dim(self.encoder.width)  # refuses a model that does not fit the samples
         except ConfigError as error:
             raise TaskError(str(error)) from None
-        own = {**self.options.get(self.model, {}), **said}
-        return replace(self, options={**self.options, self.model: own}) if said else self
+        own = {**self.options.get(self.model, {}), **options}
+        return replace(self, options={**self.options, self.model: own}) if options else self
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """What every sample must have: the label, the features, and whose it is if that counts."""
+        """The columns that every sample must have: label, features, and the group if it counts."""
         group = self.privacy.group if self.privacy.unit == "group" else ""
         return tuple(filter(None, (self.label, *self.encoder.names, group)))
+
+    @property
+    def code_names(self) -> list[str]:
+        """The functions, `package.module:function`, that a site imports and calls for this task."""
+        return code_names(self.options)
 
     @property
     def dim(self) -> int:
@@ -309,13 +284,13 @@ class Task(Learning):
 
     @property
     def classifies(self) -> bool:
-        """Whether classes are predicted, so that a prediction is right or wrong; or numbers."""
+        """Whether the model predicts classes, not numbers."""
         return self.build_model().classifies
 
     @property
     def says_probabilities(self) -> bool:
-        """Whether the model says how probable a class is."""
-        return isinstance(self.build_model(), HasProbabilities)
+        """Whether the model predicts probabilities of classes."""
+        return self.build_model().says_probabilities
 
     def require_without_server(self) -> None:
         """Check that peers can run the method: they exchange along one-way trust.
@@ -333,9 +308,6 @@ class Task(Learning):
         """Return the model to learn."""
         return self._model
 
-    def _options(self, name: str) -> dict[str, Any]:
-        return super()._options(name) | (self.site if name == self.model else {})
-
     @cached_property
     def _model(self) -> Model:
         # Once: a module takes longer to make than to learn from a sample.
@@ -343,29 +315,34 @@ class Task(Learning):
 
     def build_method(self, dim: int | None = None) -> Method:
         """Return the method, for the model of the task unless the size of another is given."""
-        method = super().build_method(self.dim if dim is None else dim)
         num_features = self.encoder.width  # first: it checks the classes
+        method = super().build_method(self.dim if dim is None else dim)
         return method.suited(*typical_sample(self.build_model(), num_features))
 
 
 _COMMENTS = comments_of(Task)
 
 
-def task_keys(text: str, where: str, others: Iterable[str] = ()) -> dict[str, Any]:
-    """Return what a task.toml says by key: features as `Feature`s, classes as text.
+def task_keys(
+    text: str, where: str, others: Iterable[str] = (), allow: Collection[str] = ()
+) -> dict[str, Any]:
+    """Return the keys of a task.toml: features as `Feature`s, classes as text.
 
     Args:
         text: TOML.
         where: What errors call it.
         others: Keys that it may have besides those of a task.
+        allow: Names of code that it may name.
 
     Raises:
-        TaskError: If it is not TOML, a key is unknown, or features or classes are malformed.
+        TaskError: If it is not TOML, a key is unknown, it names code that is not allowed, or
+            features or classes are malformed.
     """
-    table, _ = without_former_names(parse_toml(text, where, TaskError), where)
+    table = parse_toml(text, where, TaskError)
     refuse_unknown(table, [*_COMMENTS, *others], where, TaskError)
+    require_allowed(code_names(table.get("options")), where, allow, TaskError)
     if "features" in table:
-        table["features"] = parse_features(table["features"], where, _COMMENTS)
+        table["features"] = _parse_features(table["features"], where)
     if "privacy" in table:
         table["privacy"] = parse_privacy(table["privacy"], where, TaskError)
     if "classes" in table:
@@ -374,12 +351,53 @@ def task_keys(text: str, where: str, others: Iterable[str] = ()) -> dict[str, An
             raise TaskError(
                 f'{where}: classes is {shown(classes)}; it must be a list, as ["0", "1"]'
             )
-        table["classes"] = tuple(_label_text(name) for name in classes)
+        # As data files spell them: classes = [0, 1] means ["0", "1"].
+        numbers = (bool, int, float)
+        table["classes"] = tuple(
+            label_text(name) if isinstance(name, numbers) else name for name in classes
+        )
     return table
 
 
-def _label_text(name: object) -> object:
-    """Return a label as text, as data files spell it: classes = [0, 1] means ["0", "1"]."""
-    if isinstance(name, bool):
-        return "true" if name else "false"
-    return repr(name) if isinstance(name, int | float) else name
+def _parse_features(value: object, where: str) -> tuple[Feature, ...]:
+    """Return the features that a task.toml lists.
+
+    Raises:
+        TaskError: Names the feature that is malformed.
+    """
+    if isinstance(value, list) and all(isinstance(name, str) for name in value):
+        return tuple(_parse_feature(name, {}, where) for name in value)
+    if not isinstance(value, dict):
+        raise TaskError(
+            f"{where}: features is {shown(value)}; it must be a table such as [features], with one "
+            "line per column: Light = { center = 119.5, scale = 194.8 }, or a list of columns"
+        )
+    return tuple(_parse_feature(name, entry, where) for name, entry in value.items())
+
+
+def _parse_feature(name: str, entry: object, where: str) -> Feature:
+    if not isinstance(entry, dict):
+        above = f"; the setting {name} belongs above [features]" if name in _COMMENTS else ""
+        raise TaskError(
+            f"{where}: feature {shown(name)} is {shown(entry)}; it must be a table such as "
+            f"{{ center = 119.5, scale = 194.8 }} or {{}}{above}"
+        )
+    refuse_unknown(entry, _FEATURE_KEYS, f"{where}: feature {shown(name)}", TaskError)
+    try:
+        return Feature(name, **entry)
+    except TaskError as error:
+        raise TaskError(f"{where}: {error}") from None
+
+
+def _as_json(feature: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a feature in terms JSON can hold, without keys that its kind does not have."""
+    entry = {name: feature[name] for name in ("name", "kind", "center", "scale")}
+    lists = {name: list(feature[name]) for name in ("values", "parts", "shape") if feature[name]}
+    return entry | lists | ({"gaps": True} if feature["gaps"] else {})
+
+
+def _to_toml(feature: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the entry of a feature in a task.toml, without defaults and implied kinds."""
+    implied = "category" if "values" in feature else "array" if "shape" in feature else "number"
+    defaults = {"center": 0.0, "scale": 1.0, "kind": implied}
+    return {key: value for key, value in feature.items() if defaults.get(key) != value}

@@ -31,10 +31,8 @@ from typing import Any, NoReturn, TypeAlias
 import numpy as np
 
 from oneway.errors import DataError, GraphError, MissingDataError
-from oneway.files.paths import as_path
 from oneway.records import Ints
 from oneway.topology.edges import EdgeList
-from oneway.topology.progress import Progress, part_of, unseen
 
 FilePath: TypeAlias = str | PathLike[str]
 
@@ -50,9 +48,6 @@ _UNDIRECTED = re.compile(
     rb"(?:[#%].*\n|\n)*?(?:%[ \t]*sym\b|#[ \t]*undirected graph\b)", re.IGNORECASE
 )
 _INT64 = np.iinfo(np.int64)
-_BYTES_AT_A_TIME = 1 << 25
-_SPARSE = 16
-"""Ids that span more than so many numbers for each line are looked up, not counted through."""
 
 
 @dataclass(frozen=True)
@@ -66,27 +61,21 @@ class _Layout:
     integer_ids: bool
 
 
-def read_edges(path: FilePath, most_bytes: float = np.inf, progress: Progress = unseen) -> EdgeList:
+def read_edges(path: FilePath, most_bytes: float = np.inf) -> EdgeList:
     """Read an edge list, see above for what is understood and `TrustGraph.read` for errors."""
     import polars as pl  # slow to import, and only needed when a file is read
 
-    file = as_path(path, "the edge list", DataError, "TrustGraph.from_edges takes edges in memory")
-    raw = read_bytes(file)
-    digest = hashlib.sha256(raw).hexdigest()
-    progress(0.1)
+    file = Path(path)
+    raw = _read_bytes(file)
     text = _unpack(file, raw, most_bytes)
-    del raw
     lines = _tidy(text)
-    progress(0.2)
     layout = _layout(lines)
     if lines.count(b"\n") + 1 == layout.has_header or not lines:
         raise GraphError(
             f"{file} holds no edges; it needs a line `sender receiver [weight]` for each"
         )
-    table = _parse(file, text, lines, layout, part_of(progress, 0.2, 0.8))
-    undirected = _UNDIRECTED.match(text) is not None
-    del text, lines
-    if undirected:
+    table = _parse(file, text, lines, layout)
+    if _UNDIRECTED.match(text):
         # Line by line both ways, so that the last weight still counts, whichever way it is given.
         back = table.rename({"sender": "receiver", "receiver": "sender"}).select(table.columns)
         table = pl.concat([table, back])[np.arange(2 * len(table)).reshape(2, -1).T.ravel()]
@@ -96,32 +85,21 @@ def read_edges(path: FilePath, most_bytes: float = np.inf, progress: Progress = 
         last = pl.DataFrame({"sender": senders, "receiver": receivers, "weight": table["weight"]})
         last = last.unique(["sender", "receiver"], keep="last")
         senders, receivers, weights = (last[column].to_numpy() for column in last.columns)
-    progress(1.0)
     return EdgeList(
         num_nodes=int(max(senders.max(), receivers.max())) + 1 if names is None else len(names),
         senders=senders,
         receivers=receivers,
         weights=weights,
         names=names,
-        origin={"graph": "file", "file": str(path), "sha256": digest},
+        origin={"graph": "file", "file": str(path), "sha256": hashlib.sha256(raw).hexdigest()},
     )
 
 
 def _numbered(table: Any) -> tuple[tuple[str, ...] | None, Ints, Ints]:
     """Names, in the order of the ids, if these are not 0 to n - 1; and the ends, as numbers."""
-    ends = [table[end].to_numpy() for end in ("sender", "receiver")]
-    least, most = (int(pick([pick(end) for end in ends])) for pick in (np.min, np.max))
-    if most - least < _SPARSE * len(table):
-        there = np.zeros(most - least + 1, np.bool_)
-        for end in ends:
-            there[end - least] = True
-        ids = np.flatnonzero(there) + least
-        places = np.cumsum(there, dtype=np.int32) - 1
-        senders, receivers = (places[end - least] for end in ends)
-    else:
-        ids = np.unique(np.concatenate(ends))
-        senders, receivers = (np.searchsorted(ids, end) for end in ends)
-    numbered = least == 0 and most == len(ids) - 1
+    ids, places = np.unique(table.select("sender", "receiver").to_numpy(), return_inverse=True)
+    senders, receivers = places.reshape(-1, 2).T
+    numbered = ids[0] == 0 and ids[-1] == len(ids) - 1
     return None if numbered else tuple(map(str, ids.tolist())), senders, receivers
 
 
@@ -138,7 +116,7 @@ def _named(table: Any) -> tuple[tuple[str, ...] | None, Ints, Ints]:
     return tuple(ids.to_list()), senders, receivers
 
 
-def read_bytes(file: Path) -> bytes:
+def _read_bytes(file: Path) -> bytes:
     """The content of an edge list, as it is."""
     try:
         return file.read_bytes()
@@ -217,56 +195,33 @@ def _layout(lines: bytes) -> _Layout:
     return _Layout(separator, has_header, columns, len(cells), _are_integers(ids))
 
 
-def _parse(file: Path, text: bytes, lines: bytes, layout: _Layout, progress: Progress) -> Any:
+def _parse(file: Path, text: bytes, lines: bytes, layout: _Layout) -> Any:
     """A polars table with columns sender, receiver and, if there is one, weight."""
     import polars as pl  # slow to import, and only needed when a file is read
 
-    tables, begin = [], 0
-    while begin < len(lines):
-        end = lines.find(b"\n", begin + _BYTES_AT_A_TIME)
-        end = len(lines) if end < 0 else end + 1
-        part = lines[begin:end]
-        skipped = int(layout.has_header and begin == 0)
-        try:
-            tables.append(_parse_part(part, layout, skipped, plain=layout.integer_ids))
-        except pl.exceptions.PolarsError:
-            try:
-                tables.append(_parse_part(part, layout, skipped, plain=False))
-            except pl.exceptions.PolarsError:
-                _blame_a_line(file, text, layout)
-        if tables[-1].null_count().sum_horizontal().item():
-            _blame_a_line(file, text, layout)
-        begin = end
-        progress(begin / len(lines))
-    return pl.concat(tables, rechunk=True)
-
-
-def _parse_part(part: bytes, layout: _Layout, skipped: int, plain: bool) -> Any:
-    """Some lines as a table; `plain` if ids are nothing but digits, which is a lot faster."""
-    import polars as pl  # slow to import, and only needed when a file is read
-
-    id_type = pl.Int64 if layout.integer_ids else pl.String
-    ends = {layout.columns["sender"], layout.columns["receiver"]} if plain else set()
-    table = pl.read_csv(
-        part,
-        separator=layout.separator,
-        has_header=False,
-        skip_lines=skipped,
-        schema={
-            f"column_{column}": pl.Int64 if column in ends else pl.String
-            for column in range(layout.num_columns)
-        },
-        quote_char=None if layout.separator == " " else '"',
-    )
-    return table.select(
-        pl.col(f"column_{column}").alias(name)
-        if column in ends
-        else pl.col(f"column_{column}")
-        .str.strip_chars()
-        .cast(pl.Float64 if name == "weight" else id_type, strict=True)
-        .alias(name)
-        for name, column in layout.columns.items()
-    )
+    kinds = {"weight": pl.Float64}
+    id_kind = pl.Int64 if layout.integer_ids else pl.String
+    try:
+        cells = pl.read_csv(
+            lines,
+            separator=layout.separator,
+            has_header=False,
+            skip_lines=int(layout.has_header),
+            schema={f"column_{column}": pl.String for column in range(layout.num_columns)},
+            quote_char=None if layout.separator == " " else '"',
+        )
+        table = cells.select(
+            pl.col(f"column_{column}")
+            .str.strip_chars()
+            .cast(kinds.get(name, id_kind), strict=True)
+            .alias(name)
+            for name, column in layout.columns.items()
+        )
+    except pl.exceptions.PolarsError:
+        _blame_a_line(file, text, layout)
+    if table.null_count().sum_horizontal().item():
+        _blame_a_line(file, text, layout)
+    return table
 
 
 def _blame_a_line(file: Path, text: bytes, layout: _Layout) -> NoReturn:

@@ -22,7 +22,6 @@ from oneway.records import Ints, Origin, Vector
 from oneway.sentences import nearest
 from oneway.topology.connectivity import Links
 from oneway.topology.mixing import MixingLike, check_kept_share, check_mixing
-from oneway.topology.progress import Progress, unseen
 
 if TYPE_CHECKING:
     import networkx
@@ -109,7 +108,7 @@ def united_edges(
     return EdgeList(num_nodes, senders, receivers, names=names, origin=origin)
 
 
-def compress(edges: EdgeList, progress: Progress = unseen) -> tuple[Ints, Ints, Vector | None]:
+def compress(edges: EdgeList) -> tuple[Ints, Ints, Vector | None]:
     """Sort by sender and receiver; drop self-loops and zero weights; add up repeated edges.
 
     Returns:
@@ -129,14 +128,10 @@ def compress(edges: EdgeList, progress: Progress = unseen) -> tuple[Ints, Ints, 
     proper = senders != receivers
     if not proper.all():
         senders, receivers, weights = senders[proper], receivers[proper], weights[proper]
-    del proper
-    progress(0.2)
     shape = (edges.num_nodes, edges.num_nodes)
     links = sparse.csr_array((weights, (senders, receivers)), shape=shape)
-    progress(0.6)
     links.sum_duplicates()
     links.eliminate_zeros()
-    progress(1.0)
     indptr, receivers = links.indptr.astype(np.int64), links.indices.astype(np.int32, copy=False)
     if edges.weights is None:
         return indptr, receivers, None
@@ -164,7 +159,7 @@ def checked_links(indptr: Ints, receivers: Ints, weights: Vector | None) -> Link
             raise ValueError("there must be one finite weight above 0 for each receiver")
     except ValueError as error:
         raise GraphError(
-            f"the arrays are no graph: {error}; TrustGraph.from_edges makes such arrays"
+            f"invalid graph arrays: {error}; TrustGraph.from_edges makes valid ones"
         ) from None
     return links
 

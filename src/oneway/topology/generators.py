@@ -25,14 +25,12 @@ from oneway.records import Ints
 from oneway.registry import Registry
 from oneway.sentences import listed
 from oneway.topology.edges import EdgeList
-from oneway.topology.progress import Progress, unseen
 
 Pairs: TypeAlias = tuple[Ints, Ints]
 """Senders and receivers, one of each per edge."""
 
 _BYTES = 48.0
 """What drawing a graph takes at its peak, for each node and each edge."""
-_DRAWS_AT_A_TIME = 2**20
 
 
 @dataclass(frozen=True)
@@ -42,10 +40,9 @@ class Generator:
     Attributes:
         name: As on the command line; stored descriptions have _ for -.
         pairs: Draws the edges; its arguments, `num_nodes` first, are the kind's parameters, and
-            what it draws at random depends on the one named `seed`. If it takes `progress`, it
-            tells that how far it is.
-        edges_per_node: About how many, given the parameters, so that a graph too large to be looked
-            at is not made.
+            what it draws at random depends on the one named `seed`.
+        edges_per_node: About how many, given the parameters: a graph that does not fit into memory
+            is refused.
         least_nodes: With fewer there is no such graph.
     """
 
@@ -56,20 +53,17 @@ class Generator:
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """The names of the arguments of `pairs`, without `progress` if it takes that."""
-        return tuple(it for it in inspect.signature(self.pairs).parameters if it != "progress")
+        """The names of the arguments of `pairs`."""
+        return tuple(inspect.signature(self.pairs).parameters)
 
-    def edges(self, progress: Progress = unseen, **parameters: Any) -> EdgeList:
+    def edges(self, **parameters: Any) -> EdgeList:
         """Draw the edges; the origin is the name and the parameters.
 
         Raises:
             GraphError: If a parameter breaks a rule.
         """
-        signature = inspect.signature(self.pairs)
-        told = {"progress": progress} if "progress" in signature.parameters else {}
-        taken = [it for name, it in signature.parameters.items() if name != "progress"]
         try:
-            bound = signature.replace(parameters=taken).bind(**parameters)
+            bound = inspect.signature(self.pairs).bind(**parameters)
         except TypeError as error:
             raise GraphError(
                 f"a {self.name} graph cannot be made: {error}; it takes {listed(self.parameters)}"
@@ -84,7 +78,7 @@ class Generator:
                 what = f"{name} of a {self.name} graph"
                 chosen[name] = whole_number(what, chosen[name], least, GraphError)
         self._require_memory(chosen)
-        senders, receivers = self.pairs(**chosen, **told)
+        senders, receivers = self.pairs(**chosen)
         origin = {"graph": self.name.replace("-", "_"), **chosen}
         return EdgeList(chosen["num_nodes"], senders, receivers, origin=origin)
 
@@ -107,9 +101,7 @@ GRAPHS: Registry[Generator] = Registry("graph")
 """Kinds of graphs by name."""
 
 
-def random_pairs(
-    num_nodes: int, max_receivers: int, seed: int, progress: Progress = unseen
-) -> Pairs:
+def random_pairs(num_nodes: int, max_receivers: int, seed: int) -> Pairs:
     """Draw `TrustGraph.random`.
 
     A cycle through all nodes in random order gives every node its first receiver, which makes the
@@ -129,7 +121,7 @@ def random_pairs(
     first = np.empty_like(nodes)
     first[cycle] = np.roll(cycle, -1)
 
-    senders, others = _distinct_numbers(num_receivers - 1, num_nodes - 2, rng, progress)
+    senders, others = _distinct_numbers(num_receivers - 1, num_nodes - 2, rng)
     # Numbers below num_nodes - 2 become nodes by stepping over the sender and its first receiver.
     others += others >= np.minimum(senders, first[senders])
     others += others >= np.maximum(senders, first[senders])
@@ -187,53 +179,32 @@ def _numbered_pairs(numbers: Ints, num_nodes: int) -> Pairs:
     return senders, receivers
 
 
-def _distinct_numbers(
-    counts: Ints, num_choices: int, rng: np.random.Generator, progress: Progress = unseen
-) -> tuple[Ints, Ints]:
-    """For every node, `counts[node]` distinct numbers below `num_choices`, all sets equally likely.
+def _distinct_numbers(counts: Ints, num_choices: int, rng: np.random.Generator) -> Pairs:
+    """For every node `counts[node]` different numbers below `num_choices`, all sets equally likely.
 
     Draws what is missing until nothing is: the first distinct values of a sequence of independent
     draws are a uniform set. Nodes that want more than half of all numbers draw those they do
     without, so a draw is new with probability one half at least and the missing ones halve each
-    time. Work and memory are proportional to the numbers returned. Nodes are gone through in parts
-    that fit into a cache; what is drawn does not depend on their size.
+    time. Work and memory are proportional to the numbers returned.
 
     Returns:
         Nodes and numbers, sorted by node and number; int32 if that holds them.
     """
     inverted = counts > num_choices // 2
     wanted = np.where(inverted, num_choices - counts, counts)
-    most = int(wanted.max(initial=1))
-    starts = range(0, len(counts), max(1, _DRAWS_AT_A_TIME // max(1, most)))
-    parts = [slice(start, start + starts.step) for start in starts]
-    keys: list[Ints] = [np.empty(0, dtype=np.int64) for _ in parts]
-    missing = [wanted[part] for part in parts]
-    turn = 0
-    while any(it.any() for it in missing):
-        for index, part in enumerate(parts):
-            if missing[index].any():
-                nodes = np.repeat(np.arange(len(missing[index])), missing[index])
-                fresh = nodes * num_choices + rng.integers(num_choices, size=len(nodes))
-                # Not np.unique: its hash table takes ten times as long on such keys.
-                own = np.sort(np.concatenate([keys[index], fresh]))
-                keys[index] = own = own[np.append(True, own[1:] != own[:-1])]
-                drawn = np.bincount(own // num_choices, minlength=len(missing[index]))
-                missing[index] = wanted[part] - drawn
-            if turn == 0:  # the others have far less to do
-                progress((index + 1) / len(parts))
-        turn += 1
-    total = int(counts.sum())
-    fits = max(len(counts), num_choices) < 2**31
-    all_nodes, numbers = np.empty((2, total), np.int32 if fits else np.int64)
-    place = 0
-    for index, part in enumerate(parts):
-        own, keys[index] = keys[index], keys[index][:0]
-        others = np.flatnonzero(inverted[part])
-        if others.size:
-            every = others[:, None] * num_choices + np.arange(num_choices)
-            own = np.setxor1d(own, every.ravel(), assume_unique=True)
-        here = slice(place, place + len(own))
-        all_nodes[here], numbers[here] = np.divmod(own, max(num_choices, 1))
-        all_nodes[here] += part.start
-        place += len(own)
-    return all_nodes, numbers
+    keys: Ints = np.empty(0, dtype=np.int64)
+    missing = wanted
+    while missing.any():
+        nodes = np.repeat(np.arange(len(missing)), missing)
+        fresh = nodes * num_choices + rng.integers(num_choices, size=len(nodes))
+        # Not np.unique: its hash table takes ten times as long on such keys.
+        keys = np.sort(np.concatenate([keys, fresh]))
+        keys = keys[np.append(True, keys[1:] != keys[:-1])]
+        missing = wanted - np.bincount(keys // num_choices, minlength=len(wanted))
+    others = np.flatnonzero(inverted)
+    if others.size:
+        every = others[:, None] * num_choices + np.arange(num_choices)
+        keys = np.setxor1d(keys, every.ravel(), assume_unique=True)
+    kind = np.int32 if max(len(counts), num_choices) < 2**31 else np.int64
+    nodes, numbers = np.divmod(keys, max(num_choices, 1))
+    return nodes.astype(kind), numbers.astype(kind)

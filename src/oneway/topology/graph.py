@@ -20,7 +20,6 @@ from oneway.topology.edge_files import FilePath, read_edges
 from oneway.topology.edges import Edge, EdgeList, Node, node_label
 from oneway.topology.generators import GRAPHS
 from oneway.topology.mixing import Mixing, MixingLike, check_kept_share, metropolis, row_stochastic
-from oneway.topology.progress import Progress, part_of, shown_progress, unseen
 
 if TYPE_CHECKING:
     import networkx
@@ -76,21 +75,17 @@ class TrustGraph:
                 object.__setattr__(self, attribute, view)
 
     @classmethod
-    def generate(cls, kind: str, *, progress: bool | None = None, **parameters: Any) -> TrustGraph:
+    def generate(cls, kind: str, **parameters: Any) -> TrustGraph:
         """A graph of a registered kind: `GRAPHS` has their names and parameters.
 
         >>> TrustGraph.generate("ring", num_nodes=3) == TrustGraph.ring(3)
         True
 
-        `progress` says whether a bar is shown: by default in a terminal, if it takes long.
-
         Raises:
             ConfigError: If there is no such kind.
             GraphError: If a parameter breaks a rule.
         """
-        with shown_progress(f"{kind} graph", progress) as told:
-            edges = GRAPHS[kind].edges(part_of(told, 0.0, 0.6), **parameters)
-            return cls._of(edges, part_of(told, 0.6, 1.0))
+        return cls._of(GRAPHS[kind].edges(**parameters))
 
     @classmethod
     def random(cls, num_nodes: int, max_receivers: int, seed: int) -> TrustGraph:
@@ -167,12 +162,8 @@ class TrustGraph:
         return cls._of(edge_lists.mixing_edges(mixing))
 
     @classmethod
-    def read(
-        cls, path: FilePath, most_bytes: float = np.inf, *, progress: bool | None = None
-    ) -> TrustGraph:
+    def read(cls, path: FilePath, most_bytes: float = np.inf) -> TrustGraph:
         """From an edge list in SNAP, KONECT or CSV format, plain or gzipped; see `edge_files`.
-
-        `progress` says whether a bar is shown: by default in a terminal, if it takes long.
 
         Raises:
             MissingDataError: If there is no such file.
@@ -180,9 +171,7 @@ class TrustGraph:
             GraphError: If it holds no edges, a line does not parse, or there are more bytes, once
                 decompressed.
         """
-        with shown_progress("edge list", progress) as told:
-            edges = read_edges(path, most_bytes, part_of(told, 0.0, 0.7))
-            return cls._of(edges, part_of(told, 0.7, 1.0))
+        return cls._of(read_edges(path, most_bytes))
 
     @staticmethod
     def union(graphs: Iterable[TrustGraph]) -> TrustGraph:
@@ -334,10 +323,7 @@ class TrustGraph:
 
     @property
     def description(self) -> dict[str, Any]:
-        """How the graph was made, and a checksum of edges, weights and kept shares.
-
-        What a run stores; `oneway.topology.rebuild` makes the graph again.
-        """
+        """How the graph was made, and a checksum of edges, weights and kept shares."""
         return {**self.origin, "checksum": checksum(*(getattr(self, name) for name in _ARRAYS))}
 
     def __eq__(self, other: object) -> bool:
@@ -357,9 +343,8 @@ class TrustGraph:
         return f"<TrustGraph: {self.num_nodes:,} nodes, {self.num_edges:,} edges{told}>"
 
     @classmethod
-    def _of(cls, edges: EdgeList, progress: Progress = unseen) -> TrustGraph:
-        arrays = edge_lists.compress(edges, progress)
-        return cls(*arrays, edges.kept_shares, edges.names, edges.origin)
+    def _of(cls, edges: EdgeList) -> TrustGraph:
+        return cls(*edge_lists.compress(edges), edges.kept_shares, edges.names, edges.origin)
 
     def _keep_edges(self, mask: Bools, origin: Origin) -> TrustGraph:
         """The same nodes with fewer edges."""

@@ -11,17 +11,14 @@ from oneway.errors import MixingError
 from oneway.records import Ints, Vector
 from oneway.topology.connectivity import require_one_component
 from oneway.topology.mixing import Mixing, MixingLike, check_mixing
-from oneway.topology.progress import Progress, unseen
 
 WARM_UP_STEPS = 200
 SOLVER_STEPS = 500
 LARGE = 100_000
-"""With so many nodes the masses are looked at on the way."""
+"""From this number of nodes on convergence is checked on the way."""
 
 
-def stationary_masses(
-    mixing: MixingLike, tolerance: float = 1e-12, progress: Progress = unseen
-) -> Vector:
+def stationary_masses(mixing: MixingLike, tolerance: float = 1e-12) -> Vector:
     """The masses that mixing leaves as they are: mixing.T @ masses = masses, summing to n.
 
     Whatever masses of sum n a network starts with, they settle there (on average over rounds, if
@@ -35,7 +32,6 @@ def stationary_masses(
     Args:
         mixing: Shares as `mixing[sender, receiver]`, of a strongly connected graph.
         tolerance: How far what a node receives may differ from its mass, relative to that mass.
-        progress: Told how far the work is.
 
     Raises:
         GraphError: If the graph is not strongly connected.
@@ -50,7 +46,6 @@ def stationary_masses(
     rough = np.ones(num_nodes)
     for step in range(WARM_UP_STEPS):
         rough = (rough + incoming @ rough) / 2
-        progress(0.8 * step / WARM_UP_STEPS)
         # Where information spreads fast, as in most large graphs, nothing is left to be solved.
         if num_nodes >= LARGE and step % 20 == 19 and _imbalance(incoming, rough) <= tolerance:
             settled: Vector = rough * (num_nodes / rough.sum())

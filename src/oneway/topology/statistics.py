@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from oneway.topology.graph import TrustGraph
-from oneway.topology.progress import LARGE, Progress, part_of, shown_progress
 from oneway.topology.stationary import stationary_masses
 
 
@@ -48,22 +47,11 @@ class GraphStatistics:
         }
 
 
-def graph_statistics(graph: TrustGraph, progress: bool | None = None) -> GraphStatistics:
-    """Measure a graph.
-
-    `progress` says whether a bar is shown: by default in a terminal, if it takes long.
-    """
-    large = graph.num_edges >= LARGE
-    with shown_progress("measuring the graph", progress, at_once=large) as told:
-        told(0.0)
-        return _measured(graph, told)
-
-
-def _measured(graph: TrustGraph, progress: Progress) -> GraphStatistics:
+def graph_statistics(graph: TrustGraph) -> GraphStatistics:
+    """Measure a graph."""
     count, labels = graph.strong_components()
-    progress(0.1)
     component = graph if count == 1 else graph.largest_strong_component()
-    masses = stationary_masses(component.mixing(), progress=part_of(progress, 0.2, 0.9))
+    masses = stationary_masses(component.mixing())
     degrees = (np.bincount(nodes, minlength=1) for nodes in graph.edges())
     most_receivers, most_senders = (int(degree.max()) for degree in degrees)
     return GraphStatistics(

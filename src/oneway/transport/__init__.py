@@ -5,8 +5,7 @@ A transport of one's own is a subclass of `Transport` and one call, from anywher
     oneway.transport.TRANSPORTS.register(listen, "carrier-pigeon")
 
 where `listen` is a `Listen`; `transport = "carrier-pigeon"` in peer.toml chooses it, or
-`Peer(folder, transport=listen)`. `oneway.testing.check_transport` tells whether it keeps the
-promise. Nothing here loads ZeroMQ until a peer listens with it.
+`Peer(folder, transport=listen)`. Nothing here loads ZeroMQ until a peer listens with it.
 """
 
 from __future__ import annotations

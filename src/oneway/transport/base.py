@@ -22,15 +22,15 @@ from oneway.registry import Registry
 Via: TypeAlias = Literal["push", "reply"]
 """A push came over a connection that its sender dialled; a reply over one that I dialled."""
 
-LinkState: TypeAlias = Literal["connecting", "connected", "refused", "stranger"]
+LinkState: TypeAlias = Literal["connecting", "connected", "refused", "stranger", "unresponsive"]
 """How a dialled connection is doing.
 
 No answer (so far); up; the receiver does not admit me; there is an answer at that address, but
-without a proof of the receiver's key.
+without a proof of the receiver's key; the connection is accepted there, and nothing answers.
 """
 
 MAX_NAMED = 1024
-"""Refusals are counted by key for this many keys, then together: keys cost a stranger nothing."""
+"""Refusals are counted by key for this many keys, then together: anyone can make keys."""
 
 MAX_QUEUED_BYTES = 2**24
 """What waits per connection and direction; two frames do in any case."""

@@ -1,4 +1,4 @@
-"""Fault injection: a transport around a transport that loses, delays, repeats, reorders and cuts.
+"""Fault injection: a transport around a transport that loses, delays and cuts.
 
 Faults strike what is sent, pushes and replies alike; a cut also strikes what comes in.
 """
@@ -22,17 +22,12 @@ Later: TypeAlias = Callable[[float, Callable[[], None]], object]
 """Calls a function after so many seconds: `loop.call_later`, or a fake in tests."""
 
 
-_Probability: TypeAlias = Annotated[float, Meta(ge=0, le=1)]
-
-
 @dataclass(frozen=True)
 class Faults:
     """What goes wrong on purpose with the frames a peer sends; for labs and tests only.
 
     Attributes:
         loss: Probability that a frame is lost.
-        duplicate: Probability that a frame is sent twice.
-        reorder: Probability that a frame is held back until the next one to that peer has gone.
         delay: Longest delay in seconds; each frame is delayed by a uniform part of it.
         cut: Names of peers that nothing is sent to, and nothing taken from.
 
@@ -40,9 +35,7 @@ class Faults:
         ConfigError: One of them breaks its rule.
     """
 
-    loss: _Probability = 0.0
-    duplicate: _Probability = 0.0
-    reorder: _Probability = 0.0
+    loss: Annotated[float, Meta(ge=0, le=1)] = 0.0
     delay: Annotated[float, Meta(ge=0)] = 0.0
     cut: tuple[str, ...] = ()
 
@@ -68,7 +61,6 @@ class Faulty(Transport):
         self.cut: frozenset[Key] = frozenset()
         self._rng = rng
         self._later = later
-        self._held: dict[tuple[Key, Via], bytes] = {}
 
     def dial(self, receiver: Key, address: str) -> None:
         """Connect to a receiver and stay connected."""
@@ -113,34 +105,19 @@ class Faulty(Transport):
         return arrival
 
     async def close(self) -> None:
-        """Close what is inside; frames held back or delayed are lost."""
-        self._held.clear()
+        """Close what is inside; delayed frames are lost."""
         await self.inner.close()
 
     def _send(self, peer: Key, frame: bytes, via: Via) -> bool:
         faults = self.faults
-        if peer in self.cut or self._strikes(faults.loss):
+        if peer in self.cut or self._rng.random() < faults.loss:
             return True
-        overtaken = self._held.pop((peer, via), None)
-        if overtaken is None and self._strikes(faults.reorder):
-            self._held[peer, via] = frame
-            return True
-        for _ in range(2 if self._strikes(faults.duplicate) else 1):
-            self._let_go(peer, frame, via)
-        if overtaken is not None:
-            self._let_go(peer, overtaken, via)
-        return True
-
-    def _strikes(self, probability: float) -> bool:
-        # No draw without a fault, so that one fault's probability does not change another's luck.
-        return probability > 0.0 and self._rng.random() < probability
-
-    def _let_go(self, peer: Key, frame: bytes, via: Via) -> None:
-        if self.faults.delay > 0.0:
-            seconds = self._rng.uniform(0.0, self.faults.delay)
+        if faults.delay > 0.0:
+            seconds = self._rng.uniform(0.0, faults.delay)
             self._later(seconds, partial(self._hand_over, peer, frame, via))
         else:
             self._hand_over(peer, frame, via)
+        return True
 
     def _hand_over(self, peer: Key, frame: bytes, via: Via) -> None:
         # A partition also stops what was delayed before it began.
@@ -155,8 +132,8 @@ class Faulty(Transport):
 def with_faults(transport: Transport, faults: Faults, keys: Mapping[str, Key]) -> Transport:
     """Put the fault injector around a running transport, change its faults, or take it out again.
 
-    What is returned is to be used from now on. Without faults there is no injector, and the frames
-    it held back are lost. `keys` are those of the peers that `faults.cut` can name.
+    Use what is returned from now on; without faults that is the transport itself. `keys` are those
+    of the peers that `faults.cut` can name.
     """
     injector = transport if isinstance(transport, Faulty) else None
     if injector is None:

@@ -3,10 +3,9 @@
 Nothing in here can be executed: no pickle, no type names, only the messages of `protocol`, each
 with its exact fields, and integers that fit.
 
-The envelope `[version, task, body]` is the same in every release, for ever. Version 0 belongs to
-all of them too: its body is the list of versions that its sender speaks, and it answers a frame of
-a version that its sender does not know. A release that speaks several versions uses the highest
-one that both do.
+The envelope `[version, task, body]` is the same in every release, and so is version 0: its body is
+the list of versions that its sender speaks, and it answers a frame of a version that its sender
+does not know.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ import numpy as np
 from oneway.errors import WireError
 from oneway.protocol.messages import News, Push, Reply
 
-VERSION = 4
+VERSION = 1
 """The version that this release speaks."""
 
 NEGOTIATION = 0

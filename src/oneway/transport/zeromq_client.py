@@ -33,6 +33,10 @@ _MONITORED = (
 )
 
 
+_TIMED_OUT = 0.9
+"""A handshake that ends after this share of the time it is given has timed out."""
+
+
 class Connection:
     """A connection to one receiver that is made again whenever it is lost.
 
@@ -58,6 +62,7 @@ class Connection:
         self._attempts = itertools.count()
         self._timer: asyncio.TimerHandle | None = None
         self._answered = False
+        self._answered_at = 0.0
         self._unfinished: Unfinished | None = None
         self._endless: Arrival | None = None
         self._watched: WatchedSocket | None = None
@@ -156,7 +161,7 @@ class Connection:
 
     def _note(self, event: zmq.Event, value: int) -> None:
         if event == zmq.EVENT_CONNECTED:
-            self._answered = True
+            self._answered, self._answered_at = True, self._env.clock()
             self._watch_unfinished(Unfinished(value, self._end_endless))
             return
         if event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
@@ -174,8 +179,9 @@ class Connection:
 
     def _note_end(self) -> None:
         if self._answered:
-            # It was there and left before it had proven its key: perhaps it has another one.
-            self._become("stranger")
+            # Whoever has another key hangs up at once. A process that is stopped never answers,
+            # although the kernel accepts connections for it, until the handshake times out.
+            self._become("unresponsive" if self._has_timed_out else "stranger")
             # ZeroMQ counts an answer as a success and would be back at once, ten times a second.
             if self._watched is not None:
                 with contextlib.suppress(zmq.ZMQError):
@@ -212,6 +218,14 @@ class Connection:
             self._timer.cancel()
             self._timer = None
 
+    @property
+    def _has_timed_out(self) -> bool:
+        limits = self._env.limits
+        patience = min(limits.handshake, limits.redial)
+        return self._env.clock() - self._answered_at >= _TIMED_OUT * patience
+
     def _redial(self) -> None:
+        if self._answered and self._has_timed_out:
+            self._become("unresponsive")
         self.close()
         self._open()

@@ -34,7 +34,7 @@ _YEAR = 365 * 24 * 3600
 _TOKEN_FORM = """<!doctype html><html lang="en"><meta name="viewport" content="width=device-width">
 <title>oneway</title><meta name="color-scheme" content="light dark">
 <body style="font-family: system-ui; max-width: 30rem; margin: 4rem auto; padding: 0 1rem">
-<h1>A token, please</h1><p>%s</p>
+<h1>Token required</h1><p>%s</p>
 <form><label>Token <input name="token" type="password" autofocus autocomplete="off"></label>
 <button>Open</button></form>"""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from functools import partial
 
@@ -19,7 +20,7 @@ from oneway.web.access_control import ApiAccess
 HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 MAX_BODY = 2**20
 """Bytes of a body: thousands of small samples."""
-_BUG = "no answer, because of a mistake in oneway; please report it"
+_log = logging.getLogger("oneway.web")
 
 
 def as_json(value: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
@@ -53,7 +54,7 @@ def make_api(routes: Sequence[Route], host: str, token: str) -> Starlette:
             DataError: partial(_on_error, 422, ""),
             OnewayError: partial(_on_error, 503, ""),
             ClientDisconnect: partial(_on_error, 400, "the body broke off"),
-            Exception: partial(_on_error, 500, _BUG),
+            Exception: _on_bug,
         },
     )
     app.router.redirect_slashes = False
@@ -84,6 +85,16 @@ async def read_body(request: Request) -> bytes:
 
 async def _on_error(status: int, sentence: str, _: Request, error: Exception) -> Response:
     return as_error(status, sentence or str(error))
+
+
+async def _on_bug(request: Request, error: Exception) -> Response:
+    """Log the traceback, which goes to stderr unless the process logs elsewhere."""
+    _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
+    return as_error(
+        500,
+        f"internal error in oneway ({type(error).__name__}); the process that answered has logged "
+        "the traceback to stderr; please report it",
+    )
 
 
 async def _on_http_error(request: Request, error: Exception) -> Response:

@@ -34,9 +34,8 @@ class Endpoint:
         """Read an endpoint from flags; `what` is served there, for messages.
 
         Raises:
-            TransportError: If the address is none.
-            ConfigError: If the token cannot be read, is poor, or is missing where other machines
-                could reach it.
+            ConfigError: If the address is invalid, or the token cannot be read, is too weak, or is
+                missing where other machines could reach the endpoint.
         """
         whole = address if ":" in address else f"{DEFAULT_HOST}:{address}"
         found = parse_address(whole, lowest_port=0)

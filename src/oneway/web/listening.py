@@ -7,7 +7,7 @@ import socket
 from contextlib import closing
 
 from oneway.errors import TransportError
-from oneway.transport.address import host_kind
+from oneway.transport.address import join_address
 
 
 def listen(host: str, port: int, what: str = "the local API") -> socket.socket:
@@ -21,7 +21,7 @@ def listen(host: str, port: int, what: str = "the local API") -> socket.socket:
     Raises:
         TransportError: If that cannot be listened on; names a port that is free.
     """
-    address = joined(host, port)
+    address = join_address(host, port)
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         family, _, _, _, place = found[0]
@@ -42,12 +42,7 @@ def listen(host: str, port: int, what: str = "the local API") -> socket.socket:
 
 def url_of(host: str, listener: socket.socket) -> str:
     """Where a browser or a program finds what is served on a socket."""
-    return f"http://{joined(host, listener.getsockname()[1])}"
-
-
-def joined(host: str, port: int) -> str:
-    """Return `host:port`, or `[host]:port` for IPv6."""
-    return f"[{host}]:{port}" if host_kind(host) == "ipv6" else f"{host}:{port}"
+    return f"http://{join_address(host, listener.getsockname()[1])}"
 
 
 def _bound(family: int, place: tuple[object, ...]) -> socket.socket:

@@ -1,4 +1,4 @@
-"""ASGI server (uvicorn) as a task of an event loop that others own; graceful shutdown on cancel."""
+"""ASGI server (uvicorn) as a task of the caller's event loop; graceful shutdown on cancel."""
 
 from __future__ import annotations
 
@@ -32,10 +32,12 @@ async def run(
         ready: Called once requests are taken.
         live: Whether it speaks over WebSockets too, and wants to be told of start and end.
     """
-    # Without any handler Python would print uvicorn's errors; with this one they go to the handlers
-    # that the process has set up, if any.
     logger = logging.getLogger("uvicorn")
-    if not logger.handlers:
+    if live:
+        # Tracebacks go to stderr unless the process logs elsewhere; bad requests are not reported.
+        logger.setLevel(logging.ERROR)
+    elif not logger.handlers:
+        # `web.api` has logged the errors of an API already.
         logger.addHandler(logging.NullHandler())
     config = uvicorn.Config(
         app,
@@ -60,7 +62,7 @@ async def run(
 
 
 class _Server(uvicorn.Server):
-    """A server that is a guest in its process: signals are the business of others."""
+    """uvicorn without its own signal handlers."""
 
     def __init__(self, config: uvicorn.Config, on_started: Callable[[], None]) -> None:
         super().__init__(config)

@@ -1,4 +1,4 @@
-"""Server in a child process: spawned afresh, deaf to Ctrl-C, and never outliving its parent."""
+"""Server in a child process that ignores Ctrl-C and ends with its parent."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def server_process(
     Raises:
         OnewayError: If the child ends before it serves, or takes too long.
     """
-    # A fresh interpreter: threads and locks of this one are none of its business.
+    # A fresh interpreter, without the threads and locks of this one.
     fresh = multiprocessing.get_context("spawn")
     ready = fresh.Event()
     run = (serve, arguments, ready, os.getpid())

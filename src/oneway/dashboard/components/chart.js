@@ -63,11 +63,5 @@ export default {
         { replaceMerge: ["series"], lazyUpdate: true },
       );
     },
-    save(name) {
-      const link = document.createElement("a");
-      link.href = this.chart.getDataURL({ pixelRatio: 2, backgroundColor: css("paper") });
-      link.download = name;
-      link.click();
-    },
   },
 };

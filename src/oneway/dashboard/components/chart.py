@@ -14,7 +14,6 @@ from oneway.dashboard.components.colours import SERIES, Colour
 
 Points: TypeAlias = Sequence[tuple[float, float | None]]
 Dash: TypeAlias = Literal["solid", "dashed", "dotted"]
-XKind: TypeAlias = Literal["value", "time"]
 
 DASHES: dict[Dash, str] = {"solid": "", "dashed": "8 4", "dotted": "2 4"}
 """With the `stroke-dasharray` of each."""
@@ -92,10 +91,6 @@ class Chart(Element, component="chart.js", esm=None, default_classes="ow-chart")
         self._props["label"] = label
         self.show([])
 
-    def set_x(self, name: str, kind: XKind) -> None:
-        """Change what the x axis is; times are milliseconds since 1970, `show` draws it."""
-        self._axes["xAxis"] |= {"name": name, "type": kind}
-
     def show(self, lines: Sequence[Line]) -> None:
         """Replace what is shown."""
         named = [line.name for line in lines if line.in_legend] if self._legend else []
@@ -115,10 +110,6 @@ class Chart(Element, component="chart.js", esm=None, default_classes="ow-chart")
         }
         self._update_method = "draw"
         self.update()
-
-    def save(self, file_name: str) -> None:
-        """Let the browser save the chart as a PNG."""
-        self.run_method("save", file_name)
 
 
 def _series(line: Line) -> dict[str, Any]:

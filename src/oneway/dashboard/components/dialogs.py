@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -11,7 +10,6 @@ from nicegui import ui
 from oneway.errors import OnewayError
 
 _Result = TypeVar("_Result")
-_log = logging.getLogger("oneway.dashboard")
 
 
 class Question:
@@ -29,7 +27,7 @@ class Question:
                 go_on.props("no-caps color=negative")
 
     async def is_sure(self, question: str, consequence: str) -> bool:
-        """Ask, and wait for the answer; whoever closes the page is not sure."""
+        """Ask, and wait for the answer; closing the page counts as Cancel."""
         self._question.text = question
         self._consequence.text = consequence
         return bool(await self._dialog)
@@ -48,26 +46,15 @@ def complain(sentence: str) -> None:
 async def attempt(
     action: Awaitable[_Result], refused: Callable[[str], object] = complain
 ) -> _Result | None:
-    """Carry out an action of a page; if it raises an expected error, tell `refused` its sentence.
+    """Carry out an action of a page; an expected error becomes a sentence for `refused`.
 
-    Returns what came of it; None if it was refused, or if the page was closed meanwhile: there is
-    nothing left to show anything on.
+    Returns the result; None after an error, or if the page was closed meanwhile.
     """
     client = ui.context.client
     try:
         answer = await action
     except (OnewayError, OSError) as error:
         if not client.is_deleted:
-            is_ours = isinstance(error, OnewayError)
-            refused(str(error) if is_ours else f"the machine refuses: {error}")
+            refused(str(error))
         return None
     return None if client.is_deleted else answer
-
-
-def mistake(error: Exception) -> str:
-    """Log a bug of ours with its traceback, and return what a page says about it."""
-    _log.error("a mistake in oneway: %r", error, exc_info=error)
-    return (
-        f"This cannot be shown, because of a mistake in oneway ({type(error).__name__}); what it "
-        "printed says where. Please report it."
-    )

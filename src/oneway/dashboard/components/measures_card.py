@@ -10,6 +10,7 @@ from oneway.metrics.measure_rows import (
     calibration_table,
     class_table,
     confusion_rows,
+    in_words,
     measure_rows,
 )
 from oneway.records.measures import Measures
@@ -38,7 +39,8 @@ class MeasuresCard:
         if measures is None:
             return
         rows = [*baseline_rows(measures), *measure_rows(measures)]
-        self._facts.show([(f"{row.name}, {row.meaning}", row.text) for row in rows])
+        words = list(in_words(measures).items())
+        self._facts.show([(f"{row.name}, {row.meaning}", row.text) for row in rows] + words)
         self._tables.clear()
         few = len(measures.classes) <= _MOST_CLASSES
         with self._tables:

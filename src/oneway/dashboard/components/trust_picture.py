@@ -50,7 +50,7 @@ class Arrow(NamedTuple):
 class TrustPicture(Element, component="trust_picture.js", default_classes="w-full"):
     """Circles and arrows; a circle is picked with the pointer or the keyboard.
 
-    Who points at an arrow picks its sender.
+    Clicking an arrow selects its sender.
     """
 
     def __init__(self, on_pick: Callable[[str | None], None]) -> None:

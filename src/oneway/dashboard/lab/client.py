@@ -29,7 +29,7 @@ class LabClient:
             base_url=url,
             headers={"Authorization": f"Bearer {token}", "Content-Type": "application/json"},
             timeout=_SECONDS,
-            trust_env=False,  # a proxy has no business on loopback
+            trust_env=False,  # never use a proxy for loopback
         )
 
     async def frame(self, after: int = 0) -> NetworkFrame | None:

@@ -15,7 +15,7 @@ from oneway.dashboard.components.numbers import number, size
 from oneway.dashboard.components.trust_picture import Arrow, Circle
 from oneway.dashboard.lab.watcher import LabWatcher
 from oneway.methods import DEFAULT_METHOD, METHODS
-from oneway.metrics.measure_rows import beside
+from oneway.metrics.measure_rows import ALONE, BASE_RATE, SHARED, beside
 from oneway.records import MASS_UNITS
 from oneway.records.measures import Baselines, Measures
 from oneway.records.network import EdgeView, MassView, NetworkFrame, PeerView
@@ -67,12 +67,15 @@ def network_losses(frame: NetworkFrame) -> Baselines | None:
     def mean(name: str) -> float:
         return float(sum(peer.samples * getattr(peer, name) for peer in known)) / samples
 
-    has_alone = all(peer.alone_loss is not None for peer in known)
+    def known_mean(name: str) -> float | None:
+        return mean(name) if all(getattr(peer, name) is not None for peer in known) else None
+
     return Baselines(
         samples=samples,
         loss=mean("average_loss"),
+        shared_loss=known_mean("shared_loss"),
+        alone_loss=known_mean("alone_loss"),
         base_loss=mean("base_loss"),
-        alone_loss=mean("alone_loss") if has_alone else None,
     )
 
 
@@ -148,8 +151,10 @@ def _against(peer: PeerView) -> str:
     """The average loss beside its baselines, if it was measured."""
     if peer.average_loss is None or peer.base_loss is None:
         return ""
-    alone = "" if peer.alone_loss is None else f", alone {peer.alone_loss:.3f}"
-    return f"average {peer.average_loss:.3f} (base rate {peer.base_loss:.3f}{alone})"
+    others = {SHARED: peer.shared_loss, ALONE: peer.alone_loss, BASE_RATE: peer.base_loss}
+    known = [f"{name} {loss:.3f}" for name, loss in others.items() if loss is not None]
+    believes = f", believes {peer.believes}" if peer.believes else ""
+    return f"average {peer.average_loss:.3f} ({', '.join(known)}){believes}"
 
 
 def loss_lines(watcher: LabWatcher, picked: str | None) -> list[Line]:

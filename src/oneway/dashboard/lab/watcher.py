@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import aclosing
+from dataclasses import dataclass, field
 
 from oneway.dashboard.lab.client import LabClient
 from oneway.errors import OnewayError, TransportError
-from oneway.metrics import SlowRange, Smoothed, Thinned
+from oneway.metrics import Thinned
 from oneway.records.network import NetworkFrame, ReferenceCurve
 
 PAUSE_SECONDS = 0.5
@@ -19,6 +21,50 @@ MOST_POINTS = 4000
 CURVE_POINTS = 160
 MEMORY_FRAMES = 20
 """What jumps from frame to frame is shown as its mean over so many, about ten seconds."""
+
+
+@dataclass
+class Smoothed:
+    """Moving mean: of all numbers so far, the last ones, about `memory` of them, counting more.
+
+    >>> lately = Smoothed(memory=2)
+    >>> lately.add(4.0), lately.add(2.0), lately.add(2.0)
+    (4.0, 3.0, 2.5)
+    """
+
+    memory: int
+    _count: int = field(default=0, init=False)
+    _value: float = field(default=0.0, init=False)
+
+    def add(self, number: float) -> float:
+        """Take a number in, and return what the mean is now."""
+        self._count = min(self._count + 1, self.memory)
+        self._value += (number - self._value) / self._count
+        return self._value
+
+
+@dataclass
+class SlowRange:
+    """Moving range, smallest and largest number: wider at once, narrower in about `memory` steps.
+
+    >>> scale = SlowRange(memory=2)
+    >>> scale.add([1.0, 3.0]), scale.add([2.0]), scale.add([0.0])
+    ((1.0, 3.0), (1.5, 2.5), (0.0, 1.25))
+    """
+
+    memory: int
+    _ends: tuple[float, float] | None = field(default=None, init=False)
+
+    def add(self, numbers: Sequence[float]) -> tuple[float, float] | None:
+        """Take numbers in, and return the range; None while there never were any."""
+        if numbers:
+            low, high = min(numbers), max(numbers)
+            before = self._ends or (low, high)
+            self._ends = (
+                min(low, before[0] + (low - before[0]) / self.memory),
+                max(high, before[1] + (high - before[1]) / self.memory),
+            )
+        return self._ends
 
 
 class LabWatcher:

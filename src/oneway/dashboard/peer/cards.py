@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-import numpy as np
 import segno
 from nicegui import ui
 
-from oneway.dashboard.components.chart import Chart, Line, XKind
-from oneway.dashboard.components.colours import BLUE, GREEN, INK, ORANGE
+from oneway.dashboard.components.chart import Chart, Line
+from oneway.dashboard.components.colours import AMBER, BLUE, GREEN, INK, ORANGE
 from oneway.dashboard.components.elements import (
     FactList,
     Figures,
@@ -20,7 +19,6 @@ from oneway.dashboard.components.elements import (
     sentences,
     set_mood,
 )
-from oneway.dashboard.components.measures_card import MeasuresCard
 from oneway.dashboard.components.numbers import size
 from oneway.dashboard.peer.status_figures import complaints, figures, privacy_of, state_of
 from oneway.metrics.learning_curve import (
@@ -31,17 +29,12 @@ from oneway.metrics.learning_curve import (
     mean_losses,
     recent_width,
 )
-from oneway.metrics.measure_rows import ALONE, BASE_RATE
+from oneway.metrics.measure_rows import ALONE, BASE_RATE, SHARED
 from oneway.records.curve import Curve
 from oneway.web.peer_page import PeerLook
 
 _MOST_POINTS = 512
-_SAMPLES = "over samples"
-_TIME = "over time"
-_X: dict[str, tuple[str, XKind]] = {
-    _SAMPLES: ("samples learned from", "value"),
-    _TIME: ("time of day", "time"),
-}
+_X = "samples learned from"
 _COPY = '() => window.owCopy("[data-card]", "[data-copied]")'
 
 
@@ -74,40 +67,29 @@ class Headline:
 
 
 class LearningCharts:
-    """Loss and accuracy from the first sample on, over samples or over the time of day."""
+    """Loss and accuracy over samples, from the first one on."""
 
     def __init__(self) -> None:
         self._curve: Curve | None = None
-        self._restarts: list[int] = []
         with ui.element("div").classes("ow-grid") as self._grid:
-            with card("Loss") as beside:
-                with beside:
-                    self._switch = ui.toggle(
-                        [_SAMPLES, _TIME], value=_SAMPLES, on_change=self._draw
-                    )
-                    self._switch.props('no-caps unelevated padding="2px 10px"')
-                    self._switch.props('aria-label="What the charts are drawn over"')
+            with card("Loss"):
                 self._empty = empty("No samples yet. Give the peer something to learn from:")
                 with self._empty:
                     ui.label("oneway peer run --data FILE").classes("ow-mono")
-                self._loss = Chart("Loss of this peer", x=_X[_SAMPLES][0], y="loss per sample")
+                self._loss = Chart("Loss of this peer", x=_X, y="loss per sample")
                 self._late = ui.label("").classes("ow-soft")
             with ui.element("div") as self._second, card("Accuracy"):
-                self._accuracy = Chart(
-                    "Accuracy of this peer", x=_X[_SAMPLES][0], y="right, in %", most_y=100
-                )
+                self._accuracy = Chart("Accuracy of this peer", x=_X, y="right, in %", most_y=100)
 
     def show(self, look: PeerLook) -> None:
         """Draw the curve, unless it is drawn already."""
         if look.curve == self._curve:
             return
         self._curve = look.curve
-        self._restarts = [] if look.status is None else look.status.restarts
         has_samples = bool(look.curve.samples)
         has_accuracy = has_samples and look.classifies
         self._empty.set_visibility(not has_samples)
         self._loss.set_visibility(has_samples)
-        self._switch.set_visibility(has_samples)
         self._second.set_visibility(has_accuracy)
         self._grid.classes(remove="halves", add="halves" if has_accuracy else None)
         before = look.curve.before
@@ -122,14 +104,14 @@ class LearningCharts:
         if self._curve is None or not self._curve.samples:
             return
         curve = coarser(self._curve, _MOST_POINTS)
-        over = str(self._switch.value)
-        xs = [1000 * time for time in curve.times] if over == _TIME else last_samples(curve)
+        xs = last_samples(curve)
         lately = f"the last {recent_width(curve):,} samples"
         baselines = [
             Line(name, _known_points(xs, means), *style)
             for name, sums, style in (
-                (BASE_RATE, curve.base_sums, (INK, "dashed")),
+                (SHARED, curve.shared_sums, (AMBER, "dashed", 2.0)),
                 (ALONE, curve.alone_sums, (GREEN, "dotted", 2.0)),
+                (BASE_RATE, curve.base_sums, (INK, "dashed")),
             )
             if (means := known_means(sums, curve))
         ]
@@ -137,28 +119,13 @@ class LearningCharts:
             (self._loss, 1, mean_losses(curve, recent=True), mean_losses(curve)),
             (self._accuracy, 100, accuracies(curve, recent=True), accuracies(curve)),
         ):
-            chart.set_x(*_X[over])
             lines = [
                 Line(lately, _points(xs, recent, factor), ORANGE, width=1.3),
                 Line("all so far", _points(xs, so_far, factor), BLUE, width=2.6),
             ]
             if chart is self._loss:
-                lines += [*baselines, *restart_lines(self._restarts, curve, xs, recent)]
+                lines += baselines
             chart.show(lines)
-
-
-def restart_lines(
-    restarts: Sequence[int], curve: Curve, xs: Sequence[float], ys: Sequence[float]
-) -> list[Line]:
-    """Vertical lines where the learning rate restarted, given in samples, as high as the curve."""
-    samples = last_samples(curve)
-    known = [mark for mark in restarts if curve.before < mark <= samples[-1]]
-    ends = (round(min(ys), 4), round(max(ys), 4))
-    places = np.interp(known, samples, xs).tolist()
-    return [
-        Line("learning rate restarted", [(x, y) for y in ends], INK, "dotted", 1.0, in_legend=not n)
-        for n, x in enumerate(places)
-    ]
 
 
 def _points(xs: Sequence[float], ys: Sequence[float], factor: float) -> list[tuple[float, float]]:
@@ -168,17 +135,6 @@ def _points(xs: Sequence[float], ys: Sequence[float], factor: float) -> list[tup
 
 def _known_points(xs: Sequence[float], ys: Sequence[float | None]) -> list[tuple[float, float]]:
     return [(x, round(y, 4)) for x, y in zip(xs, ys, strict=True) if y is not None]
-
-
-class MeasuresPart:
-    """The measures of a peer's predictions."""
-
-    def __init__(self) -> None:
-        self._card = MeasuresCard()
-
-    def show(self, look: PeerLook) -> None:
-        """Bring it up to date."""
-        self._card.show(None if look.status is None else look.status.measures)
 
 
 class OwnCard:

@@ -10,11 +10,11 @@ from pathlib import Path
 from nicegui import ui
 
 from oneway.dashboard.components.elements import page_frame
+from oneway.dashboard.components.measures_card import MeasuresCard
 from oneway.dashboard.peer.cards import (
     Headline,
     HealthCard,
     LearningCharts,
-    MeasuresPart,
     OwnCard,
     PrivacyCard,
 )
@@ -73,6 +73,7 @@ def _build(watcher: PeerWatcher) -> None:
     def show(look: PeerLook) -> None:
         for part in parts:
             part.show(look)
+        measures.show(None if look.status is None else look.status.measures)
 
     async def refresh() -> None:
         look = await watcher.look()
@@ -87,7 +88,7 @@ def _build(watcher: PeerWatcher) -> None:
     with page_frame(f"{watcher.last.name}, a peer") as beside:
         headline = Headline(beside)
         charts = LearningCharts()
-        measures = MeasuresPart()
+        measures = MeasuresCard()
         privacy = PrivacyCard()
         with ui.element("div").classes("ow-grid halves"):
             receivers = EdgesCard(RECEIVERS, watcher.source, changed)
@@ -95,6 +96,6 @@ def _build(watcher: PeerWatcher) -> None:
             predict = PredictCard(watcher.source)
             own_card = OwnCard()
             health = HealthCard()
-    parts = (headline, charts, measures, privacy, receivers, senders, predict, own_card, health)
+    parts = (headline, charts, privacy, receivers, senders, predict, own_card, health)
     show(watcher.last)
     ui.timer(_SECONDS, refresh)

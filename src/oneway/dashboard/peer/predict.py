@@ -12,11 +12,9 @@ from nicegui.elements.mixins.validation_element import ValidationElement
 from oneway.dashboard.components.dialogs import attempt
 from oneway.dashboard.components.elements import card, empty
 from oneway.dashboard.components.numbers import number_problem
-from oneway.dashboard.peer.image_input import array_field
 from oneway.errors import DataError
 from oneway.tables.cells import is_gap
 from oneway.tables.features import Feature
-from oneway.task.feature_choices import Choice, with_choices
 from oneway.task.task import Task
 from oneway.web.peer_page import PeerLook, PeerSource, Prediction
 
@@ -70,7 +68,7 @@ class PredictCard:
         self._answer.clear()
         sample = self._sample()
         if sample is None:
-            self._problem.text = "Mend what is marked first."
+            self._problem.text = "Fix the highlighted fields first."
             return
         found = await attempt(
             asyncio.to_thread(self._source.predict, sample), self._problem.set_text
@@ -93,9 +91,9 @@ class PredictCard:
         if len(probable) > _MOST_CLASSES:
             ui.label(f"and {len(probable) - _MOST_CLASSES} less probable ones").classes("ow-soft")
         where = "of the running peer" if found.is_live else "on the disk"
-        ui.label(f"By the settled model {where}, the average of its last estimates.").classes(
-            "ow-soft"
-        )
+        ui.label(
+            f"By the personal model {where}; the network's: peer predict --model shared."
+        ).classes("ow-soft")
 
 
 def sample_fields(
@@ -105,11 +103,10 @@ def sample_fields(
 
     That returns the values by feature; None if one is no number, which is marked at its field.
     """
-    fields = list(with_choices(features))
-    if len(fields) > MOST_FIELDS:
-        return _one_for_all(fields)
+    if len(features) > MOST_FIELDS:
+        return _one_for_all(features)
     with ui.element("div").classes("ow-fields"):
-        made = [(field, _field(field, on_enter)) for field in fields]
+        made = [(field, _field(field, on_enter)) for field in features]
 
     def sample() -> dict[str, str] | None:
         # Every field is looked at, so that all that is wrong is marked at once.
@@ -121,17 +118,14 @@ def sample_fields(
     return sample
 
 
-def _field(
-    field: Feature | Choice, on_enter: Callable[[], Awaitable[None]]
-) -> ValidationElement[Any]:
+def _field(field: Feature, on_enter: Callable[[], Awaitable[None]]) -> ValidationElement[Any]:
     options = _options(field)
     if options:
         return ui.select(options, label=field.name, value=_typical(field)).props(
             "dense outlined options-dense"
         )
-    assert isinstance(field, Feature)
     if field.kind == "array":
-        return array_field(field, lambda text: field_problem(field, array_text(text)))
+        return _array_field(field)
     typed = ui.input(
         field.name, value=_typical(field), validation=lambda text: field_problem(field, text)
     )
@@ -140,25 +134,29 @@ def _field(
     return typed.on("keydown.enter", on_enter)
 
 
-def _options(field: Feature | Choice) -> list[str]:
+def _array_field(feature: Feature) -> ValidationElement[Any]:
+    size = " x ".join(map(str, feature.shape))
+    text = ui.textarea(
+        f"{feature.name}, {size} numbers",
+        validation=lambda text: field_problem(feature, array_text(text)),
+    )
+    text.props("dense outlined rows=3 autocomplete=off spellcheck=false").classes("ow-array w-full")
+    return text
+
+
+def _options(field: Feature) -> list[str]:
     """What there is to choose from; nothing if it is to be typed."""
-    if isinstance(field, Choice):
-        return list(field.options)
     kinds = {"category": [*field.values, UNKNOWN], "boolean": ["yes", "no", UNKNOWN]}
     return kinds.get(field.kind, [])
 
 
-def _typical(field: Feature | Choice) -> str:
-    if isinstance(field, Choice):
-        return field.most_frequent
+def _typical(field: Feature) -> str:
     typical = {"number": f"{field.center:.4g}", "time": ""}
     return typical.get(field.kind, UNKNOWN)
 
 
-def _values(field: Feature | Choice, typed: str) -> list[tuple[str, str]]:
+def _values(field: Feature, typed: str) -> list[tuple[str, str]]:
     """What is typed or chosen, by feature."""
-    if isinstance(field, Choice):
-        return [(one.name, "01"[option == typed]) for option, one in field.options.items()]
     if field.kind == "array":
         return [(field.name, "" if typed == UNKNOWN else array_text(typed))]
     return [(field.name, "" if typed == UNKNOWN else typed.strip())]
@@ -181,7 +179,7 @@ def field_problem(feature: Feature, text: str | None) -> str | None:
     'it must be a date, a time or both, as 2026-03-01 14:30'
     """
     if feature.kind == "array" and is_gap(text) and not feature.gaps:
-        return "give an image, or its numbers"
+        return "give its numbers"
     if is_gap(text) and (feature.gaps or feature.kind != "number"):
         return None
     if feature.kind == "number":
@@ -193,10 +191,9 @@ def field_problem(feature: Feature, text: str | None) -> str | None:
     return None
 
 
-def _one_for_all(fields: Sequence[Feature | Choice]) -> Callable[[], dict[str, str] | None]:
+def _one_for_all(features: Sequence[Feature]) -> Callable[[], dict[str, str] | None]:
     """All values in one field, in the order of the task."""
-    features = [one for field in fields for one in _features(field)]
-    typical = dict(pair for field in fields for pair in _values(field, _typical(field)))
+    typical = dict(pair for field in features for pair in _values(field, _typical(field)))
     names = list(typical)
     what = "numbers" if all(feature.kind == "number" for feature in features) else "values"
     typed = ui.textarea(
@@ -213,10 +210,6 @@ def _one_for_all(fields: Sequence[Feature | Choice]) -> Callable[[], dict[str, s
         return dict(pair for feature, value in values for pair in _values(feature, value))
 
     return sample
-
-
-def _features(field: Feature | Choice) -> list[Feature]:
-    return list(field.options.values()) if isinstance(field, Choice) else [field]
 
 
 def split_values(text: str | None) -> list[str]:

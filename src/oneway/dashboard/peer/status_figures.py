@@ -33,6 +33,10 @@ _LINKS: dict[str, tuple[str, str]] = {
         "a stranger answers",
         "Somebody else answers at {address}: ask {name} for its new card.",
     ),
+    "unresponsive": (
+        "does not answer",
+        "{address} accepts connections, but {name} does not answer: it may be stopped.",
+    ),
 }
 """By the state of a link that is down: what it is, and its remedy."""
 
@@ -159,14 +163,15 @@ def figures(look: PeerLook) -> list[Figure]:
     disk, commit = status.disk_problem, f"{1000 * status.commit_seconds:.1f}"
     average, recent = number(status.average_loss, ".4f"), number(status.recent_loss, ".4f")
     accuracy = number(status.accuracy, ".1f", factor=100)
+    words = _personal_words(status.measures)
     return [
         Figure("samples", "Samples", f"{status.samples:,}", note=last),
         Figure(
             "average-loss",
-            "Average loss",
+            "Your loss" if words else "Average loss",
             average,
             "per sample",
-            beside(status.measures) or "over all samples",
+            "; ".join([beside(status.measures) or "over all samples", *words]),
             _bad_if(_is_worse_than_base(status.measures)),
         ),
         Figure("recent-loss", "Loss lately", recent, "per sample", "over the last 200 or so"),
@@ -184,6 +189,13 @@ def figures(look: PeerLook) -> list[Figure]:
         ),
         Figure("commit", "A commit to the disk", commit, "ms", disk or free, _bad_if(bool(disk))),
     ]
+
+
+def _personal_words(measures: Measures | None) -> list[str]:
+    """Whom the personal predictions believe, and the verdict; empty without them."""
+    if measures is None or not measures.believes:
+        return []
+    return [f"believes {measures.believes}", *filter(None, [measures.verdict])]
 
 
 def _is_worse_than_base(measures: Measures | None) -> bool:

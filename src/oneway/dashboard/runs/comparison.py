@@ -1,4 +1,4 @@
-"""Comparison of runs: their curves in one chart, final numbers beside it, and both as files."""
+"""Comparison of runs: their curves in one chart, and their final numbers beside it."""
 
 from __future__ import annotations
 
@@ -18,16 +18,15 @@ from oneway.dashboard.components.chart import (
 )
 from oneway.dashboard.components.colours import GREEN, INK, Colour
 from oneway.dashboard.components.elements import Cell, card, empty, number_table
-from oneway.dashboard.runs.catalogue_cache import CatalogueCache
 from oneway.dashboard.runs.record_text import (
     BASELINES,
     MEASURES,
     Measure,
-    as_csv,
     figures,
     points,
 )
 from oneway.dashboard.runs.run_table import run_link
+from oneway.dashboard.runs.stored_runs import StoredRuns
 from oneway.errors import StoreError
 from oneway.records import RunRecord
 
@@ -35,7 +34,7 @@ from oneway.records import RunRecord
 class Comparison:
     """A part of a page that shows the runs it is given."""
 
-    def __init__(self, runs: CatalogueCache, on_drop: Callable[[str], None] | None = None) -> None:
+    def __init__(self, runs: StoredRuns, on_drop: Callable[[str], None] | None = None) -> None:
         """Make it without runs.
 
         `on_drop` gets a run that somebody does not want to see any more; it is None if there is
@@ -47,7 +46,6 @@ class Comparison:
         self._stamps: list[object] = []
         self._records: dict[str, RunRecord] = {}
         self._slots: dict[str, int] = {}
-        self._chart: Chart | None = None
         with card("Curves") as beside:
             with beside:
                 self._toggle = ui.toggle(
@@ -56,10 +54,6 @@ class Comparison:
             self._empty = empty("Tick runs in the list above to compare their curves.")
             self._complaints = ui.column().classes("gap-1").props("role=status")
             self._place = ui.column().classes("w-full")
-            self._files = ui.row().classes("gap-2")
-            with self._files:
-                ui.button("Save as CSV", on_click=self._save_csv).props("outline no-caps")
-                ui.button("Save as PNG", on_click=self._save_png).props("outline no-caps")
             self._table = ui.column().classes("w-full")
         self._draw([])
 
@@ -76,11 +70,7 @@ class Comparison:
                 "told apart. Untick some."
             )
         self._records = records
-        # A run keeps its colour as long as it is shown.
-        self._slots = {name: self._slots[name] for name in records if name in self._slots}
-        free = [slot for slot in range(MOST_LINES) if slot not in self._slots.values()]
-        new = [name for name in records if name not in self._slots]
-        self._slots |= zip(new, free, strict=False)
+        self._slots = {name: slot for slot, name in enumerate(records)}
         self._draw(complaints)
 
     async def follow(self) -> None:
@@ -89,8 +79,7 @@ class Comparison:
             await self.show(list(self._wanted))
 
     def _stamps_of(self, names: list[str]) -> list[object]:
-        known = {entry.name: entry.stamp for entry in self._runs.catalogue.entries}
-        return [known.get(name) for name in names]
+        return [self._runs.entries.get(name) for name in names]
 
     def _read(self, names: list[str]) -> tuple[dict[str, RunRecord], list[str]]:
         records: dict[str, RunRecord] = {}
@@ -113,7 +102,7 @@ class Comparison:
                 ui.label(sentence).classes("ow-bad")
         there = bool(self._records)
         self._empty.set_visibility(not there)
-        for part in (self._toggle, self._place, self._files, self._table):
+        for part in (self._toggle, self._place, self._table):
             part.set_visibility(there)
         self._draw_chart()
         self._draw_table()
@@ -132,16 +121,17 @@ class Comparison:
                 Line(baseline.title, points(baseline, record), *style)
                 for baseline, style in zip(BASELINES, styles, strict=True)
             ]
+        runs_text = "1 run" if len(self._records) == 1 else f"{len(self._records)} runs"
         self._place.clear()
         with self._place:
-            self._chart = Chart(
-                f"{measure.title} of {len(lines)} runs after each round",
+            chart = Chart(
+                f"{measure.title} of {runs_text} after each round",
                 x="round",
                 y=measure.axis,
                 log_y=measure.log,
                 legend=len([line for line in lines if line.points]) > 1,
             )
-            self._chart.show([line for line in lines if line.points])
+            chart.show([line for line in lines if line.points])
             if unknown:
                 ui.label(f"Not known for: {', '.join(unknown)}").classes("ow-soft")
 
@@ -174,14 +164,6 @@ class Comparison:
         with ui.row().classes("items-center gap-2 no-wrap min-w-44"):
             ui.html(swatch_html(*line_style(self._slots[name])), sanitize=False)
             ui.link(name, run_link(name))
-
-    async def _save_csv(self) -> None:
-        text = await asyncio.to_thread(as_csv, self._measure, dict(self._records))
-        ui.download.content(text.encode(), f"{self._measure.file_name}.csv", "text/csv")
-
-    def _save_png(self) -> None:
-        if self._chart is not None:
-            self._chart.save(f"{self._measure.file_name}.png")
 
 
 def _drop_button(name: str, drop: Callable[[str], None]) -> None:

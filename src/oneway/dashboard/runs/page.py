@@ -9,22 +9,24 @@ from nicegui import app, ui
 from starlette.requests import Request
 from starlette.responses import FileResponse, PlainTextResponse, Response
 
-from oneway.dashboard.components.dialogs import mistake
 from oneway.dashboard.components.elements import card, page_frame
-from oneway.dashboard.runs.catalogue_cache import CatalogueCache
 from oneway.dashboard.runs.comparison import Comparison
 from oneway.dashboard.runs.run_page import run_page
 from oneway.dashboard.runs.run_table import RunTable
+from oneway.dashboard.runs.stored_runs import StoredRuns
 from oneway.errors import StoreError
+from oneway.store import Entry
 
 _CSS = (Path(__file__).parent / "runs.css").read_text(encoding="utf-8")
 _TURN_SECONDS = 3.0
-# A report of ours has no script. What somebody else put in its place gets none either.
-_REPORT_RULES = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox"
+_NO_SCRIPTS = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; "
+    "img-src data:; sandbox"
+}
 
 
-def register_runs_pages(runs: CatalogueCache) -> None:
-    """Declare the pages of runs that were looked at once already."""
+def register_runs_pages(runs: StoredRuns) -> None:
+    """Declare the pages of stored runs."""
 
     @ui.page("/")
     def index(request: Request) -> None:
@@ -39,16 +41,15 @@ def register_runs_pages(runs: CatalogueCache) -> None:
     @app.get("/report")
     def report(name: str = "") -> Response:
         try:
-            path = runs.catalogue[name].report
+            path = runs[name].report
         except StoreError as error:
             return PlainTextResponse(f"{error}\n", 404)
-        if path is None or path.is_symlink() or not path.is_file():
-            return PlainTextResponse(f"{name[:200]} has no report.\n", 404)
-        rules = {"Content-Security-Policy": _REPORT_RULES, "X-Content-Type-Options": "nosniff"}
-        return FileResponse(path, media_type="text/html", headers=rules)
+        if path is None:
+            return PlainTextResponse(f"{name} has no report.\n", 404)
+        return FileResponse(path, media_type="text/html", headers=_NO_SCRIPTS)
 
 
-def _list_page(runs: CatalogueCache, asked: list[str]) -> None:
+def _list_page(runs: StoredRuns, asked: list[str]) -> None:
     """The list, which follows what happens in the folder."""
     with page_frame("Stored runs") as beside:
         with beside:
@@ -60,27 +61,23 @@ def _list_page(runs: CatalogueCache, asked: list[str]) -> None:
             names = list(dict.fromkeys(asked))
             table = RunTable(on_pick=lambda picked: comparison.show(picked), chosen=names)
         comparison = Comparison(runs, on_drop=table.drop)
-    shown = -1
+    shown: list[Entry] | None = None
 
     def draw() -> None:
         nonlocal shown
-        shown = runs.version
-        more = "There is more than this page can list; open a folder further down."
-        said.text = runs.problem or (more if runs.catalogue.cut_short else "")
-        there = bool(runs.catalogue.entries)
-        nothing.set_visibility(not there)
-        table.set_visibility(there)
-        table.show(runs.catalogue.entries)
+        entries = list(runs.entries.values())
+        said.text = runs.problem
+        if entries == shown:
+            return
+        shown = entries
+        nothing.set_visibility(not entries)
+        table.set_visibility(bool(entries))
+        table.show(entries)
 
     async def follow() -> None:
-        try:
-            await asyncio.to_thread(runs.refresh)
-            if shown != runs.version:
-                draw()
-                await comparison.follow()
-        except Exception as error:
-            # Not the folder's fault: what was listed before stays, and the page says why.
-            said.text = mistake(error)
+        await asyncio.to_thread(runs.refresh)
+        draw()
+        await comparison.follow()
 
     draw()
     if names:

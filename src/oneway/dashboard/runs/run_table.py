@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from nicegui.element import Element
 from nicegui.events import GenericEventArguments
 
-from oneway.store.entry import Entry
+from oneway.store import Entry
 
 
 class RunTable(Element, component="run_table.js", default_classes="w-full"):

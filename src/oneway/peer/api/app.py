@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
@@ -18,11 +18,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from oneway.errors import DataError, OnewayError, WireError
-from oneway.export import FittedModel
+from oneway.errors import ConfigError, DataError, OnewayError, WireError
+from oneway.export import FittedModel, PersonalModel
 from oneway.export.json_format import to_json
 from oneway.files.typed_values import from_table
 from oneway.peer.api.prometheus import CONTENT_TYPE, prometheus
+from oneway.peer.offline import PERSONAL, is_shared
 from oneway.peer.peer import Peer
 from oneway.sentences import shown
 from oneway.tables.cells import label_text
@@ -32,21 +33,17 @@ from oneway.web.endpoint import DEFAULT_HOST
 
 _INDEX = {
     "POST /predict": 'what is expected for {"x": {feature: value, ...}}, or {"samples": [...]}; '
-    "by the settled model, with ?momentary=true by that of this moment",
+    "by the peer's personal model, with ?model=shared by the network's",
     "POST /learn": 'learn from {"x": {...}, "y": label}, or {"samples": [...]}; gives the loss',
-    "POST /predict?later": "the same, with a ticket for each: its label comes later",
-    "POST /tell": 'learn from {"ticket": TICKET, "y": label}, once; gives the loss',
     "GET /status": "how the peer is doing",
     "GET /curve": "how its loss went since it was made, in groups of samples",
-    "GET /model": "the model to take home: coefficients by feature, parameters, origin; settled, "
-    "with ?momentary=true that of this moment",
+    "GET /model": "the shared model to take home: coefficients by feature, parameters, origin; "
+    "settled, with ?momentary=true that of this moment",
     "GET /task": "what is learned: features in order, label, classes, model",
     "GET /metrics": "the status for Prometheus",
 }
 
 _SHAPE = '{"x": {feature: value, ...}}, with "y": label to learn'
-_TOLD = '{"ticket": TICKET, "y": label}'
-_X = TypeVar("_X")
 _SAMPLES_AT_ONCE = 100
 """After so many samples the peer's other tasks get their turn."""
 
@@ -69,7 +66,6 @@ def build_app(peer: Peer, host: str = DEFAULT_HOST, token: str = "") -> Starlett
             Route("/", routes.index, methods=["GET"]),
             Route("/predict", routes.predict, methods=["POST"]),
             Route("/learn", routes.learn, methods=["POST"]),
-            Route("/tell", routes.tell, methods=["POST"]),
             Route("/status", routes.status, methods=["GET"]),
             Route("/curve", routes.curve, methods=["GET"]),
             Route("/model", routes.model, methods=["GET"]),
@@ -108,38 +104,26 @@ class _Routes:
         return as_json(to_json(self._peer.model(momentary=momentary, durable=True)))
 
     async def predict(self, request: Request) -> Response:
-        model = self._peer.model(momentary=_wants_momentary(request))
-        if "later" not in request.query_params:
-            return await _for_each(request, lambda x, _: _predicted(model, x), _parse_unlabelled)
-        answers = await _for_each(request, self._predict_later, _parse_unlabelled)
-        await self._peer.durable()
-        return answers
+        wanted = request.query_params.get("model", PERSONAL)
+        try:
+            is_shared(wanted)
+        except ConfigError as error:
+            raise DataError(str(error)) from None
+        model = self._peer.answering(wanted)
+        return await _for_each(request, lambda x, _: _predicted(model, x), _parse_unlabelled)
 
     async def learn(self, request: Request) -> Response:
         return await _for_each(request, self._learn_one, _parse_labelled)
 
-    async def tell(self, request: Request) -> Response:
-        answers = await _for_each(request, self._tell, _parse_told)
-        await self._peer.durable()
-        return answers
-
-    def _predict_later(self, x: Mapping[str, object], _: object) -> dict[str, object]:
-        answer = _predicted(self._peer.model(), x)
-        return {"ticket": self._peer.node.late.predict(x).id, **answer}
-
-    def _tell(self, ticket: str, y: object) -> dict[str, object]:
-        self._peer.require_progress()
-        return {"loss": self._peer.node.late.tell(ticket, y)}
-
     def _learn_one(self, x: Mapping[str, object], y: object) -> dict[str, object]:
         answer: dict[str, object] = {"loss": self._peer.learn_one(x, y)}
-        problem = self._peer.status().disk_problem
+        problem = self._peer.node.disk_problem
         if problem:
             answer["warning"] = f"learned, but not durable yet: {problem}"
         return answer
 
 
-def _predicted(model: FittedModel, x: Mapping[str, object]) -> dict[str, object]:
+def _predicted(model: FittedModel | PersonalModel, x: Mapping[str, object]) -> dict[str, object]:
     answer: dict[str, object] = {"prediction": model.predict_one(x)}
     if model.says_probabilities:
         shares = model.predict_proba_one(x).items()
@@ -158,8 +142,8 @@ def _wants_momentary(request: Request) -> bool:
 
 async def _for_each(
     request: Request,
-    answer: Callable[[_X, object], dict[str, object]],
-    parse: Callable[[object], tuple[_X, object]],
+    answer: Callable[[Mapping[str, object], object], dict[str, object]],
+    parse: Callable[[object], tuple[Mapping[str, object], object]],
 ) -> Response:
     """Answer one sample, or several one by one: a bad one among them does not stop the others."""
     body = _parse_body(await read_body(request))
@@ -188,12 +172,6 @@ class _Unlabelled:
 @dataclass(frozen=True)
 class _Labelled(_Unlabelled):
     y: Annotated[Any, Meta(description=_SHAPE)]
-
-
-@dataclass(frozen=True)
-class _Told:
-    ticket: Annotated[str, Meta(description=_TOLD, extra={"rule": f"text, as in {_TOLD}"})]
-    y: Annotated[Any, Meta(description=_TOLD)]
 
 
 @dataclass(frozen=True)
@@ -230,9 +208,3 @@ def _parse_unlabelled(sample: object) -> tuple[Mapping[str, object], object]:
     if isinstance(sample, dict) and "y" in sample:
         raise DataError("the sample has a label y, which a prediction does not use; remove it")
     return from_table(sample, _Unlabelled, "the sample", DataError).x, None
-
-
-def _parse_told(sample: object) -> tuple[str, object]:
-    """Return a ticket and the label that is told."""
-    told = from_table(sample, _Told, "the label", DataError)
-    return told.ticket, told.y

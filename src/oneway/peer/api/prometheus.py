@@ -177,6 +177,16 @@ def _measures(
     for row in (*baseline_rows(measures)[1:], *measure_rows(measures)):
         if row.key != "accuracy":
             yield row.key, f"{row.name}: {row.meaning}.", [({}, row.value)]
+    yield (
+        "expert_weight_ratio",
+        "How much the personal predictions believe each expert.",
+        [({"expert": name}, weight) for name, weight in measures.weights.items()],
+    )
+    yield (
+        "expert_left_out_total",
+        "Predictions that an expert was left out of for want of a finite answer.",
+        [({"expert": name}, measures.left_out.get(name, 0)) for name in measures.weights],
+    )
     for name, meaning in (
         ("recall", "Share of a class's samples that were recognised."),
         ("precision", "Share of what was said to be of a class that is."),

@@ -6,9 +6,8 @@ Trust is changed by making a new configuration out of the old one; `config_file`
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
-from typing import Annotated, Any, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Annotated, TypeVar
 
 from msgspec import Meta
 
@@ -16,10 +15,8 @@ from oneway.errors import CardError, ConfigError
 from oneway.files.typed_values import check_fields, checked, nearest_of
 from oneway.peer.home.limits import Limits
 from oneway.peer.home.own_privacy import OwnPrivacy
-from oneway.peer.home.torch_site import TorchSite
 from oneway.peer.identity.card import Card, check_name
 from oneway.peer.identity.keys import check_key, key_text, parse_key
-from oneway.peer.identity.names import appearance, check_new_name, doubts
 from oneway.records.weight import Weight
 from oneway.sentences import listed, nearest, shown
 from oneway.transport import TRANSPORTS, Faults
@@ -109,7 +106,6 @@ class PeerConfig:
         senders: Who may send to it.
         limits: How far it trusts the network.
         privacy: What it asks for beyond the task.
-        torch: How it computes a PyTorch module.
         faults: What goes wrong on purpose; for labs and tests only.
 
     Raises:
@@ -150,9 +146,12 @@ class PeerConfig:
     paused: Annotated[
         bool, Meta(description="true: neither learn nor push for the time being, but answer")
     ] = False
+    allow: Annotated[
+        tuple[str, ...],
+        Meta(description='code that the task may name, as "package.module:function"'),
+    ] = ()
     limits: Limits = field(default_factory=Limits)
     privacy: OwnPrivacy = field(default_factory=OwnPrivacy)
-    torch: TorchSite = field(default_factory=TorchSite)
     receivers: tuple[Receiver, ...] = ()
     senders: tuple[Sender, ...] = ()
     faults: Faults = field(default_factory=Faults)
@@ -161,28 +160,16 @@ class PeerConfig:
         check_fields(self)
         for what, known in (("receivers", self.receivers), ("senders", self.senders)):
             _refuse_twice(what, "key", [key_text(peer.key) for peer in known])
-            _refuse_twice(what, "name", [peer.name for peer in known if peer.name])
-
-    def site_of(self, model: str) -> dict[str, Any]:
-        """Return what this site says for a model, by its name; empty if there is nothing to say."""
-        return asdict(self.torch) if model == "torch" else {}
-
-    def with_site(self, model: str, said: Mapping[str, Any]) -> PeerConfig:
-        """Return a configuration that says this for a model.
-
-        Raises:
-            ConfigError: A value breaks its rule.
-        """
-        return replace(self, torch=TorchSite(**said)) if said and model == "torch" else self
+            _refuse_twice(what, "name", [peer.name.lower() for peer in known if peer.name])
 
     def unfollowed(self, before: PeerConfig, own: OwnPrivacy) -> list[str]:
-        """Return a sentence for every table that a running peer, with `own` privacy, keeps."""
+        """Return a sentence for every change that a running peer, with `own` privacy, ignores."""
         changed = {
-            "privacy": self.privacy not in (before.privacy, own),
-            "torch": self.torch != before.torch,
+            "[privacy]": self.privacy not in (before.privacy, own),
+            "allow": self.allow != before.allow,
         }
         return [
-            f"[{name}] in peer.toml was changed, which a running peer does not follow"
+            f"{name} in peer.toml was changed, which a running peer does not follow"
             for name, is_new in changed.items()
             if is_new
         ]
@@ -192,10 +179,6 @@ class PeerConfig:
         """How much of what the peer holds a push hands to each receiver, by key."""
         total = sum(peer.weight for peer in self.receivers)
         return {peer.key: (1.0 - self.keep) * peer.weight / total for peer in self.receivers}
-
-    def doubtful_names(self, own_key: bytes) -> list[str]:
-        """Return a sentence for every name that can be taken for another."""
-        return doubts(self._names(own_key))
 
     def card(self, key: bytes) -> Card:
         """Return the card to hand to others; `key` is this peer's public key.
@@ -268,33 +251,15 @@ class PeerConfig:
                 "that is your own card; ask the other peer for the line that oneway peer card "
                 "prints there"
             )
-        names = self._names(own_key)
-        # What was accepted once is not refused when a weight changes.
-        is_new = bool(name) and (name, key) not in names
-        if is_new:
-            _check_readable(name)
-        for other, holder in names:
-            alike = appearance(other) == appearance(name) if is_new else other == name
-            if alike and holder != key:
+        known = [(peer.name, peer.key) for peer in self._peers if peer.name]
+        for other, holder in [(self.name, own_key), *known]:
+            if other.lower() == name.lower() and holder != key:
                 whose = "yourself" if holder == own_key else f"the key {key_text(holder)[:8]}..."
-                looks = "is" if other == name else f"looks like {other}, which is"
                 raise CardError(
-                    f"the name {name} {looks} taken by {whose}, and this card has the key "
+                    f"the name {name} is taken by {whose}, and this card has the key "
                     f"{key_text(key)[:8]}...; give it another name by changing the end of the "
                     f"card, ?name={name}2, or first remove the other"
                 )
-
-    def _names(self, own_key: bytes) -> list[tuple[str, bytes]]:
-        """All names that this peer knows, with their keys; its own is the first."""
-        known = [(peer.name, peer.key) for peer in self._peers if peer.name]
-        return [(self.name, own_key), *known]
-
-
-def _check_readable(name: str) -> None:
-    try:
-        check_new_name(name)
-    except ConfigError as error:
-        raise CardError(f"{error}; change the end of the card, ?name=") from None
 
 
 def _put(peers: tuple[_Peer, ...], new: _Peer) -> tuple[_Peer, ...]:

@@ -15,14 +15,13 @@ from oneway.files.typed_values import comments_of, from_table
 from oneway.peer.home.config import PeerConfig
 from oneway.peer.home.limits import Limits
 from oneway.peer.home.own_privacy import OwnPrivacy
-from oneway.peer.home.torch_site import TorchSite
 from oneway.peer.identity.card import Card
 from oneway.peer.identity.keys import key_text
 from oneway.transport import Faults
 
 _HEADER = """\
-# This peer. While it runs it follows every change except to listen, transport,
-# max_message_bytes, [privacy] and [torch].
+# This peer. While it runs it follows every change except to listen, transport, allow and
+# [privacy].
 # oneway peer trust, distrust, admit and leave change their lines of this file, and no others.
 """
 
@@ -37,18 +36,17 @@ def read_config(path: Path) -> PeerConfig:
     return parse_config(_read(path), str(path))
 
 
-def write_config(config: PeerConfig, path: Path, model: str = "") -> None:
+def write_config(config: PeerConfig, path: Path) -> None:
     """Write a peer.toml, whole or not at all; one that is there is changed, its comments stay.
 
     Args:
         config: What it shall say.
         path: Where.
-        model: That of the task: a new file has a table for it, if a site may say something.
 
     Raises:
         ConfigError: If it cannot be written, or the one that is there cannot be read.
     """
-    text = _changed(_read(path), config, path) if path.exists() else config_toml(config, model)
+    text = _changed(_read(path), config, path) if path.exists() else config_toml(config)
     try:
         write_atomically(path, text)
     except OSError as error:
@@ -74,13 +72,10 @@ def parse_config(text: str, where: str = "peer.toml") -> PeerConfig:
     return from_table(parse_toml(text, where, ConfigError), PeerConfig, where)
 
 
-def config_toml(config: PeerConfig, model: str = "") -> str:
+def config_toml(config: PeerConfig) -> str:
     """Return the text of a new peer.toml that reads back as this configuration."""
     table = _table(config)
-    if site := config.site_of(model):
-        table[model] = site
-    comments = comments_of(PeerConfig) | comments_of(Limits)
-    comments |= comments_of(OwnPrivacy) | comments_of(TorchSite)
+    comments = comments_of(PeerConfig) | comments_of(Limits) | comments_of(OwnPrivacy)
     top = {name: value for name, value in table.items() if not isinstance(value, list | dict)}
     lines = [_HEADER, *toml_lines(top, comments)]
     for name, value in table.items():
@@ -100,8 +95,6 @@ def _table(config: PeerConfig) -> dict[str, Any]:
     table: dict[str, Any] = {name: getattr(config, name) for name in comments_of(PeerConfig)}
     table["limits"] = asdict(config.limits) | {"clip": config.limits.clip or "off"}
     table["privacy"] = asdict(config.privacy)
-    if config.torch != TorchSite():
-        table["torch"] = asdict(config.torch)
     table["receivers"] = [
         {"card": str(peer.card), "weight": peer.weight} for peer in config.receivers
     ]

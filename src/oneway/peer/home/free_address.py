@@ -1,12 +1,14 @@
-"""Port probing: whether an address can be listened on, and the first one that is free."""
+"""Port probing: whether an address can be listened on, and one that is free."""
 
 from __future__ import annotations
 
 import errno
+import os
 import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal, TypeAlias
+from zlib import crc32
 
 from oneway.errors import ConfigError
 from oneway.peer.home.config_file import read_config
@@ -19,27 +21,27 @@ It can; somebody does already; the address is not one of this machine; this user
 """
 
 HOST = "127.0.0.1"
-FIRST_PORT = 7701
-_PORTS_TO_TRY = 1000
-_NEIGHBOURS_TO_ASK = 1000
+PORTS = range(20_000, 30_000)
+"""Below those that systems hand out to connections."""
 
 
 def free_address(folder: Path) -> str:
-    """Return the first address from 127.0.0.1:7701 on that no program and no neighbour uses.
+    """Return an address of this machine that no program uses, and no peer in another folder.
 
-    Neighbours are peers in folders beside this one: they may not be running yet.
+    Peers that do not run at the moment have their ports too, wherever their folders are. So the
+    folder's path decides at which port the search begins; peers beside this one are asked.
 
     Raises:
         ConfigError: If all ports are taken.
     """
     taken = set(_addresses_beside(folder))
-    for port in range(FIRST_PORT, FIRST_PORT + _PORTS_TO_TRY):
-        address = join_address(HOST, port)
+    first = crc32(os.fsencode(folder.resolve()))
+    for step in range(len(PORTS)):
+        address = join_address(HOST, PORTS[(first + step) % len(PORTS)])
         if address not in taken and probe(address) == "free":
             return address
     raise ConfigError(
-        f"no port from {FIRST_PORT} to {FIRST_PORT + _PORTS_TO_TRY - 1} is free; "
-        "choose one with --listen HOST:PORT"
+        f"no port from {PORTS[0]} to {PORTS[-1]} is free; choose one with --listen HOST:PORT"
     )
 
 
@@ -61,7 +63,7 @@ def probe(address: str) -> Port:
 
 def _addresses_beside(folder: Path) -> Iterator[str]:
     try:
-        paths = sorted(folder.resolve().parent.glob("*/peer.toml"))[:_NEIGHBOURS_TO_ASK]
+        paths = sorted(folder.resolve().parent.glob("*/peer.toml"))
     except OSError:
         return
     for path in paths:

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from oneway.errors import ConfigError, TaskError
 from oneway.files.atomic import sync_folder, write_atomically
 from oneway.files.toml import read_text
-from oneway.models import MODELS
 from oneway.peer.home.config import PeerConfig
 from oneway.peer.home.config_file import read_config, write_config
 from oneway.peer.home.free_address import free_address
-from oneway.peer.home.process_lock import check_folder, close_to_others, hold, holder, in_turn
+from oneway.peer.home.process_lock import close_to_others, hold, holder, in_turn
 from oneway.peer.identity.keys import load, save
-from oneway.peer.identity.names import check_new_name
 from oneway.records.status import Status
 from oneway.task.task import Task
 from oneway.transport.address import is_wildcard, parse_address
@@ -81,8 +78,7 @@ class Home:
         *,
         advertise: str = "",
         transport: str = "zeromq",
-        site: Mapping[str, Any] | None = None,
-        note: Callable[[str], None] = lambda _: None,
+        allow: Iterable[str] = (),
     ) -> Home:
         """Make a new peer in a folder, which may exist and hold other things.
 
@@ -90,28 +86,28 @@ class Home:
             folder: Where it shall live.
             name: What others shall call it.
             task: What all peers learn, or the task.toml that says it.
-            listen: Where it listens; without, the first free port of this machine from 7701 on.
+            listen: Where it listens; without, a port of this machine that no other peer has.
             advertise: Where others reach it, if not there.
             transport: How messages travel, by name.
-            site: What this site says for the task's model (`Task.site`), besides what the task
-                that is given has.
-            note: Told a sentence for everything in the task.toml that is not followed.
+            allow: Names of code that the task.toml may name; what a `Task` names is allowed.
 
         Raises:
             ConfigError: If there is a peer already, or the name, the task or the address breaks a
-                rule, or the folder cannot be written; nothing is left behind.
+                rule, the task.toml names code that is not allowed, or the folder cannot be
+                written; nothing is left behind.
             KeyFileError: If the key cannot be written.
         """
         home = cls(folder)
         if isinstance(task, Task):
             text, where, learned = task.to_toml(), None, task
+            allow = [*allow, *task.code_names]
         else:
             text = read_text(task, TaskError, "name the task.toml that the other peers have")
-            where, learned = task, Task.parse(text, str(task), note)
+            allow = list(allow)
+            where, learned = task, Task.parse(text, str(task), allow=allow)
         learned.require_without_server()
-        check_new_name(name)
         config = PeerConfig(name, listen or "127.0.0.1:7701", advertise, transport)
-        config = config.with_site(learned.model, {**learned.site, **(site or {})})
+        config = replace(config, allow=tuple(dict.fromkeys(allow)))
         _require_address(config)
         if listen is None:
             config = replace(config, listen=free_address(folder))
@@ -120,7 +116,7 @@ class Home:
                 where is not None and home.task_path.exists() and home.task_path.samefile(where)
             )
             home._refuse_existing(own_task=own_task)
-            home._write(config, None if own_task else text, learned.model)
+            home._write(config, None if own_task else text)
         except OSError as error:
             raise ConfigError(f"cannot make a peer in {folder}: {error.strerror}") from error
         return home
@@ -182,20 +178,14 @@ class Home:
                 write_config(after, self.config_path)
         return before, after
 
-    def task(self, note: Callable[[str], None] = lambda _: None) -> Task:
-        """Read what all peers are told, with what this site says for the model.
-
-        Args:
-            note: Told a sentence for everything in the file that is not followed.
+    def task(self) -> Task:
+        """Read what all peers are told.
 
         Raises:
-            TaskError: If it is malformed.
-            ConfigError: If what this site says cannot be read.
+            TaskError: If it is malformed, or names code that peer.toml does not allow.
+            ConfigError: If peer.toml is malformed.
         """
-        task = Task.read(self.task_path, note)
-        if not MODELS[task.model].site_options:
-            return task
-        return replace(task, site=self.config().site_of(task.model))
+        return Task.read(self.task_path, allow=self.config().allow)
 
     def keys(self) -> KeyPair:
         """Read the key pair.
@@ -226,26 +216,20 @@ class Home:
         """Run this peer: no other process can at the same time, and a killed one is no obstacle.
 
         Raises:
-            ConfigError: If another process runs it; names the process. If the lock is another
-                user's, or every user may write into the folder.
+            ConfigError: If another process runs it; names the process.
         """
-        check_folder(self.folder)
         with hold(self.lock_path, f"the peer in {self.folder}"):
-            # A backup that was copied back may be open to all: to read, and so to lock.
+            # A backup that was copied back may be open to all.
             for end in ("", "-wal", "-shm"):
                 close_to_others(self.store_path.with_name(f"{self.store_path.name}{end}"))
             yield
 
     def running_process(self) -> int | None:
-        """Return the id of the process that runs this peer; None if none does.
-
-        Raises:
-            ConfigError: If only another user can know.
-        """
+        """Return the id of the process that runs this peer; None if none does."""
         return holder(self.lock_path)
 
-    def _write(self, config: PeerConfig, task: str | None, model: str) -> None:
-        """Write all files, or none; peer.toml with what a site may say for this model."""
+    def _write(self, config: PeerConfig, task: str | None) -> None:
+        """Write all files, or none."""
         folders = (self.folder, *self.folder.parents)
         made = [path for path in folders if not path.exists()]
         try:
@@ -257,7 +241,7 @@ class Home:
                 made = [self.task_path, *made]
                 write_atomically(self.task_path, task)
             # Last: a folder with a peer.toml has everything else.
-            write_config(config, self.config_path, model)
+            write_config(config, self.config_path)
             sync_folder(self.folder)
         except BaseException:
             _remove(made)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import NoReturn
 from urllib.parse import quote, unquote
@@ -15,7 +16,7 @@ EXAMPLE = "oneway:zvajrjq4wqzsoqyilhjwabcefqrudj6jbiued7jpr37bxnomynkq@192.168.1
 """A well-formed card, for messages."""
 
 _SCHEME = "oneway:"
-_LONGEST_NAME = 64
+_NAME = re.compile("[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _LONGEST_CARD = 1000
 
 
@@ -115,21 +116,12 @@ def check_name(name: object) -> str:
     Raises:
         ConfigError: If the name breaks the rule.
     """
-    if (
-        isinstance(name, str)
-        and 0 < len(name) <= _LONGEST_NAME
-        and all(_is_alphanumeric(letter) or letter in "-_." for letter in name)
-        and _is_alphanumeric(name[0])
-    ):
+    if isinstance(name, str) and _NAME.fullmatch(name):
         return name
     raise ConfigError(
-        f"the name {shown(name)} cannot be used; a name has 1 to {_LONGEST_NAME} letters, digits, "
-        "'-', '_' or '.', no spaces, and begins with a letter or digit, for example alice"
+        f"the name {shown(name)} cannot be used; a name has 1 to 64 letters a to z, digits, '-', "
+        "'_' or '.', no spaces, and begins with a letter or digit, for example alice"
     )
-
-
-def _is_alphanumeric(letter: str) -> bool:
-    return letter.isalpha() or letter.isdecimal()
 
 
 def _malformed(line: str, reason: str) -> NoReturn:

@@ -27,21 +27,18 @@ class ModelAverage:
     """What the estimates of a peer were, on average.
 
     Attributes:
-        boot: The life whose estimates were the last in it; an average that a release without it
-            has not kept up is older than the state beside it.
         count: How many estimates are in it; above `HORIZON`, only that there were enough.
         params: Their average.
     """
 
-    boot: int
     count: int
     params: Vector
 
 
-def with_estimate(average: ModelAverage | None, estimate: Vector, boot: int) -> ModelAverage:
+def with_estimate(average: ModelAverage | None, estimate: Vector) -> ModelAverage:
     """The average with one estimate more; with the first one, that itself."""
     if average is None:
-        return ModelAverage(boot, 1, estimate)
+        return ModelAverage(1, estimate)
     count = average.count + 1
     weight = max((DECAY + 1) / (count + DECAY), 1.0 / HORIZON)
     params = np.empty_like(estimate)
@@ -50,4 +47,4 @@ def with_estimate(average: ModelAverage | None, estimate: Vector, boot: int) -> 
         np.subtract(estimate[piece], before, out=part)
         part *= weight
         part += before
-    return ModelAverage(boot, count, params)
+    return ModelAverage(count, params)

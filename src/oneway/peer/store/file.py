@@ -11,8 +11,8 @@ from oneway.peer.store.large import is_large
 APPLICATION_ID = int.from_bytes(b"1way")
 """By which a peer's store is told from any other SQLite file, `file` included."""
 
-VERSION, LARGE_VERSION = 1, 2
-"""Of the tables in it; those of large models leave out what older releases look for."""
+VERSION = 3
+"""Of the tables in it."""
 
 _LARGE_PAGES = 65536
 """Bytes of a page where models are large."""
@@ -69,17 +69,11 @@ def check_format(path: Path, connection: sqlite3.Connection) -> None:
     if application != APPLICATION_ID:
         raise refusal(path, "is not the store of a peer")
     [(version,)] = connection.execute("PRAGMA user_version").fetchall()
-    if version not in (VERSION, LARGE_VERSION):
+    if version != VERSION:
         raise StoreError(
-            f"{path} has version {version} and this oneway reads version {VERSION} and "
-            f"{LARGE_VERSION}; it was left untouched: run the peer with the release of oneway that "
-            "wrote it"
+            f"{path} has version {version} and this oneway reads version {VERSION}; it was left "
+            "untouched: run the peer with the release of oneway that wrote it"
         )
-
-
-def version_of(dim: int) -> int:
-    """The version of a store whose amounts have so many numbers."""
-    return LARGE_VERSION if is_large(dim) else VERSION
 
 
 def page_size(dim: int) -> int:

@@ -2,7 +2,7 @@
 
 What is held is the sum of all that came, minus the sum of all that went (the ledger identity), and
 each of these is stored: so it is computed when a store is read, and only a checksum of it is
-written. What predictions are made with and compared to, the settled model and the learner that is
+written. What predictions are made with and compared to, the settled model and the network that is
 alone, is no part of the books: it is written now and then, and when a store is closed. A crash
 costs what these took in since.
 """
@@ -55,7 +55,7 @@ def with_holding(state: PeerState, amounts: Mapping[str, Fixed], known_by: bytes
     expected = expected_holding(state)
     stored = amounts.get("holding")
     if stored is None:
-        is_right = is_large(state.dim) and known_by in (b"", np.sum(expected).tobytes())
+        is_right = is_large(state.dim) and known_by == np.sum(expected).tobytes()
     else:
         is_right = np.array_equal(stored, expected)
     if not is_right:

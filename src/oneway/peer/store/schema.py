@@ -12,17 +12,14 @@ from collections.abc import Callable, Iterable, Mapping
 from operator import attrgetter
 from typing import Any, get_type_hints
 
-import msgspec
-
 from oneway.methods.base import PAST_NOISE
 from oneway.peer.groups import Bucket
-from oneway.peer.late_labels import Waiting
 from oneway.peer.store.average import ModelAverage
-from oneway.peer.store.history import UNKNOWN, Group, History, history_of, num_shared
+from oneway.peer.store.history import Group, History, history_of, num_shared
 from oneway.peer.store.large import checksum, is_large, stored_amounts, with_holding
 from oneway.peer.store.snapshot import Contact, Journal, Snapshot
 from oneway.peer.store.table import Change, Overwrite, Rows, Table
-from oneway.peer.store.totals import HEARD, LINKS, TOTALS, StoredTotals, move_heard
+from oneway.peer.store.totals import HEARD, LINKS, TOTALS, StoredTotals
 from oneway.protocol.fixed_point import Fixed, zeros
 from oneway.protocol.layout import Layout
 from oneway.protocol.messages import Life, Progress
@@ -54,18 +51,13 @@ def _edges(
         num_keys=2,
         rows=_each(edges),
         values=values or attrgetter(*list(columns)[2:]),
-        defaults={
-            it.name: it.default
-            for it in msgspec.structs.fields(kind)
-            if it.default is not msgspec.NODEFAULT
-        },
     )
 
 
 def _arrays(name: str, rows: Callable[[Snapshot], Mapping[str, Matrix]]) -> Table:
     """A table of arrays of any shape, known by their names."""
     columns = {"name": str, "shape": tuple[int, ...], "numbers": Vector}
-    return Table(name, columns, 1, _each(rows), lambda array: (array.shape, array), later=True)
+    return Table(name, columns, 1, _each(rows), lambda array: (array.shape, array))
 
 
 def _own(snapshot: Snapshot) -> dict[int, tuple[object, ...]]:
@@ -115,7 +107,6 @@ TABLES = (
         num_keys=1,
         rows=_each(_own),
         values=tuple,
-        defaults={"over": 0, "checksum": b""},
     ),
     Table(
         "amount",
@@ -144,7 +135,6 @@ TABLES = (
         num_keys=1,
         rows=_each(attrgetter("state.lives")),
         values=attrgetter("boot", "over", "leaving", "proof"),
-        later=True,
     ),
     Table(
         "progress",
@@ -152,7 +142,6 @@ TABLES = (
         num_keys=1,
         rows=_each(attrgetter("state.heard_progress")),
         values=attrgetter("learned", "mark"),
-        later=True,
     ),
     Table(
         "receipt",
@@ -160,7 +149,6 @@ TABLES = (
         num_keys=3,
         rows=_each(attrgetter("state.receipts")),
         values=attrgetter("seq", "digest", "tag", "teller"),
-        later=True,
     ),
     Table(
         "curve",
@@ -168,8 +156,6 @@ TABLES = (
         num_keys=1,
         rows=_groups,
         values=tuple,
-        defaults={"base_sum": UNKNOWN, "alone_sum": UNKNOWN},
-        later=True,
     ),
     _arrays("memory", _durable_memory),
     _arrays("measure", attrgetter("measures")),
@@ -179,7 +165,6 @@ TABLES = (
         num_keys=1,
         rows=_each(lambda snapshot: snapshot.state.layout.rows),
         values=tuple,
-        later=True,
     ),
     Table(
         "bucket",
@@ -187,23 +172,13 @@ TABLES = (
         1,
         _each(attrgetter("groups")),
         lambda it: (it,),
-        later=True,
     ),
     Table(
         "average",
         {"id": int, **_fields(ModelAverage)},
         num_keys=1,
         rows=_each(_average),
-        values=attrgetter("boot", "count", "params"),
-        later=True,
-    ),
-    Table(
-        "ticket",
-        {"id": str, **_fields(Waiting)},
-        num_keys=1,
-        rows=_each(attrgetter("tickets")),
-        values=attrgetter(*_fields(Waiting)),
-        later=True,
+        values=attrgetter("count", "params"),
     ),
 )
 _BY_NAME = {table.name: table for table in TABLES}
@@ -212,15 +187,6 @@ _BY_NAME = {table.name: table for table in TABLES}
 def changes(before: Snapshot, after: Snapshot) -> list[Change | Overwrite]:
     """What turns the rows of one snapshot into those of another; nothing if they are the same."""
     return [change for table in TABLES for change in table.changes(before, after)]
-
-
-def upgrade(connection: sqlite3.Connection, dim: int) -> None:
-    """Make the tables of an older release those of this one."""
-    for table in TABLES:
-        table.upgrade(connection)
-    if is_large(dim):
-        connection.execute("DELETE FROM amount WHERE name = 'holding'")
-        move_heard(connection)
 
 
 def read(connection: sqlite3.Connection, dim: int) -> Snapshot:
@@ -235,8 +201,8 @@ def read(connection: sqlite3.Connection, dim: int) -> Snapshot:
     [peer] = found["peer"]
     journal = peer["journal"]
     nothing = zeros(dim)
-    amounts = {"owed": nothing} | {
-        # What is nothing is one array for all of them, which takes no memory.
+    amounts: dict[str, Any] = {
+        # All arrays of zeros share one, which takes no memory.
         row["name"]: row["units"] if row["units"].any() else nothing
         for row in found["amount"]
     }
@@ -255,7 +221,7 @@ def read(connection: sqlite3.Connection, dim: int) -> Snapshot:
         in_=_in_edges(found["in_edge"], heard),
         settled={(row["receiver"], row["epoch"]): Settled(**row) for row in found["settled"]},
         leaving=peer["leaving"],
-        over=peer.get("over", 0),
+        over=peer["over"],
         lives={row.pop("key"): Life(**row) for row in found["life"]},
         receipts={
             (row.pop("receiver"), row.pop("sender"), row.pop("epoch")): KeptReceipt(**row)
@@ -265,15 +231,14 @@ def read(connection: sqlite3.Connection, dim: int) -> Snapshot:
         layout=layout,
     )
     return Snapshot(
-        with_holding(state, amounts, peer.get("checksum", b"")),
+        with_holding(state, amounts, peer["checksum"]),
         journal,
         {row.pop("key"): Contact(**row) for row in found["contact"]},
-        _history(found["curve"], journal),
+        _history(found["curve"]),
         _arrays_of(found["memory"]),
         {row["id"]: row["counts"] for row in found["bucket"]},
         _arrays_of(found["measure"]),
-        _kept_average(found["average"], state.boot),
-        {row.pop("id"): Waiting(**row) for row in found["ticket"]},
+        *(ModelAverage(row["count"], row["params"]) for row in found["average"]),
     )
 
 
@@ -283,18 +248,11 @@ def _arrays_of(rows: Iterable[dict[str, Any]]) -> dict[str, Matrix]:
 
 def read_history(connection: sqlite3.Connection) -> History:
     """Return how the loss went, and nothing else; errors are those of `read`."""
-    [peer] = _BY_NAME["peer"].read(connection, 0)
-    return _history(_BY_NAME["curve"].read(connection, 0), peer["journal"])
+    return _history(_BY_NAME["curve"].read(connection, 0))
 
 
-def _kept_average(rows: list[dict[str, Any]], boot: int) -> ModelAverage | None:
-    """The average of the estimates, if the release that ran last has kept it up."""
-    averages = [ModelAverage(row["boot"], row["count"], row["params"]) for row in rows]
-    return averages[0] if averages and averages[0].boot == boot else None
-
-
-def _history(rows: Iterable[dict[str, Any]], journal: Journal) -> History:
-    return history_of({row.pop("first"): Group(**row) for row in rows}, journal.samples)
+def _history(rows: Iterable[dict[str, Any]]) -> History:
+    return history_of({row.pop("first"): Group(**row) for row in rows})
 
 
 def _out_edges(rows: Iterable[dict[str, Any]], totals: StoredTotals) -> dict[EdgeId, OutEdge]:

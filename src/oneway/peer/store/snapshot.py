@@ -5,19 +5,21 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
 
 from oneway.methods.base import UNFINISHED
 from oneway.peer.groups import Groups
-from oneway.peer.late_labels import Open
-from oneway.peer.lesson import Lesson
 from oneway.peer.store.average import ModelAverage
 from oneway.peer.store.history import History, with_sample
 from oneway.protocol.state import Key, PeerState
 from oneway.records import Matrix, Vector
 from oneway.tables.rows import START, Position
+
+if TYPE_CHECKING:
+    from oneway.peer.learner import Lesson
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +28,7 @@ class Journal:
 
     Attributes:
         samples: Samples learned from.
-        loss_sum: The sum of their losses, each suffered before it was learned from.
+        loss_sum: The sum of the losses of its predictions, each made before it was learned from.
         correct: How many predictions were right, where that has a meaning.
         skipped: Samples that could not be used.
         position: Where to go on in the stream after a restart.
@@ -70,9 +72,9 @@ class Snapshot(msgspec.Struct, frozen=True, eq=False):
         history: How the loss went; it ends with the last sample that the journal counts.
         memory: The private state of the method, by name; an array that changes is a new object.
         groups: How many samples of each group were learned from, if the task limits that.
-        measures: What was measured of the predictions, by name, and the learner that is alone.
+        measures: What was measured of the predictions, by name, and the memory of the experts that
+            never leave the peer.
         average: Of the last estimates, to predict with; None before the first one.
-        tickets: The predictions that wait for their labels.
     """
 
     state: PeerState
@@ -83,7 +85,6 @@ class Snapshot(msgspec.Struct, frozen=True, eq=False):
     groups: Groups = msgspec.field(default_factory=dict)
     measures: Mapping[str, Matrix] = msgspec.field(default_factory=dict)
     average: ModelAverage | None = None
-    tickets: Open = msgspec.field(default_factory=dict)
 
     def with_sample(
         self,
@@ -93,7 +94,8 @@ class Snapshot(msgspec.Struct, frozen=True, eq=False):
         groups: Groups | None = None,
     ) -> Snapshot:
         """What was learned from a sample, counted; without a position it is not of the stream."""
-        before, loss, correct = self.journal, lesson.loss, bool(lesson.correct)
+        before, measured = self.journal, lesson.measured
+        loss, correct = measured.loss, bool(measured.correct)
         journal = Journal(
             before.samples + 1,
             before.loss_sum + loss,
@@ -104,8 +106,8 @@ class Snapshot(msgspec.Struct, frozen=True, eq=False):
             before.remembered,
             before.uncounted and position is None,
         )
-        measures, base_loss, alone_loss = lesson.measured
-        history = with_sample(self.history, loss, correct, time, base_loss, alone_loss)
+        baselines = (measured.shared_loss, measured.alone_loss, measured.base_loss)
+        history = with_sample(self.history, loss, correct, time, *baselines)
         counts = self.groups if groups is None else groups
         return Snapshot(
             lesson.state,
@@ -114,23 +116,14 @@ class Snapshot(msgspec.Struct, frozen=True, eq=False):
             history,
             lesson.memory,
             counts,
-            measures,
+            measured.arrays,
             self.average,
-            self.tickets,
         )
-
-    def with_tickets(self, tickets: Open, position: Position | None = None) -> Snapshot:
-        """With other predictions that wait; and with the place after one, if it is the stream's."""
-        if position is None:
-            return replace(self, tickets=tickets)
-        journal = dataclasses.replace(self.journal, position=position, uncounted=False)
-        return replace(self, journal=journal, tickets=tickets)
 
     def with_forgotten(self, learned: int, position: Position) -> Snapshot:
         """Go on after so many samples, in all lives, and after a place in the stream.
 
-        A peer that had no stream has no place to go on from. The labels of predictions that wait
-        may be among what was learned, so that none of these is learned from any more.
+        A peer that had no stream has no place to go on from.
         """
         journal = self.journal
         forgotten = journal.forgotten + learned - journal.learned
@@ -139,7 +132,7 @@ class Snapshot(msgspec.Struct, frozen=True, eq=False):
             # Told by one receiver after the other, the backup stood where the first one found it.
             before = journal.remembered if journal.uncounted else journal.position
             anew = dataclasses.replace(anew, position=position, remembered=before, uncounted=True)
-        return replace(self, journal=anew, tickets={})
+        return replace(self, journal=anew)
 
     def with_noted(self, groups: Groups) -> Snapshot:
         """With whose rows a forgotten life had learned; it is not to be noted again."""

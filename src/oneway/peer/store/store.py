@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import logging
 import os
+import secrets
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from oneway.errors import StoreError
 from oneway.files.atomic import sync_folder
@@ -19,6 +22,7 @@ from oneway.peer.identity.keys import key_text
 from oneway.peer.store import schema
 from oneway.peer.store.file import (
     APPLICATION_ID,
+    VERSION,
     check_format,
     connect_to_read,
     connect_to_write,
@@ -28,11 +32,14 @@ from oneway.peer.store.file import (
     log_of,
     page_size,
     refusal,
-    version_of,
 )
 from oneway.peer.store.large import PUT_OFF, put_off
 from oneway.peer.store.snapshot import Snapshot
 from oneway.peer.store.table import NOTHING
+from oneway.protocol.layout import Layout
+from oneway.protocol.stamps import RANDOM_BITS, first_stamp
+from oneway.protocol.state import PeerState
+from oneway.protocol.transitions import restart
 from oneway.records.curve import Curve
 
 _log = logging.getLogger("oneway.peer")
@@ -96,16 +103,6 @@ class PeerStore:
         check_owner(path, found, owner)
         try:
             connection = connect_to_write(path)
-            try:
-                with connection:
-                    connection.execute("BEGIN IMMEDIATE")
-                    schema.upgrade(connection, owner.dim)
-                    [(version,)] = connection.execute("PRAGMA user_version")
-                    if version != version_of(owner.dim):  # saying it again would change the file
-                        connection.execute(f"PRAGMA user_version = {version_of(owner.dim)}")
-            except BaseException:
-                connection.close()
-                raise
         except sqlite3.Error as error:
             raise failure(path, error) from error
         return cls(path, connection, snapshot)
@@ -148,6 +145,30 @@ class PeerStore:
             _log.warning("%s", failure(self._path, error, ", or predictions settle anew"))
         finally:
             self._connection.close()
+
+
+def begin_life(path: Path, owner: Owner, layout: Layout) -> PeerStore:
+    """Make or open the store of a peer, in a new life that is told apart from all before.
+
+    Raises:
+        StoreError: If it is damaged, cannot be written, or is another peer's or another task's.
+    """
+    boot = new_stamp()
+    if not path.exists():
+        ledger = 1 + secrets.randbelow(1 << 61)
+        return PeerStore.create(
+            path, owner, Snapshot(PeerState.new(layout.width, ledger, boot, layout))
+        )
+    store = PeerStore.open(path, owner)
+    saved = store.load()
+    # Durable before the first word: this life must never be mistaken for another.
+    store.commit(replace(saved, state=restart(saved.state, boot)))
+    return store
+
+
+def new_stamp() -> int:
+    """A number that no other life, edge or prediction of this peer has."""
+    return first_stamp(time.time_ns(), secrets.randbits(RANDOM_BITS))
 
 
 def read_snapshot(path: Path) -> Snapshot:
@@ -240,7 +261,7 @@ def _fill(path: Path, owner: Owner, snapshot: Snapshot) -> None:
         with connection:
             connection.execute("BEGIN")
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            connection.execute(f"PRAGMA user_version = {version_of(owner.dim)}")
+            connection.execute(f"PRAGMA user_version = {VERSION}")
             connection.execute("CREATE TABLE owner (key BLOB, task BLOB, dim)")
             for table in schema.TABLES:
                 connection.execute(table.create)

@@ -4,13 +4,66 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, NamedTuple, TypeAlias
+from dataclasses import dataclass, is_dataclass
+from enum import StrEnum
+from functools import cache, cached_property, partial
+from operator import attrgetter
+from types import UnionType
+from typing import Any, NamedTuple, TypeAlias, get_args, get_origin
 
-from oneway.peer.store.codecs import codec
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
 from oneway.peer.store.snapshot import Snapshot
 from oneway.protocol.state import PeerState
+
+
+class Codec(NamedTuple):
+    """How SQLite holds values of a type.
+
+    Attributes:
+        affinity: Of their column.
+        write: Makes of a value what is stored; None if it is stored as it is.
+        read: Makes the value of what is stored, given the number of parameters.
+    """
+
+    affinity: str
+    write: Callable[[Any], Any] | None
+    read: Callable[[Any, int], Any]
+
+
+@cache
+def codec(kind: Any) -> Codec:
+    """The codec of a type."""
+    if get_origin(kind) is np.ndarray:
+        [number] = get_args(get_args(kind)[1])
+        dtype: np.dtype[Any] = np.dtype(number).newbyteorder("<")
+        return Codec("BLOB", partial(_blob, dtype), partial(_array, dtype))
+    if is_dataclass(kind) or get_origin(kind) in (tuple, dict):
+        # As MessagePack, since SQLite has no NaN, and a sum of losses may be one.
+        return Codec(
+            "", msgspec.msgpack.encode, lambda stored, _: msgspec.msgpack.decode(stored, type=kind)
+        )
+    if isinstance(kind, UnionType):
+        return Codec("", None, lambda stored, _: msgspec.convert(stored, kind))
+    return Codec(
+        "BLOB" if kind is bytes else "TEXT" if issubclass(kind, str) else "",
+        attrgetter("value") if issubclass(kind, StrEnum) else None,
+        lambda stored, _: msgspec.convert(stored, kind, strict=kind is not bool),
+    )
+
+
+def _blob(dtype: np.dtype[Any], array: NDArray[Any]) -> memoryview | bytes:
+    flat = np.ascontiguousarray(array, dtype).reshape(-1)
+    return flat.data if len(flat) else b""
+
+
+def _array(dtype: np.dtype[Any], stored: bytes, dim: int) -> NDArray[Any]:
+    # Of what is exact, every array is a vector and a mass; an empty one is stored elsewhere.
+    if dtype.kind == "i" and len(stored) not in (0, 8 * (dim + 1)):
+        raise ValueError(f"an array has {len(stored)} bytes instead of {8 * (dim + 1)}")
+    return np.frombuffer(stored, dtype).astype(dtype.newbyteorder("="), copy=False)
 
 
 class Change(NamedTuple):
@@ -78,8 +131,6 @@ class Table:
         rows: The values of two snapshots, the earlier one first, by what their rows are known by;
             what both have may be left out.
         values: The columns of a value, besides those it is known by.
-        defaults: What rows of an older release have in a column that is new.
-        later: Whether stores exist without it: they get it when they are opened.
         in_place: Whether the last column has arrays that are written over where they are, if they
             are large: a statement makes three copies of them on the way.
     """
@@ -89,8 +140,6 @@ class Table:
     num_keys: int
     rows: Rows
     values: Callable[[Any], Iterable[Any]]
-    defaults: Mapping[str, Any] = field(default_factory=dict)
-    later: bool = False
     in_place: bool = False
 
     @cached_property
@@ -175,33 +224,10 @@ class Table:
         return " AND ".join(f"{key} = ?" for key in self._keys)
 
     def read(self, connection: sqlite3.Connection, dim: int) -> Iterator[dict[str, Any]]:
-        """The rows of a database, in the order of insertion, or of the key if that is a number.
-
-        A column that an older release did not have is left out: its value is the default.
-        """
-        there = self._columns_in(connection)
-        if self.later and not there:
-            return
-        names = [name for name in self.columns if name in there]
-        select = f"SELECT {', '.join(names)} FROM {self.name} ORDER BY rowid"
-        for row in connection.execute(select):
-            values = zip(names, row, strict=True)
-            yield {name: codec(self.columns[name]).read(value, dim) for name, value in values}
-
-    def upgrade(self, connection: sqlite3.Connection) -> None:
-        """Add what the table of an older release lacks."""
-        there = self._columns_in(connection)
-        if not there:
-            connection.execute(self.create)
-            return
-        for name in self.columns.keys() - there:
-            write, default = codec(self.columns[name]).write, self.defaults[name]
-            stored = write(default) if write else default
-            [(default,)] = connection.execute("SELECT quote(?)", (stored,))
-            connection.execute(f"ALTER TABLE {self.name} ADD COLUMN {name} DEFAULT {default}")
-
-    def _columns_in(self, connection: sqlite3.Connection) -> set[str]:
-        return {row[1] for row in connection.execute(f"PRAGMA table_info({self.name})")}
+        """The rows of a database, in the order of insertion, or of the key if that is a number."""
+        for row in connection.execute(f"SELECT {self._names} FROM {self.name} ORDER BY rowid"):
+            values = zip(self.columns.items(), row, strict=True)
+            yield {name: codec(kind).read(value, dim) for (name, kind), value in values}
 
 
 def _as_tuple(key: Any) -> tuple[Any, ...]:

@@ -8,7 +8,6 @@ from it is needed.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeAlias
@@ -165,7 +164,6 @@ HEARD = Table(
     rows=_if_large(_rows(_fulls, ("in_", _of_in, ()))),
     values=lambda units: (units,),
     in_place=True,
-    later=True,
 )
 LINKS = Table(
     "link",
@@ -173,16 +171,7 @@ LINKS = Table(
     num_keys=4,
     rows=_if_large(_rows(_links, ("out", _of_out, (True,)), ("in_", _of_in, (False,)))),
     values=lambda packed: (_encode(packed),),
-    later=True,
 )
-
-
-def move_heard(connection: sqlite3.Connection) -> None:
-    """Put what was heard of large models where this release looks for it."""
-    connection.execute(
-        "INSERT INTO heard SELECT sender, epoch, seq, heard FROM in_edge WHERE length(heard) > 0"
-    )
-    connection.execute("UPDATE in_edge SET heard = x'' WHERE length(heard) > 0")
 
 
 class StoredTotals:

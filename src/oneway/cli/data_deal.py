@@ -1,0 +1,119 @@
+"""`oneway data deal`: a table as one file per owner, and the task that they share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from oneway.cli.column_notes import show_columns, warn_of_statistics
+from oneway.cli.options import argument, option
+from oneway.cli.out_path import Force, check_out_folder
+from oneway.cli.output import AsJson, note, print_json
+from oneway.cli.settings_flags import read_given, with_flags
+from oneway.errors import ConfigError, DataError
+from oneway.files.output_folder import MARKER, clear, mark
+
+if TYPE_CHECKING:
+    from oneway.tables.table import Table
+
+MOST_OWNERS = 1_000
+"""Files are written for at most this many owners."""
+_FLAGS = (
+    "model", "options", "label", "columns", "exclude", "category", "numeric", "function",
+)  # fmt: skip
+_COMMAND = "data deal"
+
+
+@with_flags(only=_FLAGS)
+def deal(
+    given: Mapping[str, Any],
+    name: Annotated[str, argument("DATA", "A data set, or a file.")],
+    owner: Annotated[str, option("COLUMN", "Whose row it is: every value gets a file.")],
+    out: Annotated[Path, option("FOLDER", "New or empty.")],
+    samples: Annotated[int | None, option("N", "At most so many per owner.", min=1)] = None,
+    force: Force = False,
+    as_json: AsJson = False,
+) -> None:
+    """Split a table by owner into files for peers: one CSV each, and the task.toml they share."""
+    from oneway.datasets import DATASETS
+    from oneway.lab.peer_folders import TASK_FILE
+    from oneway.task.assembly import read_table
+
+    check_out_folder(out, _COMMAND, force=force)
+    if name not in DATASETS and Path(name).absolute().is_relative_to(out.absolute()):
+        raise ConfigError(f"{name} lies in --out {out}, where files are replaced; move it away")
+    settings = read_given({**given, "data": name, "owner": owner})
+    table = read_table(settings)
+    clear(out, _COMMAND)
+    learning = {"model": settings.with_model_for(table.label_kind).model}
+    if settings.options:
+        learning["options"] = settings.options
+    is_own = name not in DATASETS
+    about = (
+        "Centers, scales and the like are statistics of all owners' rows, without noise."
+        if is_own
+        else ""
+    )
+    written = write_owner_files(table, owner, out, samples=samples, about=about, **learning)
+    mark(out, _COMMAND, sorted({path.name for path in out.iterdir()} - {MARKER}))
+    show_columns(table.notes, len(table))
+    if is_own:
+        note(about)
+        warn_of_statistics("for one without, derive it with oneway peer task and --range.")
+    if as_json:
+        files = {str(path): count for path, count in written.items()}
+        print_json({"task": str(out / TASK_FILE), "samples": files})
+        return
+    typer.echo(f"{out / TASK_FILE}  the task, the same for all")
+    for path, count in written.items():
+        typer.echo(f"{path}  {count:,} samples")
+
+
+def write_owner_files(
+    table: Table,
+    owner: str,
+    folder: Path,
+    *,
+    samples: int | None = None,
+    about: str = "",
+    **learning: Any,
+) -> dict[Path, int]:
+    """Write a table as a task.toml and one CSV per owner, in order of time.
+
+    Args:
+        table: With any labels.
+        owner: The column that names the owner of a row.
+        folder: New or empty.
+        samples: At most this many per owner, the first ones; None for all.
+        about: A comment of the task.
+        learning: What is learned and how, as in `Task.of`.
+
+    Returns:
+        The number of samples in the file of each owner.
+
+    Raises:
+        DataError: There is no such column, or it names too many owners.
+        ConfigError: The folder holds something already, or cannot be written.
+    """
+    from oneway.lab.peer_folders import write_samples, write_task
+    from oneway.task.task import Task
+
+    dealt = table.deal_by(owner)
+    if dealt.num_nodes > MOST_OWNERS:
+        raise DataError(
+            f"column {owner!r} names {dealt.num_nodes:,} owners, more than the {MOST_OWNERS:,} "
+            "that files are written for; choose another column"
+        )
+    task = Task.of(table, **learning)
+    write_task(folder, task, about)
+    written = {}
+    for node in range(dealt.num_nodes):
+        rows = dealt.rows[:, node]
+        own = rows[rows >= 0][:samples]
+        name = dealt.node_names[node] if dealt.node_names else str(node)
+        path = folder / f"{''.join(c if c.isalnum() else '-' for c in name)}.csv"
+        written[write_samples(path, table, own, task)] = len(own)
+    return written

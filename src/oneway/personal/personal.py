@@ -1,0 +1,257 @@
+"""Personal predictions: each node's own mixture of the shared model and experts of its own.
+
+Three experts: *shared*, *alone* and *adapted* (`experts`); the last two are themselves mixtures of
+two geometries. Whatever the network does, lies or adds as noise, the mixture loses little more than
+the node would alone, and little more than the shared model would: nobody loses by joining.
+`mixtures` has the bounds. Nothing of it is sent, and nothing feeds back into the shared model.
+
+Pure functions over rows, one row for each node: memory in, new memory out, NumPy only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from oneway.models import Model, Torch
+from oneway.personal.experts import LinearExperts
+from oneway.personal.links import Link, label_codes, link_of
+from oneway.personal.mixtures import (
+    bayes,
+    hedge,
+    hedge_weights,
+    mixed,
+    smoothed,
+    taking_part,
+)
+from oneway.records import Bools, Floats, Matrix, Vector
+
+EXPERTS = ("shared", "alone", "adapted")
+"""In the order of all arrays."""
+PRIOR = np.array([1 / 6, 1 / 2, 1 / 3])
+"""What the mixture believes before the first sample: half of it that a node is better off alone, so
+that joining costs log loss of at most ln 2 in a lifetime, besides the share."""
+MOST_FEATURES = 100
+"""Of more features than this *adapted* sees none beside the outputs of a PyTorch module."""
+_PAIR_PRIOR = np.array([1 / 2, 1 / 2])
+_PAIRS, _TOP = "pairs.", "top."
+
+
+@dataclass(frozen=True, eq=False)
+class Forecast:
+    """What was predicted, before the label. An answer is probabilities, or a score without them.
+
+    Attributes:
+        answer: Of the mixture, `[node, class or score]`.
+        experts: Of every expert, `[node, expert, class or score]`.
+        weights: How much the mixture believes each expert, `[node, expert]`, of sum 1.
+        pairs: Of both geometries, `[node, kind, geometry, class or score]`.
+        pair_weights: `[node, kind, geometry]`.
+        scores, inputs: Of the linear experts, to learn from.
+    """
+
+    answer: Matrix
+    experts: Matrix
+    weights: Matrix
+    pairs: Matrix
+    pair_weights: Matrix
+    scores: Matrix
+    inputs: Matrix
+
+
+@dataclass(frozen=True, eq=False)
+class Suffered:
+    """Losses of one sample of each node, without any l2 term.
+
+    Attributes:
+        personal: Of the mixture, `[node]`.
+        experts: `[node, expert]`; nan where an expert had no finite answer.
+    """
+
+    personal: Vector
+    experts: Matrix
+
+
+@dataclass(frozen=True, eq=False)
+class Personal:
+    """The experts of a model, and how they are mixed.
+
+    Attributes:
+        link: From scores to losses.
+        linear: The linear experts.
+        network_alone: Whether *alone* is a network whose scores are given, as the shared ones are,
+            and not a linear expert.
+    """
+
+    link: Link
+    linear: LinearExperts
+    network_alone: bool = False
+
+    @classmethod
+    def of(cls, model: Model, num_features: int, start: Vector) -> Personal:
+        """Return the experts for a model.
+
+        Those of a PyTorch module are a linear head on its outputs, and on the features where these
+        are few, and another module that is learned alone, whose scores are given as those of the
+        shared one are.
+
+        Args:
+            model: What is learned together.
+            num_features: Of a sample.
+            start: The parameters that the shared model starts from.
+
+        Raises:
+            ConfigError: The model has no personal predictions.
+        """
+        link = link_of(model)
+        if isinstance(model, Torch):
+            seen = num_features if num_features <= MOST_FEATURES else 0
+            head = LinearExperts(link, seen, ("adapted",), np.zeros(link.width))
+            return cls(link, head, network_alone=True)
+        constants = scores_of(model, start[None, :], np.zeros((1, num_features)))[0]
+        return cls(link, LinearExperts(link, num_features, ("alone", "adapted"), constants))
+
+    def begin(self, num_nodes: int) -> dict[str, Matrix]:
+        """Return the memory before the first sample, one row for each node."""
+        kinds = len(self.linear.kinds)
+        pairs = self._begin_mixture(num_nodes * kinds, _PAIR_PRIOR)
+        return {
+            **self.linear.begin(num_nodes),
+            **{_PAIRS + name: it.reshape(num_nodes, -1) for name, it in pairs.items()},
+            **{_TOP + name: it for name, it in self._begin_mixture(num_nodes, PRIOR).items()},
+        }
+
+    def predict(self, memory: Mapping[str, Matrix], given: Matrix, features: Floats) -> Forecast:
+        """Return the mixture's predictions.
+
+        Args:
+            memory: Of these nodes.
+            given: Scores `[node, expert, score]` of the shared model, and of the network that is
+                alone if there is one.
+            features: `[node, feature]`.
+        """
+        inputs = self.linear.inputs(features, given[:, 0])
+        scores = self.linear.scores(memory, inputs)
+        nodes, kinds = scores.shape[:2]
+        own_scores = scores.reshape(nodes, 2 * kinds, -1)
+        answers = self._answers(np.concatenate([own_scores, given], axis=1))
+        pairs, others = answers[:, : 2 * kinds], answers[:, 2 * kinds :]
+        flat = pairs.reshape(nodes * kinds, 2, -1)
+        pair_weights = taking_part(self._pair_weights(memory), flat)
+        own = mixed(pair_weights, flat).reshape(nodes, kinds, -1)
+        experts = np.concatenate([others, own], axis=1)
+        weights = taking_part(self.weights(memory), experts)
+        return Forecast(
+            answer=mixed(weights, experts),
+            experts=experts,
+            weights=weights,
+            pairs=pairs.reshape(nodes, kinds, 2, -1),
+            pair_weights=pair_weights.reshape(nodes, kinds, 2),
+            scores=scores,
+            inputs=inputs,
+        )
+
+    def learn(
+        self,
+        memory: Mapping[str, Matrix],
+        forecast: Forecast,
+        labels: Floats,
+        active: Bools | None = None,
+    ) -> tuple[dict[str, Matrix], Suffered]:
+        """Return the memory after the labels, and what was suffered.
+
+        Args:
+            memory: As it was when `forecast` was made.
+            forecast: Of these samples.
+            labels: `[node]`.
+            active: Which nodes have a sample; None if all. The others stay as they are.
+        """
+        nodes, kinds = forecast.scores.shape[:2]
+        active = np.ones(nodes, np.bool_) if active is None else active
+        every = [forecast.pairs.reshape(nodes, 2 * kinds, -1), forecast.experts]
+        found = self._losses(np.concatenate([*every, forecast.answer[:, None]], axis=1), labels)
+        losses = found[:, 2 * kinds : -1]
+        pairs = self._learn_mixture(
+            self._mixture(memory, _PAIRS, (nodes * kinds, -1)),
+            forecast.pair_weights.reshape(nodes * kinds, 2),
+            found[:, : 2 * kinds].reshape(nodes * kinds, 2),
+            _PAIR_PRIOR,
+        )
+        top = self._learn_mixture(self._mixture(memory, _TOP), forecast.weights, losses, PRIOR)
+        after = {
+            **{_PAIRS + name: it.reshape(nodes, -1) for name, it in pairs.items()},
+            **{_TOP + name: it for name, it in top.items()},
+        }
+        if not active.all():
+            after = {
+                name: np.where(active[:, None], it, memory[name]) for name, it in after.items()
+            }
+        after |= self.linear.learn(memory, forecast.inputs, forecast.scores, labels, active)
+        return after, Suffered(found[:, -1], losses)
+
+    def weights(self, memory: Mapping[str, Matrix]) -> Matrix:
+        """Return how much the mixture believes each expert, `[node, expert]`."""
+        return self._weights(self._mixture(memory, _TOP))
+
+    @cached_property
+    def has_probabilities(self) -> bool:
+        """Whether answers are probabilities, mixed by Bayes' rule; else scores, by AdaHedge."""
+        return self.link.probabilities(np.zeros((1, self.link.width))) is not None
+
+    def _pair_weights(self, memory: Mapping[str, Matrix]) -> Matrix:
+        rows = len(memory[_TOP + ("weights" if self.has_probabilities else "losses")])
+        return self._weights(self._mixture(memory, _PAIRS, (rows * len(self.linear.kinds), -1)))
+
+    def _mixture(
+        self, memory: Mapping[str, Matrix], prefix: str, shape: tuple[int, int] | None = None
+    ) -> dict[str, Matrix]:
+        own = {
+            name.removeprefix(prefix): it for name, it in memory.items() if name.startswith(prefix)
+        }
+        return own if shape is None else {name: it.reshape(shape) for name, it in own.items()}
+
+    # What depends on whether there are probabilities.
+
+    def _answers(self, scores: Matrix) -> Matrix:
+        with np.errstate(over="ignore", invalid="ignore"):
+            chances = self.link.probabilities(scores)
+        return scores if chances is None else smoothed(chances)
+
+    def _losses(self, answers: Matrix, labels: Floats) -> Matrix:
+        """The loss of answers `[node, expert, ...]`, `[node, expert]`; nan if one is not finite."""
+        finite = np.isfinite(answers).all(axis=2)
+        with np.errstate(over="ignore", invalid="ignore"):
+            if not self.has_probabilities:
+                losses = self.link.losses(answers, labels[:, None])
+            else:
+                codes = label_codes(self.link, labels)
+                losses = -np.log(answers[np.arange(len(labels)), :, codes])
+        return np.where(finite, losses, np.nan)
+
+    def _begin_mixture(self, rows: int, prior: Vector) -> dict[str, Matrix]:
+        if self.has_probabilities:
+            return {"weights": np.tile(prior, (rows, 1))}
+        return {"losses": np.zeros((rows, len(prior))), "gaps": np.zeros((rows, 1))}
+
+    def _weights(self, mixture: Mapping[str, Matrix]) -> Matrix:
+        if self.has_probabilities:
+            return mixture["weights"]
+        return hedge_weights(mixture["losses"], mixture["gaps"])
+
+    def _learn_mixture(
+        self, mixture: Mapping[str, Matrix], weights: Matrix, losses: Matrix, prior: Vector
+    ) -> dict[str, Matrix]:
+        if self.has_probabilities:
+            return {"weights": bayes(weights, losses, prior)}
+        totals, gaps = hedge(weights, mixture["losses"], mixture["gaps"], losses)
+        return {"losses": totals, "gaps": gaps}
+
+
+def scores_of(model: Model, stack: Matrix, features: Floats) -> Matrix:
+    """Return the scores `[row, score]` of a model, each row under its own parameters."""
+    scores = getattr(model, "scores", None) or model.outputs  # type: ignore[attr-defined]
+    found: Matrix = scores(stack, features)
+    return found if found.ndim == 2 else found[:, None]

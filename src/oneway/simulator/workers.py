@@ -1,0 +1,243 @@
+"""Workers for many independent runs: joblib's threads and processes here, or a Ray cluster."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import signal
+import socket
+import threading
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import BrokenExecutor
+from contextlib import contextmanager
+from functools import partial
+from importlib import import_module
+from itertools import islice
+from typing import Any
+
+import joblib
+
+from oneway.errors import ClusterError, ConfigError, needs_extra
+from oneway.sentences import cut, shown
+
+LOCAL = "local"
+_PORT = 6379
+"""The default port of `ray start --head`."""
+_GREETING_SECONDS = 5.0
+_JOIN_SECONDS = 60.0
+_AUTHENTICATION = "RAY_AUTH_MODE"
+_AT_ONCE = 8
+"""Jobs per core that are given to Ray together; their results come back together."""
+_QUIET = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    # Ray prints the log of every lost machine to stdout, where results go.
+    "RAY_DEDUP_LOGS_SKIP_REGEX": ".",
+}
+_HTTP2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))
+_SETTINGS_FRAME = 4
+
+
+class Workers:
+    """Threads or processes of this machine."""
+
+    def shared(self, value: Any) -> Callable[[], Any]:
+        """A function that returns the value in a worker, for an argument of many jobs.
+
+        Joblib writes large arrays to a memory map once, which all processes open.
+        """
+        return partial(_same, value)
+
+    def results(
+        self,
+        jobs: Iterable[tuple[Any, ...]],
+        *,
+        num_workers: int | None = None,
+        threads: bool = False,
+    ) -> Iterator[Any]:
+        """The results of jobs `(function, *arguments)` as they finish, in any order.
+
+        Args:
+            jobs: Read as workers become free.
+            num_workers: At most this many at a time; one for each core by default.
+            threads: Use threads, which suffice where all work is compiled.
+
+        Raises:
+            ClusterError: A worker was lost.
+            OnewayError: An error that a job raised.
+        """
+        parallel = joblib.Parallel(
+            n_jobs=num_workers or os.cpu_count(),
+            prefer="threads" if threads else "processes",
+            return_as="generator_unordered",
+        )
+        with warnings.catch_warnings():
+            # Joblib replaces idle workers in a thread, which warns first. Where warnings are
+            # errors that thread would end, and its jobs never would.
+            warnings.filterwarnings("ignore", "A worker stopped while some jobs", UserWarning)
+            try:
+                yield from parallel(joblib.delayed(function)(*rest) for function, *rest in jobs)
+            except BrokenExecutor as error:
+                raise ClusterError(
+                    "a worker process of this machine was killed, probably out of memory",
+                    remedy="run fewer at a time with jobs=1",
+                    flag_remedy="run fewer at a time with --jobs 1",
+                ) from error
+
+
+class RayWorkers(Workers):
+    """Processes of a Ray cluster that this process is connected to, through joblib's backend."""
+
+    def shared(self, value: Any) -> Callable[[], Any]:
+        """A function that returns the value in a worker; the object store has it once."""
+        import ray
+
+        return partial(ray.get, ray.put(value))
+
+    def results(
+        self,
+        jobs: Iterable[tuple[Any, ...]],
+        *,
+        num_workers: int | None = None,
+        threads: bool = False,
+    ) -> Iterator[Any]:
+        """See `Workers.results`; results come in groups."""
+        import ray
+        from ray.util.joblib import register_ray
+
+        register_ray()
+        count = num_workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
+        waiting = iter(jobs)
+        with joblib.parallel_config(backend="ray", n_jobs=count), joblib.Parallel() as parallel:
+            while group := list(islice(waiting, _AT_ONCE * count)):
+                try:
+                    yield from parallel(joblib.delayed(_alone)(*job) for job in group)
+                except ray.exceptions.RayError as error:
+                    raise ClusterError(
+                        f"a worker of the Ray cluster was lost ({cut(_one_line(error))}), probably "
+                        "out of memory; look at its machines with ray status"
+                    ) from error
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _alone(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function in a Ray worker, which has one core."""
+    import numba
+
+    numba.set_num_threads(1)
+    return function(*arguments)
+
+
+@contextmanager
+def open_workers(on: str = LOCAL) -> Iterator[Workers]:
+    """The workers for a block.
+
+    Args:
+        on: "local"; "ray" for the cluster of the environment variable RAY_ADDRESS, or else one
+            that is started on this machine for the block; or "ray://HOST:PORT".
+
+    Raises:
+        ConfigError: `on` has another form.
+        ClusterError: The cluster does not answer.
+        MissingExtraError: Ray is not installed.
+    """
+    if on == LOCAL:
+        yield Workers()
+        return
+    found = re.fullmatch(r"ray(?:://(\[[0-9a-fA-F:.]+\]|[^\s:/\[\]]+)(?::(\d{1,5}))?)?", str(on))
+    if found is None:
+        raise ConfigError(
+            f"on is {shown(on)}; it must be local, ray, or ray://HOST:PORT with the address that "
+            f"ray start --head prints, such as ray://10.0.0.7:{_PORT}"
+        )
+    with needs_extra("a Ray cluster", "ray"):
+        import ray
+    if ray.is_initialized():  # the session of the caller, who also ends it
+        if found[1]:
+            raise ConfigError(
+                f"on is {shown(on)}, and this process is connected to a Ray cluster already; call "
+                "ray.shutdown() first, or use that cluster with on='ray'"
+            )
+        yield RayWorkers()
+        return
+    address = f"{found[1]}:{found[2] or _PORT}" if found[1] else os.environ.get("RAY_ADDRESS")
+    before, usual = dict(os.environ), signal.getsignal(signal.SIGTERM)
+    for name, value in _QUIET.items():
+        os.environ.setdefault(name, value)
+    try:
+        _begin(ray, address)
+        yield RayWorkers()
+    finally:
+        ray.shutdown()
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, usual or signal.SIG_DFL)  # Ray takes it
+        asks_for_tokens = os.environ.get(_AUTHENTICATION) != before.get(_AUTHENTICATION)
+        os.environ.clear()
+        os.environ.update(before)
+        if asks_for_tokens:
+            # Ray sets that where it starts a cluster. Its native code would go on to ask for them,
+            # and a cluster without tokens, joined later, would then lose all its workers.
+            raylet = import_module("ray._raylet")
+            raylet.Config.initialize("")
+            raylet.AuthenticationTokenLoader.instance().reset_cache()
+
+
+def _begin(ray: Any, address: str | None) -> None:
+    """Start a cluster on this machine, or join the one at an address, in bounded time."""
+    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
+    if address in (None, "local"):
+        try:
+            ray.init(address="local", include_dashboard=False, **quiet)
+        except Exception as error:  # Ray has no class for it
+            raise ClusterError(
+                f"Ray cannot start on this machine: {cut(_one_line(error))}"
+            ) from error
+        return
+    assert address is not None
+    if address != "auto":
+        _greet(address.removeprefix("ray://"))
+    failure: list[Exception] = []
+
+    def join() -> None:
+        try:
+            ray.init(address=address.removeprefix("ray://"), **quiet)
+        except Exception as error:  # raised below, in the thread that waits
+            failure.append(error)
+
+    thread = threading.Thread(target=join, name="join Ray", daemon=True)
+    thread.start()
+    thread.join(_JOIN_SECONDS)
+    if thread.is_alive() or failure:
+        why = cut(_one_line(failure[0])) if failure else f"no answer in {_JOIN_SECONDS:.0f} seconds"
+        raise ClusterError(
+            f"the Ray cluster at {address} cannot be joined ({why}); give the port of ray start "
+            f"--head, and run ray start --address={address} on this machine first"
+        )
+
+
+def _greet(address: str) -> None:
+    """See that the head of a cluster listens: it speaks HTTP/2, whose server answers at once.
+
+    Where something else listens, Ray would try for a quarter of an hour.
+    """
+    host, _, port = address.rpartition(":")
+    fails = f"the Ray cluster at {address} does not answer"
+    remedy = "start it with ray start --head on that machine, and give the address it prints"
+    try:
+        with socket.create_connection((host.strip("[]"), int(port)), _GREETING_SECONDS) as link:
+            link.settimeout(_GREETING_SECONDS)
+            link.sendall(_HTTP2)
+            answer = link.recv(9)
+    except (OSError, OverflowError, ValueError) as error:
+        raise ClusterError(f"{fails} ({error}); {remedy}") from None
+    if len(answer) < 4 or answer[3] != _SETTINGS_FRAME:
+        raise ClusterError(f"{fails} as Ray does: another program listens there; {remedy}")
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())

@@ -1,0 +1,106 @@
+"""A personal model to take home: it predicts as its node does, and says what it is made of."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from taken_models import KINDS, fitted, personal
+
+from oneway.errors import ConfigError, DataError
+from oneway.export import FittedModel, PersonalModel
+from oneway.export.formats import FORMATS
+from oneway.models import RidgeRegression, standardised
+from oneway.personal.personal import scores_of
+from oneway.tables import Encoder, Feature
+
+SHARED = [
+    *(fitted(*kind) for kind in KINDS),
+    FittedModel(fitted(*KINDS[3]).encoder, RidgeRegression(center=250.0, scale=8.0), np.ones(4)),
+]
+ROWS = [
+    dict(zip(("age", "pressure", "plain"), row, strict=True))
+    for row in np.random.default_rng(3).normal([45, -3, 0], [20, 1, 2], (50, 3)).tolist()
+]
+
+
+@pytest.mark.parametrize("shared", SHARED, ids=repr)
+def test_a_prediction_is_the_answer_of_the_mixture(shared):
+    """By `Personal` itself: the class of the highest probability, the sign or the scaled score."""
+    taken = personal(shared)
+    model, labels = shared.model, []
+    for row in ROWS:
+        features = shared.encoder.vector(row)[None, :]
+        given = scores_of(model, shared.params[None, :], features)[:, None]
+        answer = taken.personal.predict(taken.memory, given, features).answer[0]
+        if taken.says_probabilities:
+            assert list(taken.predict_proba_one(row).values()) == answer.tolist()
+            labels.append(shared.classes[int(answer.argmax())])
+        elif model.classifies:
+            labels.append(shared.classes[int(answer[0] >= 0)])
+        else:
+            labels.append(model.center + model.scale * answer[0])
+    assert taken.predict_many(ROWS) == labels
+    assert labels != shared.predict_many(ROWS)
+    assert taken.shared.predict_many(ROWS) == shared.predict_many(ROWS)
+
+
+def test_before_the_first_sample_it_believes_those_alone_most():
+    taken = personal(SHARED[0], num_samples=0)
+    assert taken.weights.tolist() == pytest.approx([1 / 6, 1 / 2, 1 / 3])
+    known = SHARED[0].predict_proba_one(ROWS[0])["well"]
+    assert taken.predict_proba_one(ROWS[0])["well"] == pytest.approx(known / 2 + 1 / 4)
+
+
+@pytest.mark.parametrize("shared", SHARED, ids=repr)
+def test_json_reads_back_with_the_same_predictions_to_the_last_digit(shared, tmp_path):
+    origin = {"samples": 60, "privacy": "none"}
+    shared = FittedModel(shared.encoder, shared.model, shared.params, origin)
+    taken = personal(shared)
+    path = taken.save(tmp_path / "mine.json")
+    again = PersonalModel.load(path)
+    assert again.predict_many(ROWS) == taken.predict_many(ROWS)
+    if taken.says_probabilities:
+        assert [again.predict_proba_one(it) for it in ROWS] == [
+            taken.predict_proba_one(it) for it in ROWS
+        ]
+    assert again.origin == origin
+    assert json.loads(path.read_bytes())["weights"]["alone"] == taken.weights[1]
+    with pytest.raises(DataError, match=r"PersonalModel\.load"):
+        FittedModel.load(path)
+    with pytest.raises(DataError, match=r"FittedModel\.load"):
+        PersonalModel.load(shared.save(tmp_path / "ours.json"))
+
+
+def test_memory_of_other_features_is_refused(tmp_path):
+    taken = personal(SHARED[0])
+    encoder = Encoder((Feature("age"),), "state", "binary", ("ill", "well"))
+    with pytest.raises(ConfigError, match="memory"):
+        PersonalModel(encoder, taken.model, np.zeros(2), taken.memory)
+    facts = json.loads(taken.save(tmp_path / "mine.json").read_bytes())
+    del facts["memory"]["norms"]
+    (tmp_path / "changed.json").write_text(json.dumps(facts))
+    with pytest.raises(DataError, match="changed"):
+        PersonalModel.load(tmp_path / "changed.json")
+
+
+def test_what_a_personal_model_cannot_be_is_said(huber):
+    """No probabilities, no state dict, and no mixture of a loss that experts do not know."""
+    with pytest.raises(ConfigError, match="hinge"):
+        personal(SHARED[2]).predict_proba_one(ROWS[0])
+    with pytest.raises(ConfigError, match="state dict"):
+        FORMATS["state-dict"].write(personal(SHARED[0]))
+    unknown = standardised(huber(), 5.0, 2.0)
+    with pytest.raises(ConfigError, match="no personal predictions"):
+        PersonalModel(SHARED[3].encoder, unknown, np.zeros(4), {})
+
+
+def test_a_shared_model_is_written_without_anything_personal():
+    """Whatever the node has learned for itself: a shared export has the parameters alone."""
+    taken = personal(SHARED[0])
+    written = {name: FORMATS[name].write(taken.shared) for name in ("json", "onnx")}
+    assert written == {name: FORMATS[name].write(SHARED[0]) for name in ("json", "onnx")}
+    for content in written.values():
+        assert b"memory" not in content
+        assert b"personal" not in content

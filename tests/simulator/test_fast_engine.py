@@ -1,0 +1,268 @@
+"""The fast engine equals the reference for every method, model, step, batch and schedule."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from engine_cases import (
+    LOGISTIC,
+    MODELS,
+    WIDE,
+    any_graph,
+    assert_close,
+    assert_same_bits,
+    both,
+    stream_for,
+)
+from hypothesis import given
+from hypothesis import strategies as st
+
+import oneway as ow
+from oneway.errors import ConfigError, DivergenceError
+from oneway.methods import Batches
+from oneway.methods.step_rules import Capped
+from oneway.methods.transforms import Clip, Momentum
+from oneway.simulator.fast_engine import FastEngine
+from oneway.simulator.kernels import round_kernel
+from oneway.simulator.measurements import Measurements
+from oneway.task.assembly import assemble
+from oneway.task.settings import Settings
+
+FREE = ("paper", "mass", Capped(0.4))
+"""Step rules that share a kernel; "curvature" has its own, but for a loss without curvature."""
+BATCHES = (
+    Batches(4), Batches(1, 0.5), Batches(5, 0.7), Batches(5, 0.7, 0.8), Batches(3, 0.7, 0.8, 5)
+)  # fmt: skip
+PLAIN = (
+    ow.OnlinePushSum, ow.MutualGossip, ow.NaiveGossip, ow.Centralised, ow.Isolated, ow.Pull
+)  # fmt: skip
+RELAY = (ow.Relay,)
+KERNELS = {
+    "samples": [
+        ("logistic", FREE, PLAIN),
+        ("logistic", ("curvature",), PLAIN),
+        ("logistic", FREE, RELAY),
+        ("logistic", ("curvature",), RELAY),
+        ("logistic without intercept", ("curvature",), PLAIN),
+        ("logistic without intercept", FREE, RELAY),
+        ("ridge", FREE, PLAIN),
+        ("ridge", ("curvature",), RELAY),
+        ("hinge", (*FREE, "curvature"), PLAIN),
+        ("hinge", (*FREE, "curvature"), RELAY),
+    ],
+    "batches": [
+        ("logistic", FREE, PLAIN),
+        ("logistic", ("curvature",), PLAIN),
+        ("logistic", ("curvature",), RELAY),
+        ("logistic without intercept", FREE, RELAY),
+        ("ridge", ("curvature",), PLAIN),
+        ("hinge", (*FREE, "curvature"), RELAY),
+    ],
+    "auto": [
+        ("logistic", FREE, PLAIN),
+        ("logistic", ("curvature",), RELAY),
+        ("ridge", ("curvature",), PLAIN),
+    ],
+}
+
+
+def turns(num_nodes, seed):
+    """Graphs that take turns: in a round a node may be without receivers, and keeps its parcel."""
+    graph = any_graph(num_nodes, seed)
+    if seed % 2 == 0:
+        return graph
+    edges = list(zip(*(it.tolist() for it in graph.edges()), strict=True))
+    return [ow.TrustGraph.from_edges(it, num_nodes) for it in (edges[::2], edges[1::2]) if it]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "steps", "methods"),
+    [(kind, *kernel) for kind, kernels in KERNELS.items() for kernel in kernels],
+    ids=lambda it: it if isinstance(it, str) else getattr(it[0], "name", str(it[0])),
+)
+@given(data=st.data())
+def test_fast_equals_reference(kind, name, steps, methods, data):
+    """With few samples too: a node without one deposits, forwards and receives all the same."""
+    num_nodes, seed = data.draw(st.integers(2, 9)), data.draw(st.integers(0, 10**6))
+    holes = data.draw(st.sampled_from([0.0, 0.3, 0.9]))
+    options = {"step": data.draw(st.sampled_from(steps)), "mixes": data.draw(st.integers(1, 3))}
+    rates = [0.2, ow.InverseSqrt(0.3)]
+    if kind != "samples":
+        options["batches"] = data.draw(st.sampled_from(BATCHES))
+    if kind == "auto":
+        rates = ["auto"]
+        options["batches"] = data.draw(st.sampled_from([None, *BATCHES]))
+    if methods is RELAY:
+        options["amount"] = data.draw(st.sampled_from([0.3, 1e-3, 0.7, 2, 50.0, 1e308]))
+    learner = data.draw(st.sampled_from(methods))(data.draw(st.sampled_from(rates)), **options)
+    stream = stream_for(data.draw(st.integers(1, 25)), num_nodes, seed, holes)
+    assert_close(*both(learner, MODELS[name], stream, turns(num_nodes, seed)))
+
+
+def test_wide_samples_in_single_and_double_precision():
+    """Rows longer than the register block mix correctly."""
+    graph = ow.TrustGraph.random(11, max_receivers=6, seed=2)
+    double = stream_for(15, 11, num_features=WIDE)
+    single = ow.Stream(double.features.astype(np.float32), double.labels, double.rows)
+    for method, stream in ((ow.OnlinePushSum(0.1), double), (ow.Relay(0.1), single)):
+        assert_close(*both(method, LOGISTIC, stream, graph))
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        ow.OnlinePushSum(0.2),
+        ow.Pull(0.2, mixes=2),
+        ow.Relay(0.2, "curvature", batches=Batches(3, 0.7, 0.8, 5)),
+    ],
+)
+def test_the_parallel_kernel_gives_the_same_bits_as_the_serial_one(method, monkeypatch):
+    graph, stream = ow.TrustGraph.random(200, max_receivers=8, seed=1), stream_for(30, 200, 1, 0.1)
+    serial = ow.simulate(method, LOGISTIC, stream, graph, engine="fast")
+    monkeypatch.setattr("oneway.simulator.fast_engine._PARALLEL_FROM", 0)
+    parallel = ow.simulate(method, LOGISTIC, stream, graph, engine="fast")
+    assert_same_bits(parallel, serial)
+
+
+def advanced(learner, stream, mixings, ends):
+    """An engine and its measurements after `advance` was called up to each of these rounds."""
+    measured = Measurements.blank(stream.num_rounds)
+    engine = FastEngine(learner, LOGISTIC, stream, measured, 7)
+    done = 0
+    for end in ends:
+        while done < end:
+            # Shares change every 10 rounds, whatever the ends are.
+            stop = min(end, 10 * (done // 10 + 1))
+            engine.advance(done, stop, mixings[done // 10 % len(mixings)])
+            done = stop
+    return (
+        engine.state.numerators, engine.state.masses,
+        measured.loss_sums, measured.correct_counts, measured.disagreement,
+    )  # fmt: skip
+
+
+@given(
+    ends=st.lists(st.integers(1, 50), max_size=12),
+    memory=st.sampled_from([1, 10_000, 16_000_000]),
+    batches=st.sampled_from(BATCHES),
+    mixes=st.integers(1, 3),
+)
+def test_stretches_of_any_lengths_give_the_same_bits_as_one(ends, memory, batches, mixes):
+    learner = ow.Relay(0.2, step="curvature", batches=batches, mixes=mixes)
+    stream = stream_for(50, 9, 5, 0.3)
+    mixings = [ow.TrustGraph.random(9, max_receivers=5, seed=seed).mixing() for seed in range(3)]
+    whole = advanced(learner, stream, mixings, [50])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("oneway.simulator.release_plan._MEMORY", memory)
+        cut = advanced(learner, stream, mixings, sorted({*ends, 50}))
+    for expected, found in zip(whole, cut, strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_both_engines_draw_from_the_seed_of_the_run():
+    learner = ow.OnlinePushSum(0.1, batches=Batches(3, 0.7, 0.8, 5))
+    stream, graph = stream_for(50, 9, 5), any_graph(9, 4)
+    runs = [both(learner, LOGISTIC, stream, graph, seed) for seed in (1, [1, 2])]
+    for fast, reference in runs:
+        assert_close(fast, reference)
+    assert np.abs(runs[0][0].estimates - runs[1][0].estimates).max() > 1e-3
+
+
+def test_a_rate_of_zero_learns_nothing_and_is_no_division_by_zero():
+    learner = ow.OnlinePushSum(0.0, step="curvature", batches=Batches(3, 0.7, 0.8, 5))
+    fast, reference = both(learner, LOGISTIC, stream_for(20, 9), any_graph(9, 4))
+    assert_close(fast, reference)
+    assert not fast.estimates.any()
+
+
+def test_without_a_full_batch_no_step_is_taken():
+    learner = ow.OnlinePushSum(0.2, batches=Batches(21, 1.0, 1.0, 5))
+    for run in both(learner, LOGISTIC, stream_for(20, 9), any_graph(9, 4)):
+        assert not run.estimates.any()
+
+
+def test_a_clip_holds_where_a_gradient_is_huge():
+    """The square of the second node's gradient overflows; it then counts as 0."""
+    features = np.full((2, 2, 3), 1e30)
+    features[:, 1] = 1e200
+    stream = ow.Stream.from_arrays(features, np.ones((2, 2)))
+    learner = ow.OnlinePushSum(0.1, batches=Batches(2, 1.0))
+    fast, reference = both(learner, LOGISTIC, stream, ow.TrustGraph.ring(2))
+    assert_close(fast, reference)
+    assert math.isfinite(fast.average_loss)
+
+
+@pytest.mark.parametrize("method", [ow.OnlinePushSum, ow.Pull, ow.Relay])
+@pytest.mark.parametrize("mixes", [1, 2])
+def test_both_engines_diverge_in_the_same_round_at_the_same_node(method, mixes):
+    rng = np.random.default_rng(0)
+    stream = ow.Stream.from_arrays(20 * rng.standard_normal((400, 6, 3)), rng.random((400, 6)))
+    graph, places = ow.TrustGraph.random(6, max_receivers=3, seed=1), set()
+    for engine in ("reference", "fast"):
+        with pytest.raises(DivergenceError) as caught:
+            ow.simulate(method(5.0, mixes=mixes), MODELS["ridge"], stream, graph, engine=engine)
+        places.add((caught.value.round_index, caught.value.node))
+    assert len(places) == 1
+
+
+def test_the_default_of_specifications_is_compiled():
+    parts = assemble(Settings(data="synthetic", nodes=4, rounds=20))
+    run = ow.simulate(parts.method, parts.model, parts.stream, parts.graph)
+    assert run.record.config["engine"] == "fast"
+    assert run.record.config["learning_rate"] == "auto"
+
+
+class Slow(ow.OnlinePushSum):
+    def descend(self, state, steps):
+        return super().descend(state, 0.5 * steps)
+
+
+class SlowRelay(ow.Relay):
+    def descend(self, state, steps):
+        return super().descend(state, 0.5 * steps)
+
+
+class Half(Capped):
+    def lengths(self, rate, masses, curvatures):
+        return 0.5 * super().lengths(rate, masses, curvatures)
+
+
+class Halved(Batches):
+    def add(self, gradients, active, memory, rng):
+        return super().add(0.5 * gradients, active, memory, rng)
+
+
+@pytest.mark.parametrize(
+    ("method", "same"),
+    [
+        (Slow(0.2), ow.OnlinePushSum(0.1)),
+        (SlowRelay(0.2), ow.Relay(0.1)),
+        (ow.OnlinePushSum(0.2, step=Half()), ow.OnlinePushSum(0.1, step="capped")),
+        (ow.OnlinePushSum(0.2, transforms=(Clip(1e9),)), ow.OnlinePushSum(0.2)),
+        (ow.OnlinePushSum(0.4, batches=Halved(3)), ow.OnlinePushSum(0.2, batches=Batches(3))),
+        (ow.OnlinePushSum(0.2, transforms=(Momentum(),), batches=BATCHES[3]), None),
+    ],
+)
+def test_the_fast_engine_leaves_everything_it_has_no_kernel_for_to_the_reference(method, same):
+    """A subclass, a transform or a step rule of one's own must never run as something else."""
+    stream, graph = stream_for(12, 9, 1), ow.TrustGraph.random(9, max_receivers=4, seed=1)
+    run = ow.simulate(method, LOGISTIC, stream, graph)
+    assert run.record.config["engine"] == "reference"
+    if same is not None:
+        assert_close(ow.simulate(same, LOGISTIC, stream, graph), run)
+    with pytest.raises(ConfigError, match="no kernel"):
+        ow.simulate(method, LOGISTIC, stream, graph, engine="fast")
+
+
+def test_kernels_of_different_shapes_share_no_name_in_the_cache_on_disk():
+    """Two processes that compile under one name at once may store one kernel as the other."""
+    plain = {"intercept": True, "kind": 0, "itemsize": 4, "parallel": False, "limited": False}
+    others = [
+        {"num_features": 8}, {"itemsize": 8}, {"kind": 1}, {"parallel": True}, {"limited": True},
+        {"batched": True}, {"relayed": True}, {"late": True},
+    ]  # fmt: skip
+    shapes = [{"num_features": 7, **plain, **other} for other in ({}, *others)]
+    names = {round_kernel(**shape).py_func.__qualname__ for shape in shapes}
+    assert len(names) == len(shapes)

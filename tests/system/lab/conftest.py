@@ -1,0 +1,8 @@
+"""A small problem, and statuses as peers write them."""
+
+from __future__ import annotations
+
+from command_line import spawn
+from small_lab import make_observation, problem
+
+__all__ = ["make_observation", "problem", "spawn"]

@@ -1,0 +1,148 @@
+"""Real peers in bad company: what a hostile sender, receiver or double does to them has bounds."""
+
+from __future__ import annotations
+
+import math
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from builders import replace
+from hostile import ForgedEdge, Line, amount_of
+from real_peers import (
+    PATIENCE,
+    Town,
+    admit,
+    befriend,
+    is_well,
+    mass,
+    types,
+    until_learned,
+    until_quiet,
+)
+
+from oneway.lab.peer_process import PeerProcess
+from oneway.peer.home.home import Home
+from oneway.peer.inflow import FIRST_UNITS, POOR, UNITS_PER_SECOND
+from oneway.protocol.fixed_point import ONE
+from oneway.task.task import MOST_AT_ONCE
+
+KNOWS_NOTHING = math.log(2.0)
+"""The loss of a model that gives both classes the same probability, as every peer's first does."""
+
+# What is promised of a peer in such company.
+
+FAIR = 400
+"""Samples to compare losses over, wherever in its stream a peer is on a busy machine: alone, the
+means over any two such stretches differ by a third at most (of 100 and 200 samples, by twice)."""
+
+
+def most_held(num_senders: int, seconds: float) -> float:
+    """What a peer can hold after so long a life, whatever its senders bring."""
+    each = (FIRST_UNITS + UNITS_PER_SECOND * seconds) / ONE + MOST_AT_ONCE
+    return POOR / ONE + num_senders * each
+
+
+@pytest.fixture
+def town(tmp_path: Path) -> Iterator[Town]:
+    with Town(tmp_path / "town") as made:
+        yield made
+
+
+# A sender that mints mass.
+
+
+def mint_headlong(edge: ForgedEdge, line: Line, model: np.ndarray, town: Town) -> None:
+    """All that one message may carry, again and again, without waiting for an answer."""
+    total = edge.next_total(amount_of(64 * town.task.mass_cap, model))
+    line.push(total)
+    edge.confirm(total)
+
+
+def test_a_sender_that_mints_mass_neither_drowns_nor_stops_its_receiver(town: Town):
+    bob, alice, mallory = town.peer("bob"), town.peer("alice", 10_000), town.hostile()
+    befriend(alice, bob)
+    admit(bob, mallory)
+    began = time.monotonic()
+    for peer in (alice, bob):
+        peer.start()
+    until_learned(bob, 200)
+    assert until_learned(bob, 100) < KNOWS_NOTHING
+    line = mallory.dial(bob.card)
+    edge = line.edge(epoch=7)
+    assert edge.open(PATIENCE)
+    truth = bob.snapshot().state.estimate
+    modest = edge.next_total(amount_of(0.1, truth), pushes=1)
+    assert edge.hand_over(modest, PATIENCE), "what an honest sender says is taken"
+    # The model that predicts the opposite of what is true, as far away as is believed.
+    lie = -np.sign(truth) * town.task.radius
+    seen = [mass(bob)]
+    deadline = time.monotonic() + 8.0
+    while time.monotonic() < deadline:
+        mint_headlong(edge, line, lie, town)
+        if len(seen) < 10_000:
+            seen.append(mass(bob))
+    for peer in (alice, bob):
+        is_well(peer)
+    assert min(seen) > 0.0
+    assert max(seen) <= most_held(2, time.monotonic() - began)
+    until_learned(bob, 200)
+    for peer in (alice, bob):
+        assert until_learned(peer, 200) < KNOWS_NOTHING
+        assert 0.0 < mass(peer) <= most_held(2, time.monotonic() - began)
+
+
+# One key that runs twice.
+
+
+def copied(peer: PeerProcess, town: Town) -> PeerProcess:
+    """A stopped peer's folder, as a backup has it, to listen somewhere else."""
+    folder = shutil.copytree(peer.home.folder, town.folder / "restored")
+    copy, address = town.process_of(Home.open(folder)), town.address()
+    copy.home.change(lambda config: replace(config, listen=address))
+    return copy
+
+
+def test_a_copy_of_a_peer_that_runs_stops_itself_and_nobody_is_harmed(town: Town):
+    alice, bob = town.peer("alice"), town.peer("bob", 10_000)
+    befriend(alice, bob)
+    for peer in (alice, bob):
+        peer.start()
+    until_learned(alice, 200)
+    before = until_learned(bob, FAIR)
+    alice.ask_to_stop()
+    assert alice.wait(PATIENCE)
+    copy, most = copied(alice, town), 2.0 + mass(alice)  # a copy has the same mass once more
+    alice.start()
+    until_learned(alice, 100)
+    copy.start()
+    seen, deadline = [], time.monotonic() + PATIENCE
+    while not copy.ended_by_itself:
+        is_well(alice)
+        seen += [mass(peer) for peer in (alice, copy, bob)]
+        held = f"; masses were between {min(seen):.4g} and {max(seen):.4g}"
+        assert time.monotonic() < deadline, f"both copies of alice go on{held}"
+    for _ in range(20):
+        until_learned(bob, 10)
+        seen += [mass(peer) for peer in (alice, copy, bob)]
+    for peer in (alice, bob):
+        is_well(peer)
+    assert "Traceback" not in copy.log_path.read_text()
+    assert "Error: another copy of alice runs" in copy.failure
+    assert min(seen) >= 0.0
+    assert max(seen) <= most
+    # It is named everywhere: by the copy, by the one that goes on, and by its neighbour.
+    for peer, said in (
+        (copy, "another copy of alice runs with the same key"),
+        (alice, "another life of alice with the same key spoke to bob"),
+        (bob, "two copies of alice ran with one key"),
+    ):
+        assert said in types(peer, "doctor", code=1)
+        assert said in types(peer, "status")
+    assert until_learned(bob, FAIR) < 1.5 * before
+    assert until_learned(alice, 100) < KNOWS_NOTHING
+    # What the copy handed over is in alice's books, as if she had.
+    assert not until_quiet(alice, bob).any()

@@ -1,0 +1,158 @@
+"""Peers with a torch task: from init to prediction and export, alone and over real processes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import oneway as ow
+from oneway.datasets import load
+from oneway.errors import ConfigError, DataError, TaskError
+from oneway.export.json_format import from_json
+from oneway.lab.problem import Problem
+from oneway.lab.run import Conditions, run_lab
+from oneway.models import examples
+from oneway.peer.home.free_address import free_address
+from oneway.peer.home.home import Home
+from oneway.peer.store.store import read_snapshot
+from oneway.tables import npy_arrays
+from oneway.tables.raw_cells import raw_arrays
+from oneway.task.privacy import NO_PRIVACY
+
+torch = pytest.importorskip("torch", reason="the extra torch is not installed")
+
+NETWORK = "oneway.models.examples:digits_network"
+SHAPE = (1, 4, 4)
+SMALL = "{hidden = 6, pixels = 16, classes = 3}"
+
+
+@pytest.fixture
+def task(oneway, here: Path) -> Path:
+    """Images of three classes: which row is bright."""
+    rng = np.random.default_rng(2)
+    labels = np.arange(240) % 3
+    pixels = rng.integers(0, 80, (240, *SHAPE))
+    pixels[np.arange(240), 0, labels] += 150
+    npy_arrays.save(here / "images.npy", pixels.astype(np.uint8), np.array(list("abc"))[labels])
+    told = ("--model", f"torch:{NETWORK}", "--options", f"torch.arguments={SMALL}")
+    flags = ("--privacy", "none", "--samples-per-push", 4, "--out", "task.toml")
+    made = oneway("peer", "task", "images.npy", *told, *flags)
+    assert made.code == 0, made.err
+    return here / "task.toml"
+
+
+@pytest.fixture
+def learned(oneway, task: Path, here: Path) -> Path:
+    told = ("--allow", NETWORK, "--listen", free_address(here))
+    made = oneway("peer", "init", "ada", "--task", task, *told)
+    assert made.code == 0, made.err
+    ran = oneway("peer", "run", "--data", "images.npy", "--until-done")
+    assert ran.code == 0, ran.err
+    assert read_snapshot(here / "peer.sqlite").journal.samples == 240
+    return here
+
+
+def bright(row: int) -> np.ndarray:
+    image = np.full(SHAPE, 40.0)
+    image[0, row] = 190.0
+    return image
+
+
+def test_a_peer_learns_a_network_and_its_exports_predict_what_it_predicts(oneway, learned):
+    import onnxruntime
+
+    for name, out in (("json", "a.json"), ("state-dict", "a.pt"), ("onnx", "a.onnx")):
+        written = oneway("peer", "export", "--format", name, "--out", out)
+        assert written.code == 0, written.err
+    module = examples.digits_network(hidden=6, pixels=16, classes=3).eval()
+    module.load_state_dict(torch.load("a.pt", weights_only=True))
+    [feature] = Home.open(learned).task().features
+    session = onnxruntime.InferenceSession("a.onnx", providers=["CPUExecutionProvider"])
+    from_file = from_json(Path("a.json").read_bytes(), allow=[NETWORK])
+    for row, label in enumerate("abc"):
+        image = bright(row)
+        given = f"features={json.dumps(image.tolist())}"
+        said = oneway("peer", "predict", given, "--model", "shared", "--json").json
+        assert said["prediction"] == oneway("peer", "predict", given, "--json").json["prediction"]
+        assert said["prediction"] == label
+        shares = list(said["probabilities"].values())
+        scaled = torch.from_numpy((image[None] - feature.center) / feature.scale).float()
+        np.testing.assert_allclose(
+            torch.softmax(module(scaled), 1)[0].detach().numpy(), shares, atol=1e-5
+        )
+        by_onnx = session.run(["label", "probabilities"], {"features": image[None]})
+        assert by_onnx[0].tolist() == [label]
+        np.testing.assert_allclose(by_onnx[1][0], shares, atol=1e-5)
+        assert list(from_file.predict_proba_one({"features": image}).values()) == shares
+
+
+@pytest.mark.usefixtures("learned")
+def test_a_sample_is_predicted_from_a_file(oneway):
+    image = pytest.importorskip("PIL.Image", reason="the extra images is not installed")
+    pixels = bright(1).astype(np.uint8)
+    np.save("one.npy", pixels)
+    np.save("batch.npy", pixels[None])
+    image.fromarray(pixels[0]).save("one.png")
+    image.fromarray(np.kron(pixels[0], np.ones((8, 8), np.uint8))).convert("RGB").save("large.bmp")
+    told = f"features={json.dumps(pixels.tolist())}"
+    expected = oneway("peer", "predict", told, "--json").json
+    assert expected["prediction"] == "b"
+    for given in ("one.npy", "batch.npy", "one.png", "features=one.png"):
+        said = oneway("peer", "predict", given, "--json")
+        assert said.json == expected, given
+        assert ("white is taken for 255" in said.err) == given.endswith("png")
+    assert oneway("peer", "predict", "large.bmp", "--json").json["prediction"] == "b"
+    dark = oneway("peer", "predict", "one.png", "--white", "51", "--json")
+    told = f"features={json.dumps((pixels / 5).tolist())}"
+    assert dark.json == oneway("peer", "predict", told, "--json").json
+    assert dark.err == ""
+    oneway("peer", "predict", "one.npy", "one.png").check_refused(DataError, "twice")
+    oneway("peer", "predict", "gone.png").check_refused(DataError, "gone.png")
+    oneway("peer", "predict", "task.toml").check_refused(DataError, "task.toml")
+
+
+def test_two_real_peers_learn_digits_together(oneway, tmp_path: Path):
+    table = load("digits")
+    graph = ow.TrustGraph.from_edges([(0, 1), (1, 0)], 2)
+    problem = Problem.deal(
+        table,
+        graph,
+        samples=160,
+        seed=1,
+        model="torch",
+        options={"torch": {"module": NETWORK, "arguments": {"hidden": 16}}},
+        privacy=NO_PRIVACY,
+        samples_per_push=4,
+    )
+    # Slowly enough for steps to arrive before the next ones: docs/neural-networks.md.
+    result = run_lab(tmp_path / "lab", problem, Conditions(rate=20.0))
+    assert result.audit.is_exact, result.audit.sentences
+    assert [peer.samples for peer in result.peers] == [160, 160]
+    alone = [peer.alone_accuracy for peer in result.peers]
+    assert min(peer.accuracy for peer in result.peers) > max(alone) > 0.3
+    assert any("no peer has learned from" in sentence for sentence in result.sentences)
+    [row] = raw_arrays(table, slice(1500, 1501), table.encoder)
+    told = f"image={json.dumps(row.tolist())}"
+    said = oneway("peer", "predict", told, "--home", tmp_path / "lab" / "peer0", "--json").json
+    assert sum(said["probabilities"].values()) == pytest.approx(1.0)
+
+
+def test_only_code_that_the_owner_allows_runs_in_a_peer(oneway, task: Path, here: Path):
+    refused = oneway("peer", "init", "ada", "--task", task, "--allow", f"{NETWORK}s")
+    refused.check_refused(TaskError, NETWORK, f'allow = ["{NETWORK}s", "{NETWORK}"]')
+    flags = ("--task", task, "--allow", NETWORK, "--listen", free_address(here))
+    assert oneway("peer", "init", "ada", *flags).code == 0
+    assert Home.open(here).config().allow == (NETWORK,)
+    assert oneway("peer", "run", "--data", "images.npy", "--until-done").code == 0
+    told = f"features={json.dumps(bright(1).tolist())}"
+    assert oneway("peer", "predict", told, "--json").json["prediction"] == "b"
+    Home.open(here).change(lambda config: replace(config, allow=()))
+    for command in (("run", "--data", "images.npy"), ("predict", told), ("export",)):
+        oneway("peer", *command).check_refused(TaskError, NETWORK, f'allow = ["{NETWORK}"]')
+    simulated = ("simulate", "--task", task, "--data", "images.npy", "--nodes", "2", "--json")
+    oneway(*simulated).check_refused(ConfigError, NETWORK)
+    assert oneway(*simulated, "--allow", NETWORK).code == 0

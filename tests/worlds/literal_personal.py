@@ -1,0 +1,184 @@
+"""Personal predictions of one node in plain Python, beside docs/personal.md: no arrays of nodes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+SHARE = 1e-3
+LEAST = 1e-9
+PRIOR = (1 / 6, 1 / 2, 1 / 3)
+
+
+def logistic(score: float) -> float:
+    return 1 / (1 + math.exp(-score)) if score >= 0 else math.exp(score) / (1 + math.exp(score))
+
+
+@dataclass
+class Bayes:
+    """A mixture of probability vectors."""
+
+    prior: Sequence[float]
+    weights: list[float] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.weights = list(self.prior)
+
+    def predict(self, answers: Sequence[Sequence[float]]) -> list[float]:
+        return [
+            sum(w * answer[c] for w, answer in zip(self.weights, answers, strict=True))
+            for c in range(len(answers[0]))
+        ]
+
+    def learn(self, answers: Sequence[Sequence[float]], label: int) -> None:
+        joint = [w * answer[label] for w, answer in zip(self.weights, answers, strict=True)]
+        self.weights = [
+            (1 - SHARE) * own / sum(joint) + SHARE * q
+            for own, q in zip(joint, self.prior, strict=True)
+        ]
+
+
+@dataclass
+class AdaHedge:
+    """A mixture of scores for a convex loss."""
+
+    count: int
+    losses: list[float] = field(init=False)
+    gap: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.losses = [0.0] * self.count
+
+    @property
+    def weights(self) -> list[float]:
+        best = min(self.losses)
+        if self.gap == 0.0:
+            raw = [1.0 if it == best else 0.0 for it in self.losses]
+        else:
+            rate = math.log(self.count) / self.gap
+            raw = [math.exp(-rate * (it - best)) for it in self.losses]
+        return [it / sum(raw) for it in raw]
+
+    def learn(self, suffered: Sequence[float]) -> None:
+        weights = self.weights
+        mean = sum(w * it for w, it in zip(weights, suffered, strict=True))
+        best = min(self.losses)
+        before = [it - best for it in self.losses]
+        after = [old + new for old, new in zip(before, suffered, strict=True)]
+        mix = min(after)
+        if self.gap > 0.0:
+            rate = math.log(self.count) / self.gap
+            mix += math.log(sum(math.exp(-rate * it) for it in before)) / rate
+            mix -= math.log(sum(math.exp(-rate * (it - min(after))) for it in after)) / rate
+        self.gap += max(0.0, mean - mix)
+        self.losses = [old + new for old, new in zip(self.losses, suffered, strict=True)]
+
+
+@dataclass
+class Linear:
+    """One linear expert with one score; `by_norm` or by coordinate."""
+
+    params: list[float]
+    by_norm: bool
+    curvature: float
+    squares: list[float] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.squares = [0.0] * (1 if self.by_norm else len(self.params))
+
+    def score(self, inputs: Sequence[float]) -> float:
+        return sum(p * it for p, it in zip(self.params, inputs, strict=True))
+
+    def rate(self, num_inputs: int) -> float:
+        ceiling = 0.5 / (self.curvature * (num_inputs + 1))
+        reach = ceiling * (num_inputs + 1)
+        return min(ceiling, reach / math.sqrt(self.squares[0])) if self.squares[0] else ceiling
+
+    def learn(self, inputs: Sequence[float], slope: float, num_inputs: int) -> None:
+        gradient = [slope * it for it in inputs]
+        if not self.by_norm:
+            for place, it in enumerate(gradient):
+                if it:
+                    self.squares[place] += it * it
+                    self.params[place] -= 0.1 * it / math.sqrt(self.squares[place])
+            return
+        length = sum(it * it for it in inputs)
+        limit = min(1.0, 1.0 / (2 * self.curvature * length * self.rate(num_inputs)))
+        gradient = [limit * it for it in gradient]
+        self.squares[0] += sum(it * it for it in gradient)
+        rate = self.rate(num_inputs)
+        self.params = [p - rate * it for p, it in zip(self.params, gradient, strict=True)]
+
+
+class LiteralPersonal:
+    """Logistic regression, or least squares: shared, alone and adapted, message by message.
+
+    Args:
+        num_features: Of a sample.
+        start: The constant that *alone* starts from.
+        squared: Whether the loss is half the squared error; otherwise the logistic loss.
+    """
+
+    def __init__(self, num_features: int, start: float, squared: bool = False) -> None:
+        bend = 1.0 if squared else 0.25
+        self.squared, self.num_features = squared, num_features
+        alone = [0.0] * num_features + [0.0, start]
+        adapted = [0.0] * num_features + [1.0, 0.0]
+        self.pairs = [
+            [Linear(list(begin), by_norm, bend) for by_norm in (True, False)]
+            for begin in (alone, adapted)
+        ]
+        make: Callable[[Sequence[float]], Bayes | AdaHedge] = (
+            (lambda prior: AdaHedge(len(prior))) if squared else Bayes
+        )
+        self.inner = [make((0.5, 0.5)) for _ in self.pairs]
+        self.top = make(PRIOR)
+
+    def step(self, features: Sequence[float], shared: float, label: float) -> list[float]:
+        """Predict, then learn; the losses of the mixture, shared, alone and adapted."""
+        near = min(8.0, max(-8.0, shared))
+        inputs = [[*features, 0.0, 1.0], [*features, near, 1.0]]
+        scores = [
+            [expert.score(own) for expert in pair]
+            for pair, own in zip(self.pairs, inputs, strict=True)
+        ]
+        losses = (
+            self._squared(scores, shared, label)
+            if self.squared
+            else self._log(scores, shared, label)
+        )
+        sizes = (self.num_features, self.num_features + 1)
+        for pair, own, said, size in zip(self.pairs, inputs, scores, sizes, strict=True):
+            for expert, score in zip(pair, said, strict=True):
+                slope = score - label if self.squared else -label * logistic(-label * score)
+                expert.learn(own, slope, size)
+        return losses
+
+    def _log(self, scores: list[list[float]], shared: float, label: float) -> list[float]:
+        def answer(score: float) -> list[float]:
+            chance = logistic(score)
+            return [(1 - 2 * LEAST) * it + LEAST for it in (1 - chance, chance)]
+
+        code = int(label > 0)
+        said = [[answer(score) for score in pair] for pair in scores]
+        experts = [answer(shared), *(m.predict(s) for m, s in zip(self.inner, said, strict=True))]
+        mixture = self.top.predict(experts)
+        for mix, pair in zip(self.inner, said, strict=True):
+            mix.learn(pair, code)
+        self.top.learn(experts, code)
+        return [-math.log(it[code]) for it in (mixture, *experts)]
+
+    def _squared(self, scores: list[list[float]], shared: float, label: float) -> list[float]:
+        def loss(score: float) -> float:
+            return 0.5 * (score - label) ** 2
+
+        def mean(weights: Sequence[float], values: Sequence[float]) -> float:
+            return sum(w * it for w, it in zip(weights, values, strict=True))
+
+        experts = [shared, *(mean(m.weights, s) for m, s in zip(self.inner, scores, strict=True))]
+        mixture = mean(self.top.weights, experts)
+        for mix, pair in zip(self.inner, scores, strict=True):
+            mix.learn([loss(it) for it in pair])
+        self.top.learn([loss(it) for it in experts])
+        return [loss(it) for it in (mixture, *experts)]

@@ -1,0 +1,275 @@
+"""A peer as its runtime drives it, in virtual time: retries, heartbeats, verdicts of death."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+from builders import replace
+
+from oneway.peer.inflow import Inflow
+from oneway.protocol import lives, transitions
+from oneway.protocol.bookkeeping import RETIRED
+from oneway.protocol.fixed_point import mass_of
+from oneway.protocol.incoming import Absorbed, mint
+from oneway.protocol.messages import Closed, Gone, Push, Receipt, Superseded
+from oneway.protocol.outgoing import answer, receipts, remind, report, say, supersede
+from oneway.protocol.replies import receive_receipt, receive_reply
+from oneway.protocol.rules import Rules
+from oneway.protocol.state import LIVE, EdgeId, Key, OutPhase, PeerState, Told
+from oneway.testing.memory_network import MemoryEndpoint
+from oneway.transport.base import Via
+from oneway.transport.wire import Body, decode, encode
+
+TASK = b"the task of tests"
+HEARTBEAT = 30.0
+PRESUME_DEAD = 120.0
+REOPEN = 60.0
+
+
+class Resident:
+    """One honest peer: what it knows, what is durable, its backups, and when it heard from whom.
+
+    Attributes:
+        trusted: Its receivers, in an order that no hash decides.
+        online: Whether it has power.
+        departed: Whether it has left for good.
+        stopped: Whether it found out that it is one of two copies, and stopped.
+        strikes: Whom it accused, and of what.
+        gives_receipts: Whether it waits, when leaving, until every sender has heard or has a
+            witness; a rule that can be taken out.
+    """
+
+    presume_dead_after = PRESUME_DEAD
+    gives_receipts = True
+
+    def __init__(self, endpoint: MemoryEndpoint, rules: Rules, saved: PeerState, seed: str) -> None:
+        self.endpoint = endpoint
+        self.key: Key = endpoint.key
+        self.rules = rules
+        self.current = self.durable = saved
+        self.backups: list[tuple[PeerState, dict[frozenset[Key], int]]] = []
+        self.trusted: list[Key] = []
+        self.rng = random.Random(seed)
+        self.online, self.departed, self.stopped = True, False, False
+        self.strikes: list[tuple[Key, str]] = []
+        self.forget()
+
+    def forget(self) -> None:
+        """Lose what only the process knew."""
+        self.inflow = Inflow(
+            self.rules.mass_cap, self.rules.mass_limit, mass_of(self.current.holding)
+        )
+        self.questions: dict[EdgeId, Push] = {}
+        self.words: list[tuple[Key, Via, Body]] = []
+        self.ends: list[EdgeId] = []
+        self.echoes, self.lets_wait = False, False
+        self.reopen_at: dict[Key, float] = {}
+        self.lagging: dict[EdgeId, tuple[int, float]] = {}
+        self.said: dict[EdgeId, object] = {}
+        self.last_heartbeat = -HEARTBEAT
+
+    @property
+    def runs(self) -> bool:
+        return self.online and not self.departed and not self.stopped
+
+    @property
+    def shares(self) -> dict[Key, float]:
+        return {key: 0.5 / len(self.trusted) for key in self.trusted}
+
+    # What happens to it.
+
+    def start(self, saved: PeerState, boot: int) -> None:
+        """Come back with a saved state: the last one after a crash, or an old backup."""
+        self.online = True
+        self.forget()
+        while self.endpoint.receive_now() is not None:
+            pass  # what was received and not committed is lost with the process
+        self.current = self.durable = transitions.restart(saved, boot)
+
+    def receive(self, now: float) -> None:
+        """Take in all that was delivered."""
+        while self.runs and (arrival := self.endpoint.receive_now()) is not None:
+            _, message = decode(arrival.frame)
+            peer, via = arrival.peer, arrival.via
+            if isinstance(message, Superseded):
+                if lives.is_copied(self.current, message.newer, self.rules):
+                    self.stopped = True
+                else:
+                    self.current = lives.lifted(self.current, message.newer, self.rules)
+                continue
+            if isinstance(message, Receipt):
+                self.current = receive_receipt(self.current, self.key, peer, message, self.rules)
+                self.echoes = True
+                continue
+            if via == "push":
+                done = self._take_push(peer, message, now)
+            else:
+                done = self._take_reply(peer, message, now)
+            if done.is_older_life:
+                self.questions.pop((peer, message.epoch), None)
+                newer = supersede(done.state, peer, message.life, self.rules)
+                if newer is not None:
+                    self.words.append((peer, "reply" if via == "push" else "push", newer))
+            if done.strike is not None:
+                self.strikes.append((peer, done.strike.sentence))
+            self.current = done.state
+
+    def _take_push(self, peer: Key, message: Push, now: float) -> Absorbed:
+        edge_id, before = (peer, message.epoch), self.current
+        self.questions[edge_id] = message
+        self.inflow.held = mass_of(before.holding)
+        allowance = self.inflow.allowance(peer, now)
+        done = transitions.receive_push(before, peer, message, self.rules, allowance)
+        self.inflow.took(peer, done.taken, now)
+        self.lets_wait = self.lets_wait or bool(done.waits)
+        if done.waits:
+            self.inflow.waits(peer, done.waiting_mass, now)
+        return done
+
+    def _take_reply(self, peer: Key, message: Body, now: float) -> Absorbed:
+        edge_id, before = (peer, message.epoch), self.current
+        done = receive_reply(before, peer, message, self.rules)
+        edge = before.out.get(edge_id)
+        if edge is not None and edge_id not in done.state.out:
+            closed_by_them = edge.phase in LIVE and not isinstance(message, Gone)
+            self.reopen_at[peer] = now + REOPEN if closed_by_them else now
+        if isinstance(message, Closed):
+            self.ends.append(edge_id)  # its receiver must know that both know
+        return done
+
+    # What it does by itself.
+
+    def tick(self, now: float, learns: bool) -> None:
+        """Whatever is due: verdicts of death, new edges, a step of learning, a push."""
+        for edge_id, edge in list(self.current.out.items()):
+            waits = edge.in_flight or edge.phase is OutPhase.CLOSING
+            if not waits or edge.phase is OutPhase.DEAD:
+                self.lagging.pop(edge_id, None)
+                continue
+            if self.lagging.get(edge_id, (None,))[0] != edge.acked:
+                self.lagging[edge_id] = (edge.acked, now)
+            if now - self.lagging[edge_id][1] > self.presume_dead_after:
+                self.current = transitions.presume_dead(self.current, edge_id)
+        for receiver in self.trusted:
+            if now >= self.reopen_at.get(receiver, now):
+                epoch = (int(now) << 30) | self.rng.getrandbits(30)
+                self.current = transitions.trust(self.current, receiver, epoch)
+        if learns and not self.current.leaving:
+            self._learn()
+        if learns or self.current.leaving:
+            self.push()
+
+    def _learn(self) -> None:
+        dim = self.current.dim
+        if not self.current.has_minted:
+            self.current = mint(self.current, np.zeros(dim))
+        step = np.array([self.rng.gauss(0, 1) for _ in range(dim)])
+        if self.current.mass > 0:
+            self.current = transitions.descend(
+                self.current, 0.1 * min(1.0, self.current.mass) * step
+            )
+
+    def push(self) -> None:
+        after = transitions.push(self.current, self.shares, self.rules)
+        self.inflow.handed_out(mass_of(self.current.holding) - mass_of(after.holding))
+        self.current = after
+
+    def commit(self, now: float, says_all: bool = False) -> None:
+        """Make the current state durable; then, and only then, speak about it."""
+        state = self.durable = self.current
+        heartbeat = says_all or now - self.last_heartbeat >= HEARTBEAT
+        for edge_id, edge in state.out.items():
+            what = (edge.phase, edge.session, edge.seq, state.boot)
+            if heartbeat or not edge.is_at_rest or self.said.get(edge_id) != what:
+                self.said[edge_id] = what
+                self._send(edge.receiver, "push", say(state, edge, self.rules))
+        for (sender, _), question in self.questions.items():
+            for reply in answer(state, sender, question, self.rules):
+                self._send(sender, "reply", reply)
+        for edge_id in self.ends:
+            if edge_id in state.settled:
+                self._send(edge_id[0], "push", remind(state, state.settled[edge_id], self.rules))
+        for peer, via, word in self.words:
+            self._send(peer, via, word)
+        if heartbeat or state.leaving:
+            for heard in state.in_.values():
+                if heard.epoch != RETIRED:
+                    self._send(heard.sender, "reply", report(state, heard, self.rules))
+        if (heartbeat or state.leaving or self.echoes) and self.gives_receipts:
+            self._send_receipts(state)
+        if heartbeat:
+            self.last_heartbeat = now
+            for end in state.settled.values():
+                if end.epoch != RETIRED:
+                    self._send(end.receiver, "push", remind(state, end, self.rules))
+        self.questions, self.words, self.ends, self.echoes = {}, [], [], False
+        self.departed = self.departed or self._has_left
+
+    def _send_receipts(self, state: PeerState) -> None:
+        for receipt in receipts(state, self.key, self.rules):
+            for receiver in dict.fromkeys(edge.receiver for edge in state.out.values()):
+                self._send(receiver, "push", receipt)
+            for sender in dict.fromkeys(edge.sender for edge in state.in_.values()):
+                self._send(sender, "reply", receipt)
+
+    @property
+    def _has_left(self) -> bool:
+        state = self.durable
+        if not state.leaving or state.layout.booked(state.holding).any():
+            return False
+        if any(edge.waits for edge in state.out.values()):
+            return False
+        if not self.gives_receipts:
+            return True
+        # Should one of those whom it presumed dead live, nobody else could set it right.
+        in_doubt = any(edge.in_flight for edge in state.out.values())
+        return not in_doubt and all(
+            edge.told is not Told.NOBODY for edge in state.in_.values() if edge.seq
+        )
+
+    def _send(self, peer: Key, via: Via, word: Body) -> None:
+        send = self.endpoint.push if via == "push" else self.endpoint.reply
+        send(peer, encode(word, TASK))
+
+    # What its owner does.
+
+    def distrust(self, receiver: Key) -> None:
+        self.current = transitions.distrust(self.current, receiver)
+
+    def leave(self) -> None:
+        self.current = transitions.leave(self.current)
+
+    def save_backup(self, closings: dict[frozenset[Key], int]) -> None:
+        self.backups.append((self.durable, dict(closings)))
+
+    def copied_to(self, endpoint: MemoryEndpoint, saved: PeerState, boot: int) -> Resident:
+        """A live copy, started from a saved state of this peer, with the same key and secret."""
+        copy = Resident(endpoint, self.rules, saved, f"copy of {self.key[0]} at {boot}")
+        copy.trusted = list(self.trusted)
+        copy.start(replace(saved), boot)
+        return copy
+
+    def counts_more_than(self, receiver: Resident) -> int:
+        """By how many units the two disagree on all that was ever handed over."""
+        state = self.current
+        sent = [edge.counted for edge in state.out.values() if edge.receiver == receiver.key]
+        sent += [end.total for end in state.settled.values() if end.receiver == receiver.key]
+        heard = [it.heard for it in receiver.current.in_.values() if it.sender == self.key]
+        nothing = 0 * state.holding
+        error = sum(sent, start=nothing) - sum(heard, start=nothing)
+        return int(np.abs(state.layout.booked(error)).max())
+
+
+def facts(state: PeerState) -> object:
+    """What must no longer change in a network at rest."""
+    return (
+        state.holding.tolist(),
+        state.owed.tolist(),
+        [
+            (name, edge.phase, edge.session, edge.seq, edge.acked)
+            for name, edge in state.out.items()
+        ],
+        [(name, it.session, it.seq, it.closed, it.told) for name, it in state.in_.items()],
+        [(name, end.seq) for name, end in state.settled.items()],
+    )
