@@ -127,13 +127,12 @@ def test_real_peers_of_a_lab_use_them(tmp_path):
         own = [part for part in memory if not part.startswith("batch.")]
         assert own == ["squares"]  # no other method keeps it
         assert (memory["squares"] < 0.5).all()  # it starts at 1, and has decayed
-    # The simulator mixes once a round, real peers by time: how many samples lie between two pushes
-    # depends on how busy the machine is. Few pushes are like learning alone, many like lockstep;
-    # the margin is for what comes late.
+    # Real peers push by time: rarely on a busy machine, which is like learning alone, and more than
+    # once a sample on a quiet one, which is better than the simulator's one exchange a round.
     losses, alone = found["average_loss"], float(run("-c", ALONE, cwd=tmp_path))
     assert losses.keys() == {"yours", "base_rate", "simulated"}
     assert losses["simulated"] < 0.5 * alone
-    assert 0.8 * losses["simulated"] <= losses["yours"] <= 1.25 * alone
+    assert losses["yours"] <= 1.25 * alone < 0.5 * losses["base_rate"]
 
 
 def test_an_installed_package_is_found_by_its_entry_point(tmp_path):
