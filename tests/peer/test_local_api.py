@@ -61,7 +61,7 @@ class FakePeer:
 
     node = SimpleNamespace(disk_problem="")
 
-    def status(self) -> Status:
+    def disclosed_status(self) -> Status:
         return STATUS
 
     def curve(self) -> Curve:
@@ -143,7 +143,7 @@ def test_learning_gives_the_loss_suffered_before(peer):
 
 
 def test_to_learn_builds_no_status_and_says_when_the_disk_fails(peer, monkeypatch):
-    monkeypatch.delattr(FakePeer, "status")
+    monkeypatch.delattr(FakePeer, "disclosed_status")
     body = {"samples": [{"x": GOOD, "y": "yes"}] * 2}
     assert ask(peer, "POST", "/learn", body).json() == {"results": [{"loss": 0.5}] * 2}
     peer.node = SimpleNamespace(disk_problem="the disk is full")

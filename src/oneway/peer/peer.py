@@ -335,10 +335,21 @@ class Peer:
         Raises:
             OnewayError: The peer is not running.
         """
+        return self._running().status()
+
+    def disclosed_status(self) -> Status:
+        """The same with losses and measures rounded, so that they tell of no single sample.
+
+        Raises:
+            OnewayError: The peer is not running.
+        """
+        return self._running().disclosed()
+
+    def _running(self) -> Runtime:
         runtime = self._runtime
         if runtime is None:
             raise OnewayError("the peer is not running; use it in a with block")
-        return runtime.status()
+        return runtime
 
     def curve(self) -> Curve:
         """How the loss went until now, bounded however many samples there were."""

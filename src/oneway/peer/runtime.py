@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import aclosing, suppress
 
 from oneway.errors import ConfigError, CopyError, DataError, StoreError
+from oneway.peer.disclosure import disclosed, unchanged
 from oneway.peer.home.config import PeerConfig
 from oneway.peer.home.home import Home
 from oneway.peer.node import Frame, Node
@@ -123,6 +125,8 @@ class Runtime:
         self._writing: asyncio.Future[None] | None = None
         self._pace = CommitPace(node)
         self._last_status: tuple[object, ...] = ()
+        self._disclosed = home.status()
+        self._disclosing = threading.Lock()
         self._status_due = 0.0
 
     def wake(self) -> None:
@@ -143,6 +147,22 @@ class Runtime:
     def status(self) -> Status:
         """One moment of this peer."""
         return status_of(self._node, self._transport, self._activity)
+
+    def disclosed(self, *, write: bool = False) -> Status:
+        """The same as `disclosure` lets anybody read it; from any thread."""
+        with self._disclosing:
+            before = self._disclosed
+            status = disclosed(self.status(), before, len(self._node.recent_losses))
+            if write or status.measured_samples != (before.measured_samples if before else 0):
+                # On the disk first: a crash must not lead to a shorter window.
+                try:
+                    self._home.write_status(status)
+                except OSError as error:
+                    # A full disk is told by the commits; the next status will be written again.
+                    _log.debug("cannot write %s: %s", self._home.status_path, error)
+                    return unchanged(status, before)
+                self._disclosed = status
+            return status
 
     async def run(self, ready: Callable[[], None] = lambda: None) -> None:
         """Run until `stop`, or until a peer that leaves has handed over everything.
@@ -173,7 +193,7 @@ class Runtime:
             if self._writing is not None:
                 await asyncio.wait([self._writing])
             save(self._node, self._store)
-            self._write_status()
+            self.disclosed(write=True)
 
     async def _receive(self) -> None:
         while True:
@@ -401,14 +421,7 @@ class Runtime:
         )
         if known != self._last_status or node.config.paused or now >= self._status_due:
             self._last_status, self._status_due = known, now + REST_SECONDS
-            self._write_status()
-
-    def _write_status(self) -> None:
-        try:
-            self._home.write_status(self.status())
-        except OSError as error:
-            # A full disk is told by the commits; the next status will be written again.
-            _log.debug("cannot write %s: %s", self._home.status_path, error)
+            self.disclosed(write=True)
 
 
 def save(node: Node, store: PeerStore) -> None:

@@ -119,7 +119,7 @@ def run_until(
 
     async def watch(listening: asyncio.Event) -> None:
         await listening.wait()
-        while not is_enough(status := peer.status()):
+        while not is_enough(status := peer.disclosed_status()):
             console.show(status_line(status))
             await asyncio.sleep(LOOK_SECONDS)
         peer.stop()
@@ -147,7 +147,8 @@ def run_until(
                 serving = serve(peer, api, started.set_result)
                 beside.append(group.create_task(serving, name="local API"))
                 address = await started
-                print_result(f"the local API is {address}")
+                shown = f"; its token is in {api.token_file}" if api.token_file else ""
+                print_result(f"the local API is {address}{shown}")
             await peer.run(samples, api=address, ready=ready)
             for task in beside:
                 task.cancel()

@@ -84,6 +84,7 @@ def status_of(node: Node, transport: Transport, activity: Activity) -> Status:
             measures=measures_in(node.snapshot.measures, node.task, node.snapshot.history.curve()),
             personal=node.personal_note,
             restarts=_restarts(node),
+            measured_samples=samples,
             **asdict(activity),
         )
 

@@ -185,6 +185,9 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
         personal: What there is to know about its personal predictions, in sentences: that the model
             has none, that they began anew, or that an expert is off; empty if nothing.
         restarts: After about how many samples its learning rate restarted, the last times.
+        measured_samples: How many samples `average_loss`, `recent_loss`, `accuracy` and `measures`
+            go up to: `samples`, or fewer where the peer discloses them rounded (`disclosure`); 0
+            before they are disclosed.
     """
 
     name: str
@@ -235,6 +238,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     measures: Measures | None = None
     personal: str = ""
     restarts: list[int] = []
+    measured_samples: int = 0
 
     @property
     def has_possible_mass(self) -> bool:

@@ -23,6 +23,7 @@ from oneway.export import FittedModel, PersonalModel
 from oneway.export.json_format import to_json
 from oneway.files.typed_values import from_table
 from oneway.peer.api.prometheus import CONTENT_TYPE, prometheus
+from oneway.peer.disclosure import disclosed_curve
 from oneway.peer.offline import PERSONAL, is_shared
 from oneway.peer.peer import Peer
 from oneway.sentences import shown
@@ -84,19 +85,19 @@ class _Routes:
         self._peer = peer
 
     async def index(self, request: Request) -> Response:
-        return as_json({"peer": self._peer.status().name, "routes": _INDEX})
+        return as_json({"peer": self._peer.disclosed_status().name, "routes": _INDEX})
 
     async def status(self, request: Request) -> Response:
-        return as_json(self._peer.status())
+        return as_json(self._peer.disclosed_status())
 
     async def curve(self, request: Request) -> Response:
-        return as_json(self._peer.curve())
+        return as_json(disclosed_curve(self._peer.curve()))
 
     async def task(self, request: Request) -> Response:
         return as_json(self._peer.task.fields())
 
     async def metrics(self, request: Request) -> Response:
-        text = prometheus(self._peer.status())
+        text = prometheus(self._peer.disclosed_status())
         return Response(text, headers=HEADERS | {"Content-Type": CONTENT_TYPE})
 
     async def model(self, request: Request) -> Response:
