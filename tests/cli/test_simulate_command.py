@@ -39,7 +39,7 @@ def test_json_holds_the_numbers_and_everything_that_determines_them(oneway):
     assert 0.2 < answer["average_loss"] < 0.7
     assert 0 < answer["smallest_mass"] < 1
     config = answer["config"]
-    assert (config["algorithm"], config["learning_rate"]) == ("relay", "auto")
+    assert (config["method"], config["learning_rate"]) == ("relay", "auto")
     assert (config["num_nodes"], config["num_rounds"]) == (20, 30)
     assert config["graph"]["seed"] == config["stream"]["seed"] == 4
     assert answer["versions"]["oneway"] == ow.__version__

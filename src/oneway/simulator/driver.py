@@ -115,7 +115,7 @@ def simulate(
     skipped = measurements.skipped_counts[:done]
     return Run(
         record=RunRecord(
-            algorithm=method.name,
+            method=method.name,
             loss_sums=measurements.loss_sums[:done],
             sample_counts=(stream.rows[:done] >= 0).sum(axis=1)
             - measurements.lossless_counts[:done],
