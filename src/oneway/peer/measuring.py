@@ -27,15 +27,13 @@ from oneway.models import Answers, Model
 from oneway.personal import Personal
 from oneway.personal.links import answers_to
 from oneway.personal.mixtures import hedge_weights
-from oneway.personal.personal import EXPERTS, scores_of
+from oneway.personal.personal import EXPERTS, MOST_ALONE, scores_of
 from oneway.personal.words import believes
 from oneway.records import Batch, Matrix, Vector
 from oneway.records.curve import Curve
 from oneway.records.measures import Measures
 from oneway.task.task import Task
 
-MOST_ALONE = 100_000
-"""A network of more parameters than this is not learned alone as well."""
 ALONE = "alone."
 """How the names of the arrays begin that a network that is alone has."""
 _PERSONAL, _TALLY = "personal.", "tally."
@@ -174,8 +172,11 @@ class Measuring:
         batch: Batch,
         seen: int,
         own: dict[str, Matrix],
-    ) -> tuple[Answers, list[float]]:
-        """What is answered, and the losses of it, shared and alone; memories go into `own`."""
+    ) -> tuple[Answers, list[float | None]]:
+        """What is answered, and the losses of it, shared and alone; memories go into `own`.
+
+        The loss of alone is None if that expert is off.
+        """
         memory = _stripped(arrays, _PERSONAL) or personal.begin(1)
         given = scores_of(self._model, params[None, :], batch.features)[:, None]
         if personal.network_alone:
@@ -186,13 +187,15 @@ class Measuring:
         own |= {_PERSONAL + name: array for name, array in after.items()}
         experts = suffered.experts[0]
         missing = ~np.isfinite(experts)
-        if self.note and personal.network_alone:
-            missing[1] = False  # it is off
+        is_off = personal.network_alone and self._network is None
+        missing[1] &= not is_off
         if _LEFT_OUT in arrays or missing.any():
             own[_LEFT_OUT] = arrays.get(_LEFT_OUT, np.zeros(len(experts))) + missing
         losses = [float(suffered.personal[0]), *experts[:2].tolist()]
         # A loss that is no number is the worst there is: sums have no place for it.
-        finite = [it if np.isfinite(it) else _LARGEST for it in losses]
+        finite: list[float | None] = [it if np.isfinite(it) else _LARGEST for it in losses]
+        if is_off:
+            finite[2] = None
         return answers_to(personal.link, forecast.answer), finite
 
     def _learned_alone(

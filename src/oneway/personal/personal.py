@@ -36,6 +36,8 @@ PRIOR = np.array([1 / 6, 1 / 2, 1 / 3])
 that joining costs log loss of at most ln 2 in a lifetime, besides the share."""
 MOST_FEATURES = 100
 """Of more features than this *adapted* sees none beside the outputs of a PyTorch module."""
+MOST_ALONE = 100_000
+"""Networks with more parameters have no expert that is alone."""
 _PAIR_PRIOR = np.array([1 / 2, 1 / 2])
 _PAIRS, _TOP = "pairs.", "top."
 

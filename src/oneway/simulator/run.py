@@ -289,7 +289,8 @@ class Run:
         if self.is_alone:
             return None
         if self.personal is not None:
-            return self.personal.sums[:, ALONE]
+            sums = self.personal.sums[:, ALONE]
+            return None if np.isnan(sums).all() else sums  # for a large network it is off
         if self.model is None or self.stream is None:
             return None
         return alone_sums(self.model, self._done_stream)
