@@ -10,6 +10,7 @@ predictions: the shared model answers.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
@@ -184,15 +185,15 @@ class Measuring:
         forecast = personal.predict(memory, given, batch.features)
         after, suffered = personal.learn(memory, forecast, batch.labels)
         own |= {_PERSONAL + name: array for name, array in after.items()}
-        experts = suffered.experts[0]
-        missing = ~np.isfinite(experts)
+        experts = suffered.experts[0].tolist()
+        missing = [not math.isfinite(it) for it in experts]
         if self.note and personal.network_alone:
             missing[1] = False  # it is off
-        if _LEFT_OUT in arrays or missing.any():
+        if _LEFT_OUT in arrays or any(missing):
             own[_LEFT_OUT] = arrays.get(_LEFT_OUT, np.zeros(len(experts))) + missing
-        losses = [float(suffered.personal[0]), *experts[:2].tolist()]
+        losses = [float(suffered.personal[0]), *experts[:2]]
         # A loss that is no number is the worst there is: sums have no place for it.
-        finite = [it if np.isfinite(it) else _LARGEST for it in losses]
+        finite = [it if math.isfinite(it) else _LARGEST for it in losses]
         return answers_to(personal.link, forecast.answer), finite
 
     def _learned_alone(
