@@ -10,6 +10,7 @@ predictions: the shared model answers.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
@@ -172,7 +173,7 @@ class Measuring:
         batch: Batch,
         seen: int,
         own: dict[str, Matrix],
-    ) -> tuple[Answers, list[float | None]]:
+    ) -> tuple[Answers, tuple[float, float, float | None]]:
         """What is answered, and the losses of it, shared and alone; memories go into `own`.
 
         The loss of alone is None if that expert is off.
@@ -185,18 +186,20 @@ class Measuring:
         forecast = personal.predict(memory, given, batch.features)
         after, suffered = personal.learn(memory, forecast, batch.labels)
         own |= {_PERSONAL + name: array for name, array in after.items()}
-        experts = suffered.experts[0]
-        missing = ~np.isfinite(experts)
+        experts = suffered.experts[0].tolist()
+        missing = [not math.isfinite(it) for it in experts]
         is_off = personal.network_alone and self._network is None
         missing[1] &= not is_off
-        if _LEFT_OUT in arrays or missing.any():
+        if _LEFT_OUT in arrays or any(missing):
             own[_LEFT_OUT] = arrays.get(_LEFT_OUT, np.zeros(len(experts))) + missing
-        losses = [float(suffered.personal[0]), *experts[:2].tolist()]
+        losses = [float(suffered.personal[0]), *experts[:2]]
         # A loss that is no number is the worst there is: sums have no place for it.
-        finite: list[float | None] = [it if np.isfinite(it) else _LARGEST for it in losses]
-        if is_off:
-            finite[2] = None
-        return answers_to(personal.link, forecast.answer), finite
+        yours, shared, alone = (it if math.isfinite(it) else _LARGEST for it in losses)
+        return answers_to(personal.link, forecast.answer), (
+            yours,
+            shared,
+            None if is_off else alone,
+        )
 
     def _learned_alone(
         self, arrays: Mapping[str, Matrix], batch: Batch, index: int, own: dict[str, Matrix]
