@@ -1,12 +1,13 @@
 """What a push costs a real peer: its CPU time by parts, two processes, and a peer that rests.
 
-    python benchmarks/peer.py [parts] [noise] [processes] [idle] [--sizes 20 10000]
+    python benchmarks/peer.py [parts] [noise] [personal] [processes] [idle] [--sizes 20 10000]
 
 `parts`: CPU time of learning, committing, taking in and hearing the answer, with real stores in one
-process and without sockets. `noise`: a push of 16 samples without noise and with it. `processes`:
-acknowledged pushes a second between two processes on loopback, beside durable commits of one row by
-bare SQLite. `idle`: what a second of rest, a sample, a push and an arrival cost in CPU, disk and
-bytes.
+process and without sockets. `noise`: a push of 16 samples without noise and with it. `personal`: a
+sample, learned and committed, with its loss only, with all measures, and with the experts as well.
+`processes`: acknowledged pushes a second between two processes on loopback, beside durable commits
+of one row by bare SQLite. `idle`: what a second of rest, a sample, a push and an arrival cost in
+CPU, disk and bytes.
 """
 
 from __future__ import annotations
@@ -44,23 +45,17 @@ NOISE = {
     "epsilon 8, the default": "privacy = { epsilon = 8 }",
 }
 BATCH = 16
+SAMPLES = 3000
 PARTS = ("learn and push", "commit and say", "take in", "hear the answer")
-CLASSES = {20: 2, 10_000: 100, 100_000: 100, 1_000_000: 1000}
-FEATURES = {20: 19, 10_000: 99, 100_000: 999, 1_000_000: 999}
+CLASSES = {20: 2, 21: 2, 10_000: 100, 100_000: 100, 1_000_000: 1000}
+FEATURES = {20: 19, 21: 20, 10_000: 99, 100_000: 999, 1_000_000: 999}
 """By the number of parameters."""
 processes = multiprocessing.get_context("spawn")
 
 
 def make_peers(folder: Path, dim: int, method: str = "ops", privacy: str = PLAIN) -> list[Home]:
     """A sender that keeps nearly all its mass, so that it never runs out, and a receiver."""
-    names = "\n".join(f"x{index} = {{}}" for index in range(FEATURES[dim]))
-    classes = [str(k) for k in range(CLASSES[dim])]
-    model = "logistic" if len(classes) == 2 else "softmax"
-    task = folder / "task.toml"
-    task.write_text(
-        f'label = "y"\nmodel = "{model}"\nclasses = {classes}\nmethod = "{method}"\n'
-        f"learning_rate = 0.01\n{privacy}\n[features]\n{names}\n"
-    )
+    task = write_task(folder, dim, f'method = "{method}"\nlearning_rate = 0.01\n{privacy}')
     sender, receiver = (
         Home.create(folder / name, name, task, f"127.0.0.1:{free_port()}")
         for name in ("sender", "receiver")
@@ -74,6 +69,18 @@ def make_peers(folder: Path, dim: int, method: str = "ops", privacy: str = PLAIN
     back = sender.config().card(keys[0])
     receiver.change(lambda mine: mine.with_sender(back, own_key=keys[1]))
     return [sender, receiver]
+
+
+def write_task(folder: Path, dim: int, settings: str = "") -> Path:
+    """Write a task.toml with so many parameters; without settings it has the defaults."""
+    names = "\n".join(f"x{index} = {{}}" for index in range(FEATURES[dim]))
+    classes = [str(k) for k in range(CLASSES[dim])]
+    model = "logistic" if len(classes) == 2 else "softmax"
+    task = folder / "task.toml"
+    task.write_text(
+        f'label = "y"\nmodel = "{model}"\nclasses = {classes}\n{settings}\n[features]\n{names}\n'
+    )
+    return task
 
 
 def free_port() -> int:
@@ -178,6 +185,39 @@ def measure_noise(sizes: list[int]) -> None:
         plain = next(iter(costs.values()))
         for name, cost in costs.items():
             print(f"{dim:>10,}  {name:<30} {1e3 * cost:8.3f} ms CPU a push  {cost / plain:.2f}x")
+
+
+def measure_personal(sizes: list[int]) -> None:
+    """Print the CPU time of a sample of the default task, and what personal predictions add."""
+    for dim in sizes:
+        with ExitStack() as stack:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            task = write_task(folder, dim)
+            peers = {
+                name: stack.enter_context(closing(Peer.create(folder / name, task)))
+                for name in ("losses", "measures", "experts")
+            }
+            peers["losses"].node.learner._measuring = None
+            peers["measures"].node.learner._measuring.personal = None  # type: ignore[union-attr]
+            seconds = defaultdict(list)
+            for turn in range(SAMPLES):
+                row, label = row_of(dim, turn), str(turn % 2)
+                for name, peer in peers.items():
+                    began = time.process_time()
+                    peer.node.learn(row, label)
+                    learned = time.process_time()
+                    committed(peer)
+                    seconds[name].append((learned - began, time.process_time() - began))
+        # The first samples warm up.
+        costs = {name: np.median(them[SAMPLES // 10 :], 0) for name, them in seconds.items()}
+        for name, (learning, sample) in costs.items():
+            ratios = [
+                f"{sample / costs[other][1]:.2f}x {other}" for other in ("losses", "measures")
+            ]
+            print(
+                f"{dim:>10,}  {name:<8} {1e6 * learning:6.0f} us CPU to learn, "
+                f"{1e6 * sample:6.0f} us with the commit: {', '.join(ratios)}"
+            )
 
 
 # Real processes -----------------------------------------------------------------------------------
@@ -302,6 +342,7 @@ def measure_idle(sizes: list[int]) -> None:
 KINDS: dict[str, Callable[[list[int]], None]] = {
     "parts": measure_parts,
     "noise": measure_noise,
+    "personal": measure_personal,
     "processes": measure_processes,
     "idle": measure_idle,
 }

@@ -35,6 +35,7 @@ from lib import (
     whole,
 )
 from oneway.records.values import ADAPTED, ALONE, SHARED, YOURS
+from oneway.task.learning import Learning, started_model
 
 EPSILONS = (NO_NOISE, 8.0, 2.0, 1.0)
 NODES, RECEIVERS = 20, 10
@@ -44,6 +45,12 @@ _COLUMNS = {"yours": YOURS, "shared": SHARED, "alone": ALONE, "adapted": ADAPTED
 World = tuple[ow.Stream, ow.TrustGraph, ow.models.Model]
 
 
+def new_task_model(labels: Any, num_classes: int = 2) -> ow.models.Model:
+    """What a new task learns with: it starts from the shares of the classes."""
+    name = "logistic" if num_classes == 2 else "softmax"
+    return started_model(Learning(model=name), num_classes, np.asarray(labels))
+
+
 def dealt(data: str, stochastic: float, num_nodes: int = NODES, **options: Any) -> Any:
     """A data set dealt to a random graph, part of it by cluster."""
     receivers = RECEIVERS if num_nodes == NODES else 32
@@ -51,7 +58,8 @@ def dealt(data: str, stochastic: float, num_nodes: int = NODES, **options: Any) 
     def make_world(seed: int, quick: bool) -> World:
         rounds = 100 if quick else options.get("rounds")
         case = Case(data, num_nodes, stochastic, receivers, **{**options, "rounds": rounds})
-        return case.stream(seed), case.graph(seed), ow.models.LogisticRegression()
+        stream = case.stream(seed)
+        return stream, case.graph(seed), new_task_model(stream.labels)
 
     return make_world
 
@@ -60,7 +68,7 @@ def flights(seed: int, quick: bool) -> World:
     """Airports, each with the flights bound for it, in the order of time."""
     stream = data_table("flights").deal_by("dest", min_samples=100).head(100 if quick else 2000)
     graph = ow.TrustGraph.random(stream.num_nodes, 12, seed)
-    return stream, graph, ow.models.LogisticRegression()
+    return stream, graph, new_task_model(stream.labels)
 
 
 def hospitals(seed: int, quick: bool) -> World:  # noqa: ARG001
@@ -72,7 +80,7 @@ def hospitals(seed: int, quick: bool) -> World:  # noqa: ARG001
         there = rows[:, node] >= 0
         rows[there, node] = rng.permutation(rows[there, node])
     shuffled = ow.Stream(stream.features, stream.labels, rows, stream.node_names)
-    return shuffled, graph, ow.models.LogisticRegression()
+    return shuffled, graph, new_task_model(stream.labels)
 
 
 def digits(seed: int, quick: bool) -> World:  # noqa: ARG001
@@ -91,7 +99,7 @@ def digits(seed: int, quick: bool) -> World:  # noqa: ARG001
     rows = np.stack([it[:size] for it in own], axis=1)
     stream = ow.Stream(images.features, images.labels, rows)
     graph = ow.TrustGraph.random(10, 5, seed)
-    return stream, graph, ow.models.SoftmaxRegression(10)
+    return stream, graph, new_task_model(images.labels, 10)
 
 
 def liars(seed: int, quick: bool) -> World:

@@ -37,7 +37,7 @@ def real_data() -> Path:
 
 
 @pytest.fixture(scope="session")
-def flood() -> Callable[[Home, float], None]:
+def flood() -> Callable[..., None]:
     """Lets a peer that does not run have taken in so much mass of a sender; its books balance."""
 
     def take_in(home: Home, mass: float, model: float = 0.0) -> None:

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from oneway.task.task import Task
     from oneway.topology import TrustGraph
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "Batches",

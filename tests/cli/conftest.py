@@ -22,4 +22,4 @@ class Demo:
 @pytest.fixture(scope="session")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
     folder = tmp_path_factory.mktemp("demo") / "made" / "for it"
-    return Demo(call("demo", "--rounds", 300, "--out", folder, "--json"), folder)
+    return Demo(call("demo", "--out", folder, "--json"), folder)

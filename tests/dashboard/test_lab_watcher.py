@@ -155,7 +155,7 @@ def test_references_are_asked_for_until_they_are_ready():
         await watcher.look()
         assert watcher.references is None
         lab.references = [
-            ReferenceCurve(algorithm="ops", arrows=3, one_way=1, samples=[1], average_loss=[0.7])
+            ReferenceCurve(method="ops", arrows=3, one_way=1, samples=[1], average_loss=[0.7])
         ]
         await watcher.look()
         names = [line.name for line in loss_lines(watcher, None)]

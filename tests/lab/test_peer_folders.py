@@ -139,7 +139,7 @@ def test_a_port_stays_the_labs_own_while_its_peer_is_down():
 
 def test_every_owner_of_a_table_gets_a_file_in_order_of_time(tmp_path):
     table = owners(9, 3)
-    written = write_owner_files(table, "who", tmp_path / "made", samples=5)
+    written = write_owner_files(table, table.deal_by("who"), tmp_path / "made", samples=5)
     assert {path.name: count for path, count in written.items()} == {
         "owner-0.csv": 5,
         "owner-1.csv": 3,

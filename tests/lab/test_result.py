@@ -62,7 +62,7 @@ def test_a_round_is_the_same_sample_of_every_peer(record):
     assert found.numerators[:, 0].tolist() == [0.0, 1.0, 2.0]
     assert found.config == {
         "kind": "lab",
-        "algorithm": "ops",
+        "method": "ops",
         "rate": 20.0,
         "task": TASK.fields(),
         "model": "the model",

@@ -71,7 +71,7 @@ def test_each_method_is_simulated_once_if_the_peers_learned_from_all_samples(pro
     references = References(problem, pytest.fail)
     references.start(lambda curves: (delivered.append(curves), done.set()))
     assert done.wait(PATIENCE)
-    assert [curve.algorithm for curve in delivered[0]] == ["relay", "local", "dol-symm"]
+    assert [curve.method for curve in delivered[0]] == ["relay", "local", "dol-symm"]
     assert list(references.runs_on(problem.stream)) == ["relay", "dol-symm"]
     assert simulated == ["relay", "dol-symm"]
     shorter = references.runs_on(problem.stream.head(10))

@@ -30,11 +30,11 @@ def test_the_expert_with_most_weight_is_named_first(weights: list[float], words:
     [
         (-0.0155, 0.0035, 0.5, "together you lose 3.1 % less than alone (2.4 to 3.8)"),
         (0.0155, 0.0035, 0.5, "together you lose 3.1 % more than alone (2.4 to 3.8)"),
-        (-0.0002, 0.0005, 0.5, "the network adds nothing here"),
+        (-0.0002, 0.0005, 0.5, "the network changes little here"),
         (0.0002, 0.03, 0.5, "not decided yet: between 6.0 % less and 6.0 % more than alone"),
         (-0.01, math.nan, 0.5, "not decided yet: too few samples"),
         (None, None, None, "not decided yet: too few samples"),
-        (0.0, 0.0, 0.0, "the network adds nothing here"),
+        (0.0, 0.0, 0.0, "the network cannot help here"),
     ],
 )
 def test_the_verdict_goes_by_the_whole_interval(

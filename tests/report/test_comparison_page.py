@@ -23,7 +23,7 @@ def record(name: str, loss: float, accuracy: float | None = 0.75) -> RunRecord:
     """Forty rounds of four nodes whose loss approaches `loss` from above."""
     rounds = np.arange(1, 41)
     return make_record(
-        algorithm=name,
+        method=name,
         loss_sums=4 * (loss + 0.2 / rounds),
         sample_counts=np.full(40, 4),
         correct_counts=None if accuracy is None else np.full(40, round(4 * accuracy)),

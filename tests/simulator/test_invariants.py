@@ -64,17 +64,17 @@ def test_the_total_numerator_changes_by_exactly_the_gradient_steps(num_nodes, se
     """A lost share, or a stale estimate in a gradient, would show here."""
     rng = np.random.default_rng(seed)
     graph = ow.TrustGraph.random(num_nodes, max_receivers=min(5, num_nodes - 1), seed=seed)
-    algorithm = ow.OnlinePushSum(0.3, step="capped" if capped else "paper")
-    exchange = Exchange(algorithm, algorithm.shares(graph))
-    state = algorithm.start(np.zeros((num_nodes, 4)))
+    method = ow.OnlinePushSum(0.3, step="capped" if capped else "paper")
+    exchange = Exchange(method, method.shares(graph))
+    state = method.start(np.zeros((num_nodes, 4)))
     steps = np.zeros(4)
     for t in range(20):
         gradients = rng.standard_normal((num_nodes, 4))
-        masses = algorithm.masses(state)
+        masses = method.masses(state)
         sizes = np.minimum(1, masses) if capped else np.ones(num_nodes)
         steps += 0.3 * sizes @ gradients
-        state = exchange.apply(algorithm.local_step(state, Gradients(gradients, t), rng))
-    numerators = algorithm.numerators(state)
+        state = exchange.apply(method.local_step(state, Gradients(gradients, t), rng))
+    numerators = method.numerators(state)
     np.testing.assert_allclose(numerators.sum(axis=0), -steps, rtol=1e-11, atol=1e-11)
 
 
@@ -84,13 +84,13 @@ def test_in_a_run_the_total_numerator_changes_by_exactly_the_gradient_steps(engi
     """The same for a whole run: the steps are rebuilt from the estimates of ever longer runs."""
     graph = ow.TrustGraph.random(7, max_receivers=3, seed=seed)
     stream = gaussian_stream(6, 7, seed=seed)
-    algorithm = ow.OnlinePushSum(0.3, step="capped" if capped else "paper")
+    method = ow.OnlinePushSum(0.3, step="capped" if capped else "paper")
     steps, estimates, masses = np.zeros(4), np.zeros((7, 4)), np.ones(7)
     for t in range(6):
         nodes, batch = stream.batch(t)
         sizes = np.minimum(1, masses) if capped else np.ones(7)
         steps += 0.3 * sizes @ MODEL.gradients(estimates[nodes], batch)
-        run = ow.simulate(algorithm, MODEL, stream.head(t + 1), graph, engine=engine)
+        run = ow.simulate(method, MODEL, stream.head(t + 1), graph, engine=engine)
         np.testing.assert_allclose(run.numerators.sum(axis=0), -steps, rtol=1e-10, atol=1e-12)
         estimates, masses = run.estimates, run.masses
 
@@ -117,12 +117,12 @@ def test_a_network_of_one_is_online_gradient_descent(engine):
         _, batch = stream.batch(t)
         losses.append(MODEL.loss(x, batch))
         x = x - 0.2 * MODEL.gradient(x, batch)
-    for algorithm in (ow.OnlinePushSum(0.2), ow.NaiveGossip(0.2), ow.MutualGossip(0.2)):
-        run = ow.simulate(algorithm, MODEL, stream, alone, engine=engine)
+    for method in (ow.OnlinePushSum(0.2), ow.NaiveGossip(0.2), ow.MutualGossip(0.2)):
+        run = ow.simulate(method, MODEL, stream, alone, engine=engine)
         np.testing.assert_allclose(run.estimates[0], x, rtol=1e-12)
         np.testing.assert_allclose(run.losses, losses, rtol=1e-12)
-    for algorithm in (ow.Centralised(0.2), ow.Isolated(0.2)):
-        run = ow.simulate(algorithm, MODEL, stream, engine=engine)
+    for method in (ow.Centralised(0.2), ow.Isolated(0.2)):
+        run = ow.simulate(method, MODEL, stream, engine=engine)
         np.testing.assert_allclose(run.estimates[0], x, rtol=1e-12)
 
 
@@ -134,14 +134,14 @@ def test_without_gradients_every_estimate_becomes_the_average(num_nodes, seed):
     if seed % 2:
         shares = rng.uniform(0.05, 0.8, num_nodes)
         graph = ow.TrustGraph.from_mixing(graph.mixing(kept_share=shares))
-    algorithm = ow.OnlinePushSum(0.0)
-    exchange = Exchange(algorithm, algorithm.shares(graph))
+    method = ow.OnlinePushSum(0.0)
+    exchange = Exchange(method, method.shares(graph))
     start = rng.standard_normal((num_nodes, 3))
-    state = algorithm.start(start)
+    state = method.start(start)
     for _ in range(6000):
         state = exchange.apply(state)
     np.testing.assert_allclose(
-        algorithm.estimate(state),
+        method.estimate(state),
         np.broadcast_to(start.mean(axis=0), start.shape),
         rtol=1e-8,
         atol=1e-9,
@@ -151,13 +151,13 @@ def test_without_gradients_every_estimate_becomes_the_average(num_nodes, seed):
 def test_naive_gossip_does_not_reach_the_average_on_a_one_way_graph():
     """The bias that the mass removes is real: the previous test fails without it."""
     graph = ow.TrustGraph.random(20, max_receivers=4, seed=1)
-    algorithm = ow.NaiveGossip(0.0)
-    exchange = Exchange(algorithm, algorithm.shares(graph))
+    method = ow.NaiveGossip(0.0)
+    exchange = Exchange(method, method.shares(graph))
     start = 1.0 + np.random.default_rng(1).random((20, 3))
-    state = algorithm.start(start)
+    state = method.start(start)
     for _ in range(2000):
         state = exchange.apply(state)
-    assert np.abs(algorithm.estimate(state) - start.mean(axis=0)).max() > 0.3
+    assert np.abs(method.estimate(state) - start.mean(axis=0)).max() > 0.3
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -234,11 +234,11 @@ def test_a_graph_may_change_with_the_round(engine):
         ow.OnlinePushSum(0.1), MODEL, stream, lambda t: (first, second)[t % 2], engine=engine
     )
     np.testing.assert_array_equal(turns.numerators, function.numerators)
-    algorithm = ow.OnlinePushSum(0.1)
+    method = ow.OnlinePushSum(0.1)
     state = NetworkState(np.zeros((4, 4)), np.ones(4))
     for t in range(30):
         nodes, batch = stream.batch(t)
         gradients = MODEL.gradients(state.estimates[nodes], batch)
-        state = step_network(algorithm, state, gradients, (first, second)[t % 2].mixing(), t)
+        state = step_network(method, state, gradients, (first, second)[t % 2].mixing(), t)
     np.testing.assert_allclose(turns.numerators, state.numerators, rtol=1e-11)
     assert turns.masses.sum() == pytest.approx(4, rel=1e-13)

@@ -78,9 +78,9 @@ def test_both_engines_equal_the_paper_message_by_message(name, num_nodes, seed, 
     model, graph = MODELS[name], any_graph(num_nodes, seed)
     stream = stream_for(12, num_nodes, seed, holes, classes=3 if name == "softmax" else 2)
     estimates, masses, losses = algorithm_1(graph, model, stream, rate, rule)
-    algorithm = ow.OnlinePushSum(rate, step=Capped(rule) if isinstance(rule, float) else rule)
+    method = ow.OnlinePushSum(rate, step=Capped(rule) if isinstance(rule, float) else rule)
     for engine in ("reference",) if name == "softmax" else ("reference", "fast"):
-        run = ow.simulate(algorithm, model, stream, graph, engine=engine)
+        run = ow.simulate(method, model, stream, graph, engine=engine)
         np.testing.assert_allclose(run.estimates, estimates, rtol=1e-9, atol=1e-11)
         np.testing.assert_allclose(run.masses, masses, rtol=1e-12)
         np.testing.assert_allclose(run.record.loss_sums, losses, rtol=1e-9, atol=1e-11)

@@ -54,7 +54,7 @@ def test_a_run_is_described_from_its_summary_alone(tmp_path):
     assert (entry.kind, entry.is_run, entry.problem, entry.complete) == (
         "simulation", True, "", True,
     )  # fmt: skip
-    assert (entry.algorithm, entry.learning_rate, entry.data) == ("ops", "0.1", "room.csv")
+    assert (entry.method, entry.learning_rate, entry.data) == ("ops", "0.1", "room.csv")
     assert (entry.model, entry.graph) == ("ridge regression", "ring")
     assert (entry.num_nodes, entry.rounds_done, entry.seconds) == (2, 2, 0.5)
     assert entry.average_loss == 0.75
@@ -93,7 +93,7 @@ def test_a_lab_is_one_entry_and_its_runs_belong_to_it(tmp_path):
     found = named(tmp_path)
     assert list(found) == ["lab", "lab/runs/ops", "lab/runs/peers"]
     assert (found["lab"].kind, found["lab"].is_run, found["lab"].num_nodes) == ("lab", False, 2)
-    assert (found["lab"].algorithm, found["lab"].average_loss) == ("relay", 0.5)
+    assert (found["lab"].method, found["lab"].average_loss) == ("relay", 0.5)
     assert found["lab"].sentences == ("mass: exact", "average loss 0.5")
     members = StoredRuns(tmp_path).members_of(found["lab"])
     assert [(run.kind, run.belongs_to) for run in members] == [
@@ -118,10 +118,10 @@ def test_a_page_follows_what_happens_in_the_folder(tmp_path):
     first = runs.record("first")
     runs.refresh()
     assert runs.record("first") is first
-    store.save(replace(RECORD, algorithm="local"), folder)
+    store.save(replace(RECORD, method="local"), folder)
     os.utime(folder / "run.json", ns=(1, 1))
     runs.refresh()
-    assert (runs["first"].algorithm, runs.record("first").algorithm) == ("local", "local")
+    assert (runs["first"].method, runs.record("first").method) == ("local", "local")
     folder.parent.rename(tmp_path / "gone")
     runs.refresh()
     assert (runs.entries, "runs" in runs.problem) == ({}, True)

@@ -69,7 +69,7 @@ def test_a_run_without_rounds_comes_back(tmp_path, record):
 
 def test_a_run_replaces_a_run_whole_and_no_file_of_the_user(tmp_path, record):
     store.save(record, tmp_path / "run")
-    newer = replace(record, algorithm="col", comparator_sums=None)
+    newer = replace(record, method="col", comparator_sums=None)
     store.save(newer, tmp_path / "run")
     assert_same(store.load(tmp_path / "run"), newer)
     assert set(everything_in(tmp_path)) == {"run/run.json", "run/arrays.npz"}

@@ -138,14 +138,14 @@ def test_the_estimates_stay_as_close_as_lemma_8_says(num_nodes, seed, persistent
     """Whatever the gradients are, random or pulling the nodes apart in every round."""
     rng = np.random.default_rng(seed)
     graph = random_graph(num_nodes, rng)
-    algorithm, mixing = ow.OnlinePushSum(0.3), graph.mixing()
+    method, mixing = ow.OnlinePushSum(0.3), graph.mixing()
     state = NetworkState(np.zeros((num_nodes, 2)), np.ones(num_nodes))
     pull = rng.standard_normal((num_nodes, 2))
     apart, squares, num_rounds = 0.0, 0.0, 200
     for t in range(num_rounds):
         gradients = pull if persistent else rng.standard_normal((num_nodes, 2))
         squares += float((gradients**2).sum())
-        state = step_network(algorithm, state, gradients, mixing, t)
+        state = step_network(method, state, gradients, mixing, t)
         apart += num_nodes * ow.metrics.disagreement(state)
     bound = disagreement_bound(graph_constants(mixing), 0.3, squares / num_rounds)
     assert apart / num_rounds <= bound * (1 + 1e-9) + 1e-25

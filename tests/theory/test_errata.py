@@ -83,10 +83,10 @@ def test_3_lemma_8_is_false_with_lemma_5s_delta_min_and_true_with_its_nth_part()
     constants = graph_constants(mixing)
     assert constants.smallest_mass == pytest.approx(1, rel=1e-8)
     pull = np.cos(2 * np.pi * np.arange(60) / 60)[:, None]
-    algorithm, shares = ow.OnlinePushSum(1.0), ow.TrustGraph.from_mixing(mixing).mixing()
+    method, shares = ow.OnlinePushSum(1.0), ow.TrustGraph.from_mixing(mixing).mixing()
     state, apart, num_rounds = NetworkState(np.zeros((60, 1)), np.ones(60)), 0.0, 1000
     for t in range(num_rounds):
-        state = step_network(algorithm, state, pull, shares, t)
+        state = step_network(method, state, pull, shares, t)
         apart += 60 * ow.metrics.disagreement(state) / num_rounds
     bound = disagreement_bound(constants, 1.0, float((pull**2).sum()))
     assert apart < bound
@@ -157,10 +157,10 @@ def test_8_scaling_the_losses_changes_theorem_3s_right_side_but_not_its_left_sid
     left = []
     for scale in (1.0, 1000.0):
         problem = Problem(50, gradient_bound=scale, noise=scale, radius=1.0)
-        algorithm = ow.OnlinePushSum(printed_learning_rate(CONSTANTS, problem))
+        method = ow.OnlinePushSum(printed_learning_rate(CONSTANTS, problem))
         state = NetworkState(np.zeros((NODES, 3)), np.ones(NODES))
         for t in range(50):
-            state = step_network(algorithm, state, scale * gradients[t], mixing, t)
+            state = step_network(method, state, scale * gradients[t], mixing, t)
         left.append(ow.metrics.disagreement(state))
     assert left[0] == pytest.approx(left[1], rel=1e-9)
 

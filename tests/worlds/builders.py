@@ -41,7 +41,7 @@ def make_record(**changes: Any) -> RunRecord:
     loss_sums = np.asarray(changes.pop("loss_sums", [2.0, 1.0]), dtype=float)
     num_rounds = len(loss_sums)
     blank = {
-        "algorithm": "ops",
+        "method": "ops",
         "sample_counts": np.full(num_rounds, 2),
         "correct_counts": None,
         "disagreement": np.zeros(num_rounds),

@@ -201,7 +201,7 @@ def simulate_async(
     rows = np.where(np.arange(bins)[:, None] < learned, stream.rows, -1)
     return Run(
         record=RunRecord(
-            algorithm=method.name,
+            method=method.name,
             loss_sums=losses[:done],
             sample_counts=samples[:done],
             correct_counts=right[:done] if classifies(model, stream) else None,

@@ -25,6 +25,9 @@ VERDICTS = {
     False: "the promise is BROKEN: more leaks than promised",
 }
 
+TITLE = "# Privacy audit"
+"""How a report begins."""
+
 
 def facts_of(audit: Audit) -> dict[str, str]:
     """What each attack found, and the verdict."""
@@ -61,7 +64,7 @@ def page_of(audit: Audit) -> str:
         "versions": ", ".join(f"{name} {value}" for name, value in audit.versions.items()),
     }
     parts = [
-        "# Privacy audit",
+        TITLE,
         "Participants of this network learn a common model. Samples stay with their owner; pushes "
         "carry shares of a model. This report says whether the receivers of pushes can find out "
         "what the samples were. The attacks were run on a simulation of the whole network.",

@@ -54,11 +54,11 @@ def privacy(
 ) -> None:
     """Try to read a sender's samples from its pushes, and measure a lower bound of epsilon."""
     from oneway.audit.privacy import audit
-    from oneway.audit.report import facts_of, write
+    from oneway.audit.report import TITLE, facts_of, write
 
     settings = read_given(given, task, config, allow=allow)
     if out is not None:
-        check_out_file(out, force=force)
+        check_out_file(out, TITLE.encode(), force=force)
     with (
         on_interrupt("Interrupted: nothing is known."),
         progress_bar(TextColumn("{task.description}")) as bar,

@@ -17,6 +17,7 @@ from oneway.errors import ConfigError, DataError
 from oneway.files.output_folder import MARKER, clear, mark
 
 if TYPE_CHECKING:
+    from oneway.streams import Stream
     from oneway.tables.table import Table
 
 MOST_OWNERS = 1_000
@@ -31,13 +32,16 @@ _COMMAND = "data deal"
 def deal(
     given: Mapping[str, Any],
     name: Annotated[str, argument("DATA", "A data set, or a file.")],
-    owner: Annotated[str, option("COLUMN", "Whose row it is: every value gets a file.")],
     out: Annotated[Path, option("FOLDER", "New or empty.")],
+    owner: Annotated[str, option("COLUMN", "Whose row it is: every value gets a file.")] = "",
+    nodes: Annotated[
+        int | None, option("N", "Deal the rows to so many files at random instead.", min=1)
+    ] = None,
     samples: Annotated[int | None, option("N", "At most so many per owner.", min=1)] = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Split a table by owner into files for peers: one CSV each, and the task.toml they share."""
+    """Split a table into files for peers, by owner or at random, and write the task they share."""
     from oneway.datasets import DATASETS
     from oneway.lab.peer_folders import TASK_FILE
     from oneway.task.assembly import read_table
@@ -45,8 +49,14 @@ def deal(
     check_out_folder(out, _COMMAND, force=force)
     if name not in DATASETS and Path(name).absolute().is_relative_to(out.absolute()):
         raise ConfigError(f"{name} lies in --out {out}, where files are replaced; move it away")
+    if bool(owner) == bool(nodes):
+        raise ConfigError(
+            f"--owner is {owner!r} and --nodes is {nodes}; give one of them: a column that names "
+            "the owners, or a number of owners to deal the rows to at random"
+        )
     settings = read_given({**given, "data": name, "owner": owner})
     table = read_table(settings)
+    dealt = table.deal_by(owner) if nodes is None else table.deal(nodes)
     clear(out, _COMMAND)
     learning = {"model": settings.with_model_for(table.label_kind).model}
     if settings.options:
@@ -57,7 +67,7 @@ def deal(
         if is_own
         else ""
     )
-    written = write_owner_files(table, owner, out, samples=samples, about=about, **learning)
+    written = write_owner_files(table, dealt, out, samples=samples, about=about, **learning)
     mark(out, _COMMAND, sorted({path.name for path in out.iterdir()} - {MARKER}))
     show_columns(table.notes, len(table))
     if is_own:
@@ -74,18 +84,18 @@ def deal(
 
 def write_owner_files(
     table: Table,
-    owner: str,
+    dealt: Stream,
     folder: Path,
     *,
     samples: int | None = None,
     about: str = "",
     **learning: Any,
 ) -> dict[Path, int]:
-    """Write a table as a task.toml and one CSV per owner, in order of time.
+    """Write a table as a task.toml and one CSV per owner, in the order of the stream.
 
     Args:
         table: With any labels.
-        owner: The column that names the owner of a row.
+        dealt: Its rows, a node for each owner.
         folder: New or empty.
         samples: At most this many per owner, the first ones; None for all.
         about: A comment of the task.
@@ -95,17 +105,16 @@ def write_owner_files(
         The number of samples in the file of each owner.
 
     Raises:
-        DataError: There is no such column, or it names too many owners.
+        DataError: There are too many owners.
         ConfigError: The folder holds something already, or cannot be written.
     """
     from oneway.lab.peer_folders import write_samples, write_task
     from oneway.task.task import Task
 
-    dealt = table.deal_by(owner)
     if dealt.num_nodes > MOST_OWNERS:
         raise DataError(
-            f"column {owner!r} names {dealt.num_nodes:,} owners, more than the {MOST_OWNERS:,} "
-            "that files are written for; choose another column"
+            f"there are {dealt.num_nodes:,} owners, more than the {MOST_OWNERS:,} that files are "
+            "written for; choose another column, or fewer nodes"
         )
     task = Task.of(table, **learning)
     write_task(folder, task, about)

@@ -42,11 +42,11 @@ def demo(
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Airports predict late flights together over one-way trust, in under a minute.
+    """Aircraft predict late flights together over one-way trust, in under a minute.
 
-    About 90 airports, the real flights of 2013, a random one-way graph: what a user gets with the
-    defaults of a new task, privacy included, and beside it every method that the fast engine runs
-    at its best learning rate from a small grid.
+    About 100 aircraft, their real flights of 2013, a random one-way graph: what a user gets with
+    the defaults of a new task, privacy included, and beside it every method that the fast engine
+    runs at its best learning rate from a small grid.
     """
     from oneway.report import demo as flights
     from oneway.report.comparison import COMMAND, write

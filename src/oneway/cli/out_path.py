@@ -12,13 +12,22 @@ from oneway.files.atomic import write_atomically
 from oneway.files.output_folder import read_marker, unknown_files
 
 Force: TypeAlias = Annotated[
-    bool, switch("--force", "Overwrite the file --out, or a folder that this command made.")
+    bool, switch("--force", "Overwrite a file or folder that this command made.")
 ]
 """The flag of every command that has --out."""
+_BEGINNING = 65_536
+"""Bytes of a file that are looked at."""
 
 
-def check_out_file(path: Path, *, force: bool, flag: str = "--out") -> None:
+def check_out_file(path: Path, known_by: bytes, *, force: bool, flag: str = "--out") -> None:
     """Find out before the work, not after it, whether a file can be written.
+
+    Args:
+        path: The file.
+        known_by: What the command's own files have near their beginning: with force these are
+            overwritten, and no others.
+        force: Whether an existing file may be overwritten.
+        flag: Which flag names it.
 
     Raises:
         ConfigError: If it exists and may not be overwritten, or is a folder.
@@ -26,9 +35,25 @@ def check_out_file(path: Path, *, force: bool, flag: str = "--out") -> None:
     """
     if path.is_dir():
         raise ConfigError(f"{flag} {path} is a folder; name a file")
-    if not force and (path.exists() or path.is_symlink()):
-        raise _exists(path, flag)
+    if path.exists() or path.is_symlink():
+        if not force:
+            raise _exists(path, flag)
+        if not _is_own(path, known_by):
+            raise ConfigError(
+                f"{flag} {path} is not a file that this command writes, and --force never "
+                "overwrites one; choose another name"
+            )
     require_writable(path.absolute().parent, flag)
+
+
+def _is_own(path: Path, known_by: bytes) -> bool:
+    """Whether a file has what the command's own files have near their beginning, or is empty."""
+    try:
+        with path.open("rb") as file:
+            beginning = file.read(_BEGINNING)
+    except OSError:
+        return False
+    return known_by in beginning or not beginning
 
 
 def check_out_folder(folder: Path, command: str, *, force: bool, refresh: bool = False) -> None:

@@ -60,7 +60,7 @@ def export(
     mine = open_home(folder or home)
     chosen = format_of(out, format)
     target = out or Path(f"{mine.config().name}{chosen.suffix}")
-    check_out_file(target, force=force)
+    check_out_file(target, chosen.known_by, force=force)
     taken: FittedModel | PersonalModel
     if is_shared(model):
         taken = stored_model(mine, momentary=momentary)

@@ -144,12 +144,14 @@ def _write(task: Task, about: str, out: Path | None, *, force: bool) -> None:
 
 def _check_out(path: Path, *, force: bool) -> None:
     """Check that the task can be written: that of a peer must not change under it."""
+    from oneway.task.task import TITLE
+
     if path.exists() and (path.absolute().parent / "peer.toml").exists():
         raise ConfigError(
             f"{path} is the task of the peer in that folder and is never overwritten; choose "
             "another name with --out"
         )
-    check_out_file(path, force=force)
+    check_out_file(path, TITLE.encode(), force=force)
 
 
 def _describe(data: Path, derived: Derived) -> None:

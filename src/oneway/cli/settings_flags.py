@@ -14,8 +14,6 @@ _LISTS = ("transforms", "columns", "exclude", "numeric")
 """Settings whose flag takes several names, with commas between them or given again."""
 _SEVERAL = ("options", "category", *_LISTS)
 """Settings whose flag may be given several times."""
-_ONLY_IN_FILES = ("mixes", "density", "band")
-"""Settings without a flag, for the TOML file of `--config`."""
 _SECOND = "second_"
 """Prefix of parameters of a second specification, which may have settings of the same name."""
 
@@ -55,7 +53,7 @@ def _decorated(
     from oneway.task.learning import expand_model
     from oneway.task.settings import flag_names
 
-    names = flag_names((*leave_out, *_ONLY_IN_FILES))
+    names = flag_names(leave_out)
     flags = [_flag(name, defaults.get(name, "")) for name in names if not only or name in only]
     fields = [] if besides is None else list(inspect.signature(besides).parameters)
     second = [_flag(name, "", besides) for name in fields]

@@ -158,9 +158,9 @@ def _numbers(run: Run, regret: float | None) -> dict[str, Any]:
 def _title(run: Run) -> str:
     seconds = run.record.config.get("virtual_seconds")
     if seconds is None:
-        return f"{run.record.algorithm}, {run.record.num_rounds:,} rounds"
+        return f"{run.record.method}, {run.record.num_rounds:,} rounds"
     spoken = f"{seconds:,.0f}" if seconds >= 100 else f"{seconds:.3g}"
-    return f"{run.record.algorithm}, {spoken} seconds of virtual time"
+    return f"{run.record.method}, {spoken} seconds of virtual time"
 
 
 def _traffic(config: Mapping[str, Any]) -> dict[str, str]:

@@ -22,6 +22,7 @@ from oneway.cli.output import (
 )
 from oneway.cli.settings_flags import read_given, with_flags
 from oneway.errors import ConfigError
+from oneway.files.output_folder import mark
 from oneway.sentences import shown
 
 if TYPE_CHECKING:
@@ -69,10 +70,12 @@ def tune(
     """
     from oneway.display.charts import as_png
     from oneway.simulator.sweep import sweep_settings
+    from oneway.task.task import TITLE
 
-    for flag, path in (("--out", out), ("--chart", chart)):
-        if path is not None:
-            check_out_file(path, force=force, flag=flag)
+    if out is not None:
+        check_out_file(out, TITLE.encode(), force=force)
+    if chart is not None:
+        check_out_file(chart, b"PNG", force=force, flag="--chart")
     grid, names = _rates(rates), _listed(methods)
     told = {"method": names[0], "learning_rate": "auto", "schedule": "constant"}
     settings = read_given({**given, **told}, task, config, allow=allow)
@@ -87,6 +90,9 @@ def tune(
             raise ConfigError("--resume is ''; name a folder")
         folder = Path(resume)
         require_writable(folder, "--resume")
+        if not folder.exists():
+            folder.mkdir(parents=True)
+            mark(folder, "tune", ["*.json"])
         interrupted = f"Interrupted: what was finished is kept in {resume}; call again to go on."
     with on_interrupt(interrupted), progress_bar(*columns) as bar:
         runs = bar.add_task("runs", total=len(grid) * len(names) * seeds)

@@ -22,11 +22,13 @@ class Format:
         name: As on the command line.
         suffix: How its files end.
         write: Returns the content of the file; a `ConfigError` if the model has no such form.
+        known_by: What its files have near their beginning.
         about: How to use the file, as sentences.
     """
 
     name: str
     suffix: str
+    known_by: bytes
     write: Callable[[FittedModel | PersonalModel], bytes]
     about: str
 
@@ -113,6 +115,7 @@ FORMATS = {
         Format(
             "json",
             ".json",
+            b'"oneway ',
             to_json,
             "Coefficients in the units of the data, or a network's parameters; features, classes, "
             "origin. FittedModel.load reads it, and PersonalModel.load what is personal.",
@@ -120,6 +123,7 @@ FORMATS = {
         Format(
             "onnx",
             ".onnx",
+            b"oneway",
             _onnx,
             "For onnxruntime and others: one input per column, [rows, 1], or [rows, ...] in the "
             "shape of an array; outputs label and probabilities.",
@@ -127,6 +131,7 @@ FORMATS = {
         Format(
             "state-dict",
             ".pt",
+            b"PK",
             _state_dict,
             "For module.load_state_dict(torch.load(..., weights_only=True)). The module takes "
             "samples as the task scales them; json has the scaling, and onnx applies it.",

@@ -408,7 +408,7 @@ def peers_record(
     last = disagreement_of_holders(state) or 0.0
     measured = sorted({0.0: 0.0, **dict(points), mean_samples: last}.items())
     return RunRecord(
-        algorithm=config["task"]["method"],
+        method=config["task"]["method"],
         loss_sums=yours if shared is None else shared,
         sample_counts=counts,
         correct_counts=None if like.correct_counts is None else correct,
@@ -421,7 +421,7 @@ def peers_record(
         **facts,
         config={
             "kind": "lab",
-            "algorithm": config["task"]["method"],
+            "method": config["task"]["method"],
             **config,
             "model": like.config["model"],
             "stream": like.config["stream"],

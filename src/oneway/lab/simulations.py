@@ -94,7 +94,7 @@ def reference_curves(records: Sequence[RunRecord], graph: TrustGraph) -> list[Re
     Of what answers in each run; and of each node alone, by the first run that knows it.
     """
     curves = [
-        (it.algorithm, it.personal.loss_curves[:, YOURS] if it.personal else loss_curve(it))
+        (it.method, it.personal.loss_curves[:, YOURS] if it.personal else loss_curve(it))
         for it in records
     ]
     alone = [it.personal.loss_curves[:, ALONE] for it in records if it.personal]
@@ -105,7 +105,7 @@ def reference_curves(records: Sequence[RunRecord], graph: TrustGraph) -> list[Re
 def _reference(name: str, curve: Vector, graph: TrustGraph) -> ReferenceCurve:
     places = evenly_spread(len(curve), MOST_POINTS)
     return ReferenceCurve(
-        algorithm=name,
+        method=name,
         arrows=graph.num_edges,
         one_way=round((1.0 - graph.reciprocity) * graph.num_edges),
         samples=(places + 1).tolist(),

@@ -319,12 +319,12 @@ class Method(ABC):
     # About itself.
 
     def describe(self) -> dict[str, Any]:
-        """Name and all parameters, in terms JSON can hold; the name under `algorithm`."""
+        """Name and all parameters, in terms JSON can hold; the name under `method`."""
         described = describe(self)
         for name, usual in (("batches", None), ("mixes", 1)):
             if getattr(self, name) == usual:
                 del described[name]
-        return {"algorithm": described.pop("name"), **described}
+        return {"method": described.pop("name"), **described}
 
     # For methods of one's own.
 

@@ -83,7 +83,7 @@ def regret(record: RunRecord) -> Vector:
     """
     if record.comparator_sums is None:
         raise ComparatorError(
-            f"the record of {record.algorithm} has comparator_sums=None, but regret is measured "
+            f"the record of {record.method} has comparator_sums=None, but regret is measured "
             "against the best fixed model; compute its losses with comparator_sums() first"
         )
     return np.cumsum(record.loss_sums - record.comparator_sums)

@@ -10,6 +10,7 @@ predictions: the shared model answers.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
@@ -27,15 +28,13 @@ from oneway.models import Answers, Model
 from oneway.personal import Personal
 from oneway.personal.links import answers_to
 from oneway.personal.mixtures import hedge_weights
-from oneway.personal.personal import EXPERTS, scores_of
+from oneway.personal.personal import EXPERTS, MOST_ALONE, scores_of
 from oneway.personal.words import believes
 from oneway.records import Batch, Matrix, Vector
 from oneway.records.curve import Curve
 from oneway.records.measures import Measures
 from oneway.task.task import Task
 
-MOST_ALONE = 100_000
-"""A network of more parameters than this is not learned alone as well."""
 ALONE = "alone."
 """How the names of the arrays begin that a network that is alone has."""
 _PERSONAL, _TALLY = "personal.", "tally."
@@ -174,8 +173,11 @@ class Measuring:
         batch: Batch,
         seen: int,
         own: dict[str, Matrix],
-    ) -> tuple[Answers, list[float]]:
-        """What is answered, and the losses of it, shared and alone; memories go into `own`."""
+    ) -> tuple[Answers, tuple[float, float, float | None]]:
+        """What is answered, and the losses of it, shared and alone; memories go into `own`.
+
+        The loss of alone is None if that expert is off.
+        """
         memory = _stripped(arrays, _PERSONAL) or personal.begin(1)
         given = scores_of(self._model, params[None, :], batch.features)[:, None]
         if personal.network_alone:
@@ -184,16 +186,20 @@ class Measuring:
         forecast = personal.predict(memory, given, batch.features)
         after, suffered = personal.learn(memory, forecast, batch.labels)
         own |= {_PERSONAL + name: array for name, array in after.items()}
-        experts = suffered.experts[0]
-        missing = ~np.isfinite(experts)
-        if self.note and personal.network_alone:
-            missing[1] = False  # it is off
-        if _LEFT_OUT in arrays or missing.any():
+        experts = suffered.experts[0].tolist()
+        missing = [not math.isfinite(it) for it in experts]
+        is_off = personal.network_alone and self._network is None
+        missing[1] &= not is_off
+        if _LEFT_OUT in arrays or any(missing):
             own[_LEFT_OUT] = arrays.get(_LEFT_OUT, np.zeros(len(experts))) + missing
-        losses = [float(suffered.personal[0]), *experts[:2].tolist()]
+        losses = [float(suffered.personal[0]), *experts[:2]]
         # A loss that is no number is the worst there is: sums have no place for it.
-        finite = [it if np.isfinite(it) else _LARGEST for it in losses]
-        return answers_to(personal.link, forecast.answer), finite
+        yours, shared, alone = (it if math.isfinite(it) else _LARGEST for it in losses)
+        return answers_to(personal.link, forecast.answer), (
+            yours,
+            shared,
+            None if is_off else alone,
+        )
 
     def _learned_alone(
         self, arrays: Mapping[str, Matrix], batch: Batch, index: int, own: dict[str, Matrix]

@@ -12,6 +12,7 @@ the shared model's score (0 for *alone*) and 1.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -91,7 +92,7 @@ class LinearExperts:
         inputs: Matrix,
         scores: Matrix,
         labels: Floats,
-        active: Bools,
+        active: Bools | None = None,
     ) -> dict[str, Matrix]:
         """Return the memory after one sample of every active node; the others stay as they are.
 
@@ -110,14 +111,18 @@ class LinearExperts:
             own = gradients[:, :, 1]
             squares = squares + own * own
             params[:, :, 1] -= np.where(own == 0.0, 0.0, BY_COORDINATE * own / np.sqrt(squares))
+            total = params.sum() + squares.sum() + norms.sum()
         after = {
             PARAMS: params.reshape(nodes, -1),
             SQUARES: squares.reshape(nodes, -1),
             NORMS: norms,
         }
-        if active.all() and all(np.isfinite(it).all() for it in after.values()):
+        # A sum is finite only if all its terms are; the rest looks at them one by one.
+        if active is None and math.isfinite(total):
             return after
-        sound = active & np.all([np.isfinite(it).all(axis=1) for it in after.values()], axis=0)
+        sound = np.all([np.isfinite(it).all(axis=1) for it in after.values()], axis=0)
+        if active is not None:
+            sound &= active
         return {name: np.where(sound[:, None], it, memory[name]) for name, it in after.items()}
 
     def _pairs(self, memory: Mapping[str, Matrix]) -> Matrix:

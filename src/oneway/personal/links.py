@@ -23,6 +23,9 @@ from oneway.models import (
 from oneway.models.base import Answers, log_odds
 from oneway.records import Floats, Ints, Matrix, Vector
 
+_AGAINST = np.array([1.0, -1.0])
+"""The sign with which a score speaks against each of two classes."""
+
 
 class Link(ABC):
     """From scores to losses. Scores are `[..., width]`, labels and losses `[...]`."""
@@ -69,12 +72,9 @@ class LinearLink(Link):
         """Return those of both classes, if the model is logistic."""
         if not isinstance(self.model, LogisticRegression):
             return None
-        only = scores[..., 0]
         # Each to full precision, also where it is tiny: their logarithms are losses.
-        tails = np.exp(-np.abs(only))
-        likely, unlikely = 1.0 / (1.0 + tails), tails / (1.0 + tails)
-        pair = [np.where(only >= 0.0, unlikely, likely), np.where(only >= 0.0, likely, unlikely)]
-        return np.stack(pair, axis=-1)
+        chances: Matrix = 1.0 / (1.0 + np.exp(scores * _AGAINST))
+        return chances
 
 
 @dataclass(frozen=True)

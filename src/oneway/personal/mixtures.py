@@ -53,9 +53,10 @@ def taking_part(weights: Matrix, answers: Matrix) -> Matrix:
         weights: `[node, expert]`.
         answers: `[node, expert, class or score]`.
     """
-    there = np.isfinite(answers).all(axis=-1)
-    if there.all():
+    finite = np.isfinite(answers)
+    if finite.all():
         return weights
+    there = finite.all(axis=-1)
     own = np.where(there, weights, 0.0)
     total = own.sum(axis=1, keepdims=True)
     # All weight may be with experts that have no answer now; then the others share alike.
@@ -65,8 +66,10 @@ def taking_part(weights: Matrix, answers: Matrix) -> Matrix:
 
 def mixed(weights: Matrix, answers: Matrix) -> Matrix:
     """Return the weighted means `[node, ...]` of answers `[node, expert, ...]`."""
-    finite = np.where(np.isfinite(answers), answers, 0.0)
-    mean: Matrix = np.einsum("ne,ne...->n...", weights, finite)
+    finite = np.isfinite(answers)
+    if not finite.all():
+        answers = np.where(finite, answers, 0.0)
+    mean: Matrix = np.einsum("ne,ne...->n...", weights, answers)
     return mean
 
 
@@ -79,17 +82,14 @@ def bayes(weights: Matrix, losses: Matrix, prior: Vector) -> Matrix:
             had no answer, and so no weight.
         prior: q, `[expert]`.
     """
-    there = np.isfinite(losses)
-    if there.all():
-        joint = weights * np.exp(-losses)
-    else:
-        joint = np.where(there, weights * np.exp(-np.where(there, losses, 0.0)), 0.0)
+    joint = weights * np.exp(-losses)
     total = joint.sum(axis=1, keepdims=True)
-    if (total > 0.0).all():
-        posterior = joint / total
-    else:  # nobody had an answer: nothing was learned about them
-        posterior = np.where(total > 0.0, joint / np.where(total > 0.0, total, 1.0), weights)
-    after: Matrix = (1.0 - SHARE) * posterior + SHARE * prior
+    if not total.min() > 0.0:  # somebody had no answer, and the sum is nan
+        joint = np.where(np.isfinite(losses), joint, 0.0)
+        total = joint.sum(axis=1, keepdims=True)
+        nobody = ~(total > 0.0)  # then nothing was learned about them
+        joint, total = np.where(nobody, weights, joint), np.where(nobody, 1.0, total)
+    after: Matrix = joint * ((1.0 - SHARE) / total) + SHARE * prior
     return after
 
 

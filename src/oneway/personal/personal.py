@@ -36,6 +36,8 @@ PRIOR = np.array([1 / 6, 1 / 2, 1 / 3])
 that joining costs log loss of at most ln 2 in a lifetime, besides the share."""
 MOST_FEATURES = 100
 """Of more features than this *adapted* sees none beside the outputs of a PyTorch module."""
+MOST_ALONE = 100_000
+"""Networks with more parameters have no expert that is alone."""
 _PAIR_PRIOR = np.array([1 / 2, 1 / 2])
 _PAIRS, _TOP = "pairs.", "top."
 
@@ -140,7 +142,7 @@ class Personal:
         answers = self._answers(np.concatenate([own_scores, given], axis=1))
         pairs, others = answers[:, : 2 * kinds], answers[:, 2 * kinds :]
         flat = pairs.reshape(nodes * kinds, 2, -1)
-        pair_weights = taking_part(self._pair_weights(memory), flat)
+        pair_weights = taking_part(self._weights(memory, _PAIRS, _PAIR_PRIOR), flat)
         own = mixed(pair_weights, flat).reshape(nodes, kinds, -1)
         experts = np.concatenate([others, own], axis=1)
         weights = taking_part(self.weights(memory), experts)
@@ -170,22 +172,17 @@ class Personal:
             active: Which nodes have a sample; None if all. The others stay as they are.
         """
         nodes, kinds = forecast.scores.shape[:2]
-        active = np.ones(nodes, np.bool_) if active is None else active
+        active = None if active is None or active.all() else active
         every = [forecast.pairs.reshape(nodes, 2 * kinds, -1), forecast.experts]
         found = self._losses(np.concatenate([*every, forecast.answer[:, None]], axis=1), labels)
         losses = found[:, 2 * kinds : -1]
-        pairs = self._learn_mixture(
-            self._mixture(memory, _PAIRS, (nodes * kinds, -1)),
-            forecast.pair_weights.reshape(nodes * kinds, 2),
-            found[:, : 2 * kinds].reshape(nodes * kinds, 2),
-            _PAIR_PRIOR,
-        )
-        top = self._learn_mixture(self._mixture(memory, _TOP), forecast.weights, losses, PRIOR)
+        pair_losses = found[:, : 2 * kinds].reshape(nodes * kinds, 2)
+        pair_weights = forecast.pair_weights.reshape(nodes * kinds, 2)
         after = {
-            **{_PAIRS + name: it.reshape(nodes, -1) for name, it in pairs.items()},
-            **{_TOP + name: it for name, it in top.items()},
+            **self._learn_mixture(memory, _PAIRS, pair_weights, pair_losses, _PAIR_PRIOR),
+            **self._learn_mixture(memory, _TOP, forecast.weights, losses, PRIOR),
         }
-        if not active.all():
+        if active is not None:
             after = {
                 name: np.where(active[:, None], it, memory[name]) for name, it in after.items()
             }
@@ -194,24 +191,12 @@ class Personal:
 
     def weights(self, memory: Mapping[str, Matrix]) -> Matrix:
         """Return how much the mixture believes each expert, `[node, expert]`."""
-        return self._weights(self._mixture(memory, _TOP))
+        return self._weights(memory, _TOP, PRIOR)
 
     @cached_property
     def has_probabilities(self) -> bool:
         """Whether answers are probabilities, mixed by Bayes' rule; else scores, by AdaHedge."""
         return self.link.probabilities(np.zeros((1, self.link.width))) is not None
-
-    def _pair_weights(self, memory: Mapping[str, Matrix]) -> Matrix:
-        rows = len(memory[_TOP + ("weights" if self.has_probabilities else "losses")])
-        return self._weights(self._mixture(memory, _PAIRS, (rows * len(self.linear.kinds), -1)))
-
-    def _mixture(
-        self, memory: Mapping[str, Matrix], prefix: str, shape: tuple[int, int] | None = None
-    ) -> dict[str, Matrix]:
-        own = {
-            name.removeprefix(prefix): it for name, it in memory.items() if name.startswith(prefix)
-        }
-        return own if shape is None else {name: it.reshape(shape) for name, it in own.items()}
 
     # What depends on whether there are probabilities.
 
@@ -222,32 +207,46 @@ class Personal:
 
     def _losses(self, answers: Matrix, labels: Floats) -> Matrix:
         """The loss of answers `[node, expert, ...]`, `[node, expert]`; nan if one is not finite."""
-        finite = np.isfinite(answers).all(axis=2)
+        if self.has_probabilities:  # of an answer all are finite, or all are nan
+            codes = label_codes(self.link, labels)
+            chances: Matrix = answers[np.arange(len(labels)), :, codes]
+            return -np.log(chances)
         with np.errstate(over="ignore", invalid="ignore"):
-            if not self.has_probabilities:
-                losses = self.link.losses(answers, labels[:, None])
-            else:
-                codes = label_codes(self.link, labels)
-                losses = -np.log(answers[np.arange(len(labels)), :, codes])
-        return np.where(finite, losses, np.nan)
+            losses = self.link.losses(answers, labels[:, None])
+        return np.where(np.isfinite(answers).all(axis=2), losses, np.nan)
 
     def _begin_mixture(self, rows: int, prior: Vector) -> dict[str, Matrix]:
         if self.has_probabilities:
             return {"weights": np.tile(prior, (rows, 1))}
         return {"losses": np.zeros((rows, len(prior))), "gaps": np.zeros((rows, 1))}
 
-    def _weights(self, mixture: Mapping[str, Matrix]) -> Matrix:
+    def _weights(self, memory: Mapping[str, Matrix], prefix: str, prior: Vector) -> Matrix:
         if self.has_probabilities:
-            return mixture["weights"]
-        return hedge_weights(mixture["losses"], mixture["gaps"])
+            return memory[prefix + "weights"].reshape(-1, len(prior))
+        return hedge_weights(*self._totals(memory, prefix, prior))
+
+    def _totals(
+        self, memory: Mapping[str, Matrix], prefix: str, prior: Vector
+    ) -> tuple[Matrix, Matrix]:
+        losses, gaps = memory[prefix + "losses"], memory[prefix + "gaps"]
+        return losses.reshape(-1, len(prior)), gaps.reshape(-1, 1)
 
     def _learn_mixture(
-        self, mixture: Mapping[str, Matrix], weights: Matrix, losses: Matrix, prior: Vector
+        self,
+        memory: Mapping[str, Matrix],
+        prefix: str,
+        weights: Matrix,
+        losses: Matrix,
+        prior: Vector,
     ) -> dict[str, Matrix]:
         if self.has_probabilities:
-            return {"weights": bayes(weights, losses, prior)}
-        totals, gaps = hedge(weights, mixture["losses"], mixture["gaps"], losses)
-        return {"losses": totals, "gaps": gaps}
+            after = bayes(weights, losses, prior)
+            return {prefix + "weights": after.reshape(memory[prefix + "weights"].shape)}
+        totals, gaps = hedge(weights, *self._totals(memory, prefix, prior), losses)
+        return {
+            prefix + "losses": totals.reshape(memory[prefix + "losses"].shape),
+            prefix + "gaps": gaps.reshape(memory[prefix + "gaps"].shape),
+        }
 
 
 def scores_of(model: Model, stack: Matrix, features: Floats) -> Matrix:

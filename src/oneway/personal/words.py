@@ -49,12 +49,12 @@ def verdict(difference: float | None, half_width: float | None, alone: float | N
     if not all(map(math.isfinite, numbers)):
         return "not decided yet: too few samples"
     if not numbers[2] > 0.0:
-        return "the network adds nothing here (alone you lose nothing)"
+        return "the network cannot help here: alone you lose nothing"
     less, half = -100.0 * numbers[0] / numbers[2], 100.0 * numbers[1] / numbers[2]
     low, high = less - half, less + half
     span = f"between {_change(high)} and {_change(low)} than alone"
     if low >= -_HAIR and high <= _HAIR:
-        return f"the network adds nothing here ({span})"
+        return f"the network changes little here ({span})"
     if low <= 0.0 <= high:
         return f"not decided yet: {span}"
     ends = sorted((abs(low), abs(high)))

@@ -56,7 +56,6 @@ class Score:
         rows: How many samples the sender learned from.
         rows_read_exactly: How many of them are among the candidates, digit for digit, with label.
         cosine: Of a sample and the nearest candidate (up to the sign), the median over samples.
-        best_cosine: The same for the sample that is hit best.
         cosine_by_chance: The median for samples that the sender never had: what nearness there is
             in any case, since some candidate is always nearest.
     """
@@ -64,7 +63,6 @@ class Score:
     rows: int
     rows_read_exactly: int
     cosine: float
-    best_cosine: float
     cosine_by_chance: float
 
 
@@ -188,7 +186,6 @@ def score(candidates: Candidates, rows: Matrix, labels: Vector, others: Matrix) 
         rows=len(rows),
         rows_read_exactly=exact,
         cosine=float(np.median(near)) if len(near) else 0.0,
-        best_cosine=float(near.max(initial=0.0)),
         cosine_by_chance=float(np.median(chance)) if len(chance) else 0.0,
     )
 

@@ -140,14 +140,14 @@ class ReferenceCurve(msgspec.Struct, frozen=True, kw_only=True):
     """What the simulator makes of the graph of the start, and the same samples and order.
 
     Attributes:
-        algorithm: The name of a method, as it is registered.
+        method: The name of a method, as it is registered.
         arrows: How many edges that graph has.
         one_way: How many of them have no edge back.
         samples: After how many samples of each peer.
         average_loss: Over all samples of all peers until then.
     """
 
-    algorithm: str
+    method: str
     arrows: int
     one_way: int
     samples: list[int]

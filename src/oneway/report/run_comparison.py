@@ -72,7 +72,7 @@ class RunComparison:
         return [
             {
                 "name": name,
-                "method": group[0].record.algorithm,
+                "method": group[0].record.method,
                 "runs": len(group),
                 "average_loss": _mean_loss(group),
                 "standard_error": _standard_error(group),
@@ -101,14 +101,14 @@ class RunComparison:
         for name, group in self.groups.items():
             losses = _loss_curves(group)
             at = metrics.evenly_spread(losses.shape[1], _POINTS)
-            dashes = label_of(group[0].record.algorithm).dashes
+            dashes = label_of(group[0].record.method).dashes
             curves.append(Curve(name, at + 1, losses[:, at], self._colours[name], dashes))
         return loss_chart(curves, ax=ax)
 
     @cached_property
     def _colours(self) -> dict[str, str]:
         """That of its method for every group, but one of several for those of the same method."""
-        methods = [group[0].record.algorithm for group in self.groups.values()]
+        methods = [group[0].record.method for group in self.groups.values()]
         several = cycle(_COLOURS)
         return {
             name: label_of(method).color if methods.count(method) == 1 else next(several)
@@ -173,7 +173,7 @@ def _named(runs: list[Run]) -> dict[str, Group]:
         _require_run(run)
         gathered.setdefault(json.dumps(_without_seeds(run.record.config)), []).append(run)
     groups = [tuple(group) for group in gathered.values()]
-    methods = [group[0].record.algorithm for group in groups]
+    methods = [group[0].record.method for group in groups]
     names: dict[str, Group] = {}
     for group, method in zip(groups, methods, strict=True):
         title = label_of(method).title

@@ -23,12 +23,13 @@ from oneway.files.typed_values import whole_number
 from oneway.methods import Isolated, Method
 from oneway.methods.auto_rate import AUTO
 from oneway.models import Model, Torch
+from oneway.personal.personal import MOST_ALONE
 from oneway.records import Batch, Matrix, RunRecord
 from oneway.simulator import fast_engine
 from oneway.simulator.delayed_engine import DelayedEngine
 from oneway.simulator.measurements import Measurements, Seed
 from oneway.simulator.network import Graphs, Network
-from oneway.simulator.personal_pass import LARGEST_ALONE, PersonalPass
+from oneway.simulator.personal_pass import PersonalPass
 from oneway.simulator.raw_rows import num_classes
 from oneway.simulator.reference_engine import ReferenceEngine
 from oneway.simulator.run import Run
@@ -115,7 +116,7 @@ def simulate(
     skipped = measurements.skipped_counts[:done]
     return Run(
         record=RunRecord(
-            algorithm=method.name,
+            method=method.name,
             loss_sums=measurements.loss_sums[:done],
             sample_counts=(stream.rows[:done] >= 0).sum(axis=1)
             - measurements.lossless_counts[:done],
@@ -171,7 +172,7 @@ def _personal(
 ) -> PersonalPass:
     """What predicts personally; with a network of its own at every node, if that is not large."""
     network = None
-    if isinstance(model, Torch) and model.dim(stream.dim) <= LARGEST_ALONE:
+    if isinstance(model, Torch) and model.dim(stream.dim) <= MOST_ALONE:
         blank = Measurements.blank(stream.num_rounds)
         network = ReferenceEngine(Isolated(AUTO), model, stream, blank, seed)
     return PersonalPass(model, stream, seed, tallying, compiled=compiled, network=network)

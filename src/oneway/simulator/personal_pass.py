@@ -34,8 +34,6 @@ _KINDS: dict[type[Model], int] = {
     RidgeRegression: personal_kernel.SQUARED,
     Hinge: personal_kernel.HINGE,
 }
-LARGEST_ALONE = 100_000
-"""Networks with more parameters have no expert that is alone."""
 _BLOCK_ENTRIES = 2**18
 
 

@@ -65,7 +65,7 @@ class Run:
         if self.skipped:
             state += f", {self.skipped:,} samples skipped"
         return (
-            f"<Run: {record.algorithm}, {len(record.masses):,} nodes, {record.num_rounds:,} "
+            f"<Run: {record.method}, {len(record.masses):,} nodes, {record.num_rounds:,} "
             f"rounds, average loss {self.average_loss:.4f}{state}>"
         )
 
@@ -194,7 +194,7 @@ class Run:
                 "not joined; ask for a node whose run.masses is above 0"
             )
         origin = {
-            "method": self.record.algorithm,
+            "method": self.record.method,
             "node": told.nodes[index] if told.nodes else index,
             "samples": told.samples[index],
             "estimate": "momentary, at the end of a simulation",
@@ -289,7 +289,8 @@ class Run:
         if self.is_alone:
             return None
         if self.personal is not None:
-            return self.personal.sums[:, ALONE]
+            sums = self.personal.sums[:, ALONE]
+            return None if np.isnan(sums).all() else sums  # for a large network it is off
         if self.model is None or self.stream is None:
             return None
         return alone_sums(self.model, self._done_stream)

@@ -74,7 +74,7 @@ def personal_numbers(run: Run) -> dict[str, Any]:
 def run_html(run: Run) -> Html:
     """The facts of a run."""
     record = run.record
-    label = label_of(record.algorithm)
+    label = label_of(record.method)
     rounds = f"{record.num_rounds:,} rounds{'' if record.complete else ', interrupted'}"
     if not record.num_rounds:
         return card("Run", quiet=f"{label.title}, interrupted before the first round was done")
@@ -87,7 +87,7 @@ def plot_run(run: Run, ax: Axes | None) -> Figure:
     """The running average loss, drawn as the method of the run is everywhere."""
     with needs_extra("a plot", "lab"):
         from oneway.display.charts import Curve, loss_chart
-    label, losses = label_of(run.record.algorithm), run.loss_curve
+    label, losses = label_of(run.record.method), run.loss_curve
     at = metrics.evenly_spread(len(losses), _POINTS)
     curve = Curve(label.title, at + 1, losses[np.newaxis, at], label.color, label.dashes)
     return loss_chart([curve], ax=ax)

@@ -33,7 +33,7 @@ class Entry:
         modified: Seconds since 1970.
         belongs_to: The name of the lab or demo that a run is part of.
         is_run: Whether it has curves to compare.
-        algorithm: Short name of the method, as on the command line.
+        method: Short name of the method, as on the command line.
         learning_rate, data, model, graph: In a few words.
         complete: False if it was interrupted.
         seconds: How long it took.
@@ -48,7 +48,7 @@ class Entry:
     modified: float
     belongs_to: str = ""
     is_run: bool = False
-    algorithm: str = ""
+    method: str = ""
     learning_rate: str = ""
     data: str = ""
     model: str = ""
@@ -190,7 +190,7 @@ def _read_run(blank: Entry) -> Entry:
     return replace(
         blank,
         kind="lab" if config.get("kind") == "lab" else "simulation",
-        algorithm=summary["algorithm"],
+        method=summary["method"],
         learning_rate=str(config.get("learning_rate", "")),
         data=data_words(config.get("stream") or {}),
         model=model_words(config.get("model") or {}),
@@ -208,7 +208,7 @@ def _read_lab(blank: Entry) -> Entry:
     config = result["config"]
     return replace(
         blank,
-        algorithm=config["task"]["method"],
+        method=config["task"]["method"],
         learning_rate=str(config["task"].get("learning_rate", "")),
         data=data_words(config.get("stream") or {}),
         model=model_words(config["task"]),

@@ -81,7 +81,8 @@ class Learning:
         key("a push carries the steps of at least so many samples", "N", "Privacy", ge=1, le=10**6),
     ] = DEFAULT_SAMPLES
     privacy: Annotated[
-        Privacy, key('"none": samples can be read from what is sent', '"none"', "Privacy")
+        Privacy,
+        key('"none" disables it: receivers can reconstruct samples', '"none"', "Privacy"),
     ] = field(default_factory=Privacy)
 
     def __post_init__(self) -> None:
@@ -237,6 +238,12 @@ def with_start(
     if not start or start.keys() & given.get(learning.model, {}).keys():
         return dict(given)
     return {**given, learning.model: {**given.get(learning.model, {}), **start}}
+
+
+def started_model(learning: Learning, num_classes: int, labels: Floats) -> Model:
+    """Return the model that a new task with these labels starts from; arguments as above."""
+    options = start_options(learning, num_classes, labels)
+    return replace(learning, options=options).model_for(num_classes)
 
 
 def shares_of(counts: Vector | Ints) -> Vector:

@@ -171,13 +171,16 @@ class Settings(Learning):
 SETTINGS = tuple(field.name for field in fields(Settings))
 _HINTS = get_type_hints(Settings, include_extras=True)
 PRIVACY_HINTS = get_type_hints(Privacy, include_extras=True)
-_ONLY_IN_FILES = ("features", "classes", "radius", "mass_cap", "rows")
+_ONLY_IN_FILES = (
+    "features", "classes", "radius", "mass_cap", "rows", "mixes", "density", "band",
+)  # fmt: skip
+"""Settings without a flag, for the TOML file of `--config`."""
 
 
 def flag_names(leave_out: tuple[str, ...] = ()) -> list[str]:
     """Return the settings that the command line has a flag for."""
-    names = [name for name in SETTINGS if name not in (*leave_out, *_ONLY_IN_FILES)]
-    return [*names, *PRIVACY_KEYS] if "privacy" in names else names
+    names = [*SETTINGS, *PRIVACY_KEYS] if "privacy" not in leave_out else SETTINGS
+    return [name for name in names if name not in (*leave_out, *_ONLY_IN_FILES)]
 
 
 def read_settings(

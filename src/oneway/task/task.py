@@ -35,9 +35,9 @@ from oneway.task.privacy import Privacy, parse_privacy
 
 __all__ = ["Feature", "Task"]
 
-_HEADER = """\
-# The task: the same file for all peers of a network. Those with another one are refused.
-"""
+TITLE = "# The task: the same file for all peers of a network."
+"""What a task.toml has near its beginning."""
+_HEADER = f"{TITLE} Those with another one are refused.\n"
 _FEATURE_KEYS = ("center", "scale", "kind", "values", "gaps", "parts", "shape")
 
 MOST_AT_ONCE = 2.0

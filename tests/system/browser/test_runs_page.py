@@ -39,7 +39,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     simulate(folder / "alone", "--method", "local")
     simulate(folder / "more" / "ring", "--graph", "ring", "--method", "dol-asymm")
     shutil.copytree(folder / "together", folder / "torn")
-    (folder / "torn" / "run.json").write_text('{"format": 1, "algorithm": "op')
+    (folder / "torn" / "run.json").write_text('{"format": 1, "method": "op')
     return folder
 
 

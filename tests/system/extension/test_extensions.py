@@ -84,7 +84,7 @@ print(json.dumps({
 }))
 """
     found = json.loads(run("-c", script, cwd=tmp_path))
-    assert found["config"]["algorithm"] == "rmsprop"
+    assert found["config"]["method"] == "rmsprop"
     assert found["config"]["start_at"] == 1.0
     assert found["config"]["step"] == {"name": "gentle", "power": 0.5}
     assert found["config"]["model"] == {"model": "HuberRegression", "delta": 0.5, "l2": 0.0}
@@ -103,7 +103,7 @@ def test_they_are_used_from_the_command_line(tmp_path):
         oneway("simulate", "--data", "dunes", "--owner", "beach", *LEARNING, "--json", cwd=tmp_path)
     )
     config = found["config"]
-    assert (config["algorithm"], config["step"]["name"]) == ("rmsprop", "gentle")
+    assert (config["method"], config["step"]["name"]) == ("rmsprop", "gentle")
     assert config["model"]["delta"] == 0.5
     assert config["num_nodes"] == 3
     assert found["accuracy"] is None

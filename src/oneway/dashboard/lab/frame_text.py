@@ -161,7 +161,7 @@ def loss_lines(watcher: LabWatcher, picked: str | None) -> list[Line]:
     """The curves of all peers, the picked one thick, and behind them those of the simulator."""
     lines = []
     for place, curve in enumerate(watcher.references or []):
-        label, colour = method_style(curve.algorithm)
+        label, colour = method_style(curve.method)
         points = list(zip(curve.samples, curve.average_loss, strict=True))
         # Only the first is solid: the others may lie over it, and must let it be seen.
         dash: Dash = ("dotted", "dashed")[place % 2] if place else "solid"
@@ -182,7 +182,7 @@ def loss_lines(watcher: LabWatcher, picked: str | None) -> list[Line]:
 
 def worth_of_one_way(watcher: LabWatcher) -> str:
     """What one-way trust is good for, on these samples; nothing before that is known."""
-    ends = {curve.algorithm: curve for curve in watcher.references or []}
+    ends = {curve.method: curve for curve in watcher.references or []}
     name = next((name for name in (DEFAULT_METHOD, "ops") if name in ends), "")
     if not (name and "dol-symm" in ends):
         return ""

@@ -3,7 +3,7 @@ const PAGE = 100; // rows shown at first, and added by "Show more"
 const COLUMNS = [
   { key: "name", title: "Name" },
   { key: "kind", title: "Kind" },
-  { key: "algorithm", title: "Method" },
+  { key: "method", title: "Method" },
   { key: "data", title: "Data" },
   { key: "model", title: "Model" },
   { key: "graph", title: "Graph" },
@@ -24,8 +24,8 @@ export default {
       </label>
       <label>Kind <select v-model="kind" name="kind" aria-label="Kind"><option value="">all</option>
         <option v-for="one in choices('kind')" :key="one">{{ one }}</option></select></label>
-      <label>Method <select v-model="algorithm" name="method" aria-label="Method"><option value="">all</option>
-        <option v-for="one in choices('algorithm')" :key="one">{{ one }}</option></select></label>
+      <label>Method <select v-model="method" name="method" aria-label="Method"><option value="">all</option>
+        <option v-for="one in choices('method')" :key="one">{{ one }}</option></select></label>
       <label class="sorting">Sort by <select v-model="order" name="order" aria-label="Sort by">
         <option v-for="column in columns" :key="column.key" :value="column.key">{{ column.title.toLowerCase() }}</option>
         </select></label>
@@ -68,7 +68,7 @@ export default {
   emits: ["pick"],
   data() {
     return {
-      columns: COLUMNS, words: "", kind: "", algorithm: "", whole: false, order: "modified", down: true,
+      columns: COLUMNS, words: "", kind: "", method: "", whole: false, order: "modified", down: true,
       most: PAGE, picked: [...this.chosen],
     };
   },
@@ -78,7 +78,7 @@ export default {
       const rows = this.rows.filter(
         (row) =>
           (!this.kind || row.kind === this.kind) &&
-          (!this.algorithm || row.algorithm === this.algorithm) &&
+          (!this.method || row.method === this.method) &&
           (!this.whole || row.state === "complete") &&
           words.every((word) => this.searched(row).includes(word)),
       );

@@ -40,7 +40,7 @@ class RunTable(Element, component="run_table.js", default_classes="w-full"):
 
 def row(entry: Entry) -> dict[str, Any]:
     """An entry as the table in the browser knows it; what is not known is None or empty."""
-    as_they_are = ("name", "kind", "algorithm", "data", "model", "graph", "modified", "problem")
+    as_they_are = ("name", "kind", "method", "data", "model", "graph", "modified", "problem")
     whole = "complete" if entry.complete else "ended early"
     return {name: getattr(entry, name) for name in as_they_are} | {
         "href": run_link(entry.name),
