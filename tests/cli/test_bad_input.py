@@ -185,7 +185,11 @@ BAD_INPUT: dict[str, tuple[tuple[object, ...], type[OnewayError], tuple[str, ...
         ("round ", "node ", "smallest mass", "than 50"),
     ),
     "an epsilon of zero": ((*MADE, "--epsilon", 0), ConfigError, ("epsilon is 0", "0.001 to 1000")),
-    "a negative epsilon": ((*MADE, "--epsilon", -1), ConfigError, ("epsilon is -1", "0.001 to 1000")),
+    "a negative epsilon": (
+        (*MADE, "--epsilon", -1),
+        ConfigError,
+        ("epsilon is -1", "0.001 to 1000"),
+    ),
     "a delta of zero": ((*MADE, "--delta", 0), ConfigError, ("delta is 0", "1e-12 to 0.01")),
     "a delta of one": ((*MADE, "--delta", 1), ConfigError, ("delta is 1", "1e-12 to 0.01")),
     "a delta above one in the number of samples": (
