@@ -7,13 +7,16 @@ takes for each label the one that is more probable then: no attacker with these 
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import chain, pairwise
+from pathlib import Path
 
+import httpx
 import numpy as np
 import pytest
 from builders import make_status, replace
@@ -21,6 +24,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from plain import PLAIN
 
+from oneway.peer.api.app import build_app
 from oneway.peer.disclosure import WINDOW, disclosed, disclosed_curve, unchanged
 from oneway.peer.peer import Peer
 from oneway.records.curve import Curve
@@ -219,3 +223,112 @@ def test_status_json_is_for_its_owner_only_and_goes_on_where_it_was(tmp_path):
     assert written["samples"] == WINDOW + 1
     assert written["average_loss"] == first.average_loss == again.average_loss
     assert written["measured_samples"] == WINDOW
+
+
+# --- everything that a running peer answers ---
+
+Numbers = dict[str, float]
+READ = ("/status", "/curve", "/metrics")
+
+
+def numbers_in(value: object, name: str = "") -> Numbers:
+    """Every number of an answer by its path; of a list that grows, by its place from the end."""
+    if isinstance(value, dict):
+        parts = value.items()
+    elif isinstance(value, list):
+        parts = ((at - len(value), it) for at, it in enumerate(value[-3:], len(value[:-3])))
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        return {name: float(value)}
+    else:
+        return {}
+    return {path: it for key, of in parts for path, it in numbers_in(of, f"{name}.{key}").items()}
+
+
+def numbers_of_text(text: str) -> Numbers:
+    lines = [line.rpartition(" ") for line in text.splitlines() if not line.startswith("#")]
+    return {name: float(number) for name, _, number in lines}
+
+
+async def everything(client: httpx.AsyncClient, peer: Peer) -> Numbers:
+    """Every number that can be read: of status.json, and of each answer of the local API."""
+    texts = {path: (await client.get(path)).text for path in READ}
+    found = numbers_of_text(texts.pop("/metrics"))
+    texts["status.json"] = peer.home.status_path.read_text()
+    for path, text in texts.items():
+        found |= numbers_in(json.loads(text), path)
+    return found
+
+
+@dataclass(frozen=True)
+class Watched:
+    """What a reader saw before and after every sample, and what it wants to know."""
+
+    seen: list[Numbers]
+    labels: np.ndarray
+    predicted: np.ndarray
+    losses: np.ndarray
+
+
+def watched(folder: Path, *, exact: bool) -> Watched:
+    rng, seen = np.random.default_rng(7), []
+    labels, predicted, losses = [], [], []
+    Peer.create(folder, TASK).close()
+
+    async def watch(peer: Peer) -> None:
+        transport = httpx.ASGITransport(build_app(peer))
+        url = "http://127.0.0.1:8701"
+        async with httpx.AsyncClient(transport=transport, base_url=url) as client:
+            seen.append(await everything(client, peer))
+            for _ in range(NUM_SAMPLES):
+                u, v = rng.normal(size=2)
+                x, label = {"u": float(u), "v": float(v)}, int(u + rng.normal() > 0)
+                shares = peer.predict_proba_one(x)
+                labels.append(label)
+                predicted.append(int(shares["yes"] > 0.5))
+                losses.append([-math.log(shares["no"]), -math.log(shares["yes"])])
+                peer.learn_one(x, ("no", "yes")[label])
+                seen.append(await everything(client, peer))
+
+    with Peer(folder, exact_status=exact) as peer:
+        asyncio.run(watch(peer))
+    return Watched(seen, *map(np.array, (labels, predicted, losses)))
+
+
+def told_apart(watched: Watched) -> dict[str, float]:
+    """For every number that is read, the share of labels that its changes give away.
+
+    A number is tried as a mean over all samples, as a sum and as the last sample's own, and its
+    change as the loss of a sample, as whether a prediction was right, and as the label itself.
+    """
+    counts = np.arange(1, len(watched.labels) + 1)
+    found = {}
+    for name in watched.seen[-1]:
+        values = np.array([it.get(name, 0.0) for it in watched.seen])
+        before, after = values[:-1], values[1:]
+        with np.errstate(all="ignore"):
+            changes = [counts * after - (counts - 1) * before, after - before, after]
+        rates = []
+        for change in changes:
+            of_losses = abs(watched.losses - change[:, None]).argmin(axis=1)
+            of_right = np.where(abs(change - 1) < 0.5, watched.predicted, 1 - watched.predicted)
+            guesses = [of_losses, of_right, change > 0.5]
+            # What did not change tells nothing; then the model's own guess is the best.
+            guesses = [np.where(before != after, it, watched.predicted) for it in guesses]
+            rates += [float((it == watched.labels).mean()) for it in guesses]
+        found[name] = max(rates)
+    return found
+
+
+def test_no_number_that_a_running_peer_answers_tells_samples_apart(tmp_path):
+    hidden = watched(tmp_path / "alice", exact=False)
+    model = float((hidden.predicted == hidden.labels).mean())
+    assert model < 0.8
+    best = told_apart(hidden)
+    assert max(best.values()) <= model + 0.04, max(best, key=best.__getitem__)
+
+
+def test_the_same_numbers_exactly_tell_every_sample_apart(tmp_path):
+    best = told_apart(watched(tmp_path / "alice", exact=True))
+    names = ("/status.average_loss", "status.json.accuracy", "oneway_average_loss")
+    assert [best[it] for it in names] == [1.0] * 3
+    assert best["/curve.loss_sums.-1"] > 0.99

@@ -64,7 +64,7 @@ class FakePeer:
     def disclosed_status(self) -> Status:
         return STATUS
 
-    def curve(self) -> Curve:
+    def disclosed_curve(self) -> Curve:
         return CURVE
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from oneway.errors import OnewayError
 from oneway.peer import trust
+from oneway.peer.disclosure import disclosed_curve
 from oneway.peer.home.home import Home
 from oneway.peer.identity.card import Card, parse_card_or_key
 from oneway.peer.identity.keys import key_text
@@ -121,4 +122,4 @@ class FolderSource:
     def _curve(self) -> dict[str, Any]:
         # A peer that has never run has no store, and nothing is wrong with that.
         path = self._home.store_path
-        return {"curve": read_curve(path) if path.exists() else Curve()}
+        return {"curve": disclosed_curve(read_curve(path)) if path.exists() else Curve()}

@@ -106,9 +106,11 @@ class Runtime:
         *,
         samples: AsyncGenerator[Row | BadRow, None] | None = None,
         api: str = "",
+        exact: bool = False,
     ) -> None:
         """Put the parts together; `run` starts them, and closes the transport; see `Peer.run`."""
         self._home = home
+        self._exact = exact
         self._node = node
         self._store = store
         self._transport = transport
@@ -152,7 +154,9 @@ class Runtime:
         """The same as `disclosure` lets anybody read it; from any thread."""
         with self._disclosing:
             before = self._disclosed
-            status = disclosed(self.status(), before, len(self._node.recent_losses))
+            status = self.status()
+            if not self._exact:
+                status = disclosed(status, before, len(self._node.recent_losses))
             if write or status.measured_samples != (before.measured_samples if before else 0):
                 # On the disk first: a crash must not lead to a shorter window.
                 try:

@@ -41,6 +41,7 @@ def run_peer(
     *,
     until_done: bool = False,
     api: Endpoint | None = None,
+    exact_status: bool = False,
 ) -> None:
     """Run a peer until a signal; it says on the console what it does and what came of it.
 
@@ -50,6 +51,7 @@ def run_peer(
         until_done: Whether to stop when the stream has ended and all pushes are acknowledged, or
             `GRACE_SECONDS` later.
         api: Where to serve the local API, if at all.
+        exact_status: As for `Peer`.
 
     Raises:
         DataError: The stream had rows, and every one of them was skipped.
@@ -57,7 +59,10 @@ def run_peer(
     """
     if stream is not None:
         stream.check()
-    with PeerConsole().attached() as console, closing(Peer(folder)) as peer:
+    with (
+        PeerConsole().attached() as console,
+        closing(Peer(folder, exact_status=exact_status)) as peer,
+    ):
         config = peer.node.config
         if config.leaving and peer.node.is_drained:
             LOG.info(

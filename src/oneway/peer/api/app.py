@@ -23,7 +23,6 @@ from oneway.export import FittedModel, PersonalModel
 from oneway.export.json_format import to_json
 from oneway.files.typed_values import from_table
 from oneway.peer.api.prometheus import CONTENT_TYPE, prometheus
-from oneway.peer.disclosure import disclosed_curve
 from oneway.peer.offline import PERSONAL, is_shared
 from oneway.peer.peer import Peer
 from oneway.sentences import shown
@@ -91,7 +90,7 @@ class _Routes:
         return as_json(self._peer.disclosed_status())
 
     async def curve(self, request: Request) -> Response:
-        return as_json(disclosed_curve(self._peer.curve()))
+        return as_json(self._peer.disclosed_curve())
 
     async def task(self, request: Request) -> Response:
         return as_json(self._peer.task.fields())
