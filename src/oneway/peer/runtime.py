@@ -13,11 +13,14 @@ import time
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import aclosing, suppress
 
+from msgspec.structs import replace
+
 from oneway.errors import ConfigError, CopyError, DataError, StoreError
 from oneway.peer.disclosure import disclosed, unchanged
 from oneway.peer.home.config import PeerConfig
 from oneway.peer.home.home import Home
 from oneway.peer.node import Frame, Node
+from oneway.peer.store.file import failure
 from oneway.peer.store.large import is_large
 from oneway.peer.store.store import PeerStore
 from oneway.peer.telemetry import Activity, status_of
@@ -130,6 +133,7 @@ class Runtime:
         self._disclosed = home.status()
         self._disclosing = threading.Lock()
         self._status_due = 0.0
+        self._unwritten: tuple[str, float] | None = None
 
     def wake(self) -> None:
         """Something happened that may have to be committed; from any thread."""
@@ -148,7 +152,11 @@ class Runtime:
 
     def status(self) -> Status:
         """One moment of this peer."""
-        return status_of(self._node, self._transport, self._activity)
+        status = status_of(self._node, self._transport, self._activity)
+        if self._unwritten is None or status.disk_problem:
+            return status
+        problem, since = self._unwritten
+        return replace(status, disk_problem=problem, disk_problem_since=since)
 
     def disclosed(self, *, write: bool = False) -> Status:
         """The same as `disclosure` lets anybody read it; from any thread."""
@@ -162,11 +170,18 @@ class Runtime:
                 try:
                     self._home.write_status(status)
                 except OSError as error:
-                    # A full disk is told by the commits; the next status will be written again.
-                    _log.debug("cannot write %s: %s", self._home.status_path, error)
-                    return unchanged(status, before)
-                self._disclosed = status
+                    self._note_unwritten(error)
+                    return unchanged(self.status(), before)
+                self._disclosed, self._unwritten = status, None
             return status
+
+    def _note_unwritten(self, error: OSError) -> None:
+        """Remember that the status cannot be written, which commits into the log may survive."""
+        problem = str(failure(self._home.status_path, error))
+        if self._unwritten is None:
+            _log.warning("%s; until then `oneway peer status` is out of date", problem)
+        since = self._unwritten[1] if self._unwritten else self._node.wall_clock()
+        self._unwritten = problem, since
 
     async def run(self, ready: Callable[[], None] = lambda: None) -> None:
         """Run until `stop`, or until a peer that leaves has handed over everything.

@@ -214,9 +214,12 @@ class Home:
         beside = self.status_path.with_suffix(".new")
         # Made anew: what somebody has put in its place, a link say, is not written to.
         beside.unlink(missing_ok=True)
-        with open(beside, "xb", opener=partial(os.open, mode=0o600)) as file:
-            file.write(msgspec.json.format(msgspec.json.encode(status), indent=2))
-        beside.replace(self.status_path)
+        try:
+            with open(beside, "xb", opener=partial(os.open, mode=0o600)) as file:
+                file.write(msgspec.json.format(msgspec.json.encode(status), indent=2))
+            beside.replace(self.status_path)
+        finally:
+            beside.unlink(missing_ok=True)
 
     @contextmanager
     def lock(self) -> Iterator[None]:
