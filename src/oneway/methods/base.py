@@ -115,6 +115,10 @@ class Method(ABC):
     payload: ClassVar[tuple[Segment, ...]] = ()
     """What travels. The first segment is the model, or with a segment `mass` its numerator."""
 
+    usual_bounds: ClassVar[tuple[float, float]] = (0.25, 4.0)
+    """Between which masses a node is kept where the graph alone would not: it mints or burns at its
+    own estimate. The first is no less than what the method's steps can bear."""
+
     has_mass: ClassVar[bool] = False
     """Whether a mass travels with the payload and corrects the bias of a directed graph."""
 
