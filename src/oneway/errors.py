@@ -117,9 +117,11 @@ class StoreError(OnewayError):
         reason: The message without the place, for where that stands beside it already.
     """
 
-    def __init__(self, message: str, *, reason: str = "") -> None:
-        super().__init__(message)
-        self.reason = reason or message
+    def __init__(
+        self, message: str, *, reason: str = "", remedy: str = "", flag_remedy: str = ""
+    ) -> None:
+        super().__init__(message, remedy=remedy, flag_remedy=flag_remedy)
+        self.reason = reason or str(self)
 
 
 class ClusterError(OnewayError):

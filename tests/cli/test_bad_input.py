@@ -184,10 +184,14 @@ BAD_INPUT: dict[str, tuple[tuple[object, ...], type[OnewayError], tuple[str, ...
         DivergenceError,
         ("round ", "node ", "smallest mass", "than 50"),
     ),
-    "an epsilon of zero": ((*MADE, "--epsilon", 0), ConfigError, ("epsilon is 0", "above 0")),
-    "a negative epsilon": ((*MADE, "--epsilon", -1), ConfigError, ("epsilon is -1", "above 0")),
-    "a delta of zero": ((*MADE, "--delta", 0), ConfigError, ("delta is 0", "at least 1e-12")),
-    "a delta of one": ((*MADE, "--delta", 1), ConfigError, ("delta is 1", "below 1")),
+    "an epsilon of zero": ((*MADE, "--epsilon", 0), ConfigError, ("epsilon is 0", "0.001 to 1000")),
+    "a negative epsilon": (
+        (*MADE, "--epsilon", -1),
+        ConfigError,
+        ("epsilon is -1", "0.001 to 1000"),
+    ),
+    "a delta of zero": ((*MADE, "--delta", 0), ConfigError, ("delta is 0", "1e-12 to 0.01")),
+    "a delta of one": ((*MADE, "--delta", 1), ConfigError, ("delta is 1", "1e-12 to 0.01")),
     "a delta above one in the number of samples": (
         (*MADE, "--delta", 0.01),
         ConfigError,
@@ -215,12 +219,12 @@ BAD_INPUT: dict[str, tuple[tuple[object, ...], type[OnewayError], tuple[str, ...
     "a push of no samples": (
         (*MADE, "--samples-per-push", 0),
         ConfigError,
-        ("samples_per_push is 0", "at least 1"),
+        ("samples_per_push is 0", "1 to 1e+06"),
     ),
     "privacy in a file": (
         ("simulate", "--config", "privacy.toml"),
         ConfigError,
-        ("epsilon in [privacy] of privacy.toml is 0", "above 0"),
+        ("epsilon in [privacy] of privacy.toml is 0", "0.001 to 1000"),
     ),
     "malformed TOML": (
         ("simulate", "--config", "malformed.toml"),

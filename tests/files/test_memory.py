@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 import pytest
@@ -70,3 +71,33 @@ def test_the_estimate_is_no_less_than_what_a_graph_keeps():
         )
         ow.TrustGraph.random(2000, 10, seed=0)
     assert kept < asked[0] < 20 * kept
+
+
+def zeros(folder: Path) -> Path:
+    """A zip file that unpacks to 16 MB, a thousand times its size."""
+    path = folder / "zeros.npz"
+    np.savez_compressed(path, features=np.zeros((2**11, 2**10)))
+    return path
+
+
+def test_a_zip_file_may_unpack_to_a_multiple_of_its_size_or_to_little(tmp_path, monkeypatch):
+    path = zeros(tmp_path)
+    memory.require_unpacked(path, DataError)
+    monkeypatch.setattr(memory, "_HARMLESS", 2**23)
+    with pytest.raises(DataError, match=r"zeros\.npz.* 16\.8 MB.* 100 times.*savez"):
+        memory.require_unpacked(path, DataError)
+    with ZipFile(path, "a") as archive:
+        archive.writestr("noise", np.random.default_rng(0).bytes(2**18))  # now 60 times
+    memory.require_unpacked(path, DataError)
+
+
+@pytest.mark.usefixtures("small_machine")
+def test_a_zip_file_that_unpacks_to_more_than_the_memory_is_refused(tmp_path):
+    with pytest.raises(DataError, match=r"zeros\.npz.* 16\.8 MB .*1 MB left"):
+        memory.require_unpacked(zeros(tmp_path), DataError)
+
+
+def test_what_is_no_zip_file_is_damaged(tmp_path):
+    (tmp_path / "a.npz").write_bytes(b"no zip file")
+    with pytest.raises(BadZipFile):
+        memory.require_unpacked(tmp_path / "a.npz", DataError)

@@ -7,7 +7,7 @@ from town import BOOT, TASK, Town, key_of, life, quiet
 
 from oneway.peer.home.limits import Limits
 from oneway.peer.inbox import MOST_STRANGERS
-from oneway.peer.inflow import HELLOS
+from oneway.peer.inflow import HELLOS, HELLOS_PER_SECOND
 from oneway.protocol.audit import expected_holding
 from oneway.protocol.compact import nothing
 from oneway.protocol.fixed_point import mass_of, zeros
@@ -25,7 +25,7 @@ from oneway.protocol.messages import (
     State,
 )
 from oneway.protocol.rules import Rules
-from oneway.protocol.state import PeerState
+from oneway.protocol.state import OutPhase, PeerState
 from oneway.protocol.tags import NO_TAG, digest_of
 from oneway.protocol.transitions import receive_push
 from oneway.records import Segment
@@ -222,3 +222,30 @@ def test_small_pushes_that_lead_nowhere_cost_no_more_digests_than_a_few():
     true = digest_of(edge.heard)
     bob.take(said(Compact(*about, 101, packed, true, NO_TAG, NO_PROGRESS)))
     assert town.state("bob").in_[MALLORY, 9].seq == 101
+
+
+def test_a_receiver_cannot_make_a_sender_ask_without_end():
+    """A false acknowledgement makes it ask, which costs a commit and a model: 320 a second once."""
+    town = Town({"alice": ["mallory"]})
+    alice, heard = town.nodes["alice"], (0, zeros(TASK.dim), NO_TAG)
+    alice.ensure_minted()
+    hellos = 0
+    for _ in range(1000):
+        batch = alice.begin()
+        for frame in [*(alice.committed(batch) if batch else []), *alice.overdue()]:
+            word = decode(frame.content)[1]
+            if isinstance(word, Hello):
+                hellos += 1
+                about = (word.epoch, life(), 1, word.session, 1)
+                alice.take(said(State(*about, *heard, NO_PROGRESS, ()), "reply"))
+            elif isinstance(word, Data):
+                heard = word.seq, word.total, word.tag
+                false = Ack(word.epoch, life(), word.seq, bytes(16), NO_TAG)
+                alice.take(said(false, "reply"))
+        town.time += 0.002
+        alice.tick()
+    [edge] = town.state("alice").out.values()
+    assert hellos <= 1 + HELLOS + HELLOS_PER_SECOND * 2.0
+    assert edge.phase is OutPhase.OPEN
+    assert alice.guard.about(MALLORY).rejected["made to ask too often"] > 0
+    town.check_books()

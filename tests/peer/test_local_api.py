@@ -4,6 +4,7 @@ import asyncio
 import math
 import signal
 from collections.abc import Mapping
+from itertools import count
 from types import SimpleNamespace
 
 import httpx
@@ -15,7 +16,7 @@ from plain import PLAIN
 from oneway.errors import StoreError
 from oneway.export import FittedModel
 from oneway.export.json_format import from_json
-from oneway.peer.api.app import build_app
+from oneway.peer.api.app import MOST_SAMPLES, build_app
 from oneway.peer.learner import Learner
 from oneway.peer.offline import is_shared
 from oneway.peer.service import serve
@@ -61,10 +62,10 @@ class FakePeer:
 
     node = SimpleNamespace(disk_problem="")
 
-    def status(self) -> Status:
+    def disclosed_status(self) -> Status:
         return STATUS
 
-    def curve(self) -> Curve:
+    def disclosed_curve(self) -> Curve:
         return CURVE
 
 
@@ -143,13 +144,46 @@ def test_learning_gives_the_loss_suffered_before(peer):
 
 
 def test_to_learn_builds_no_status_and_says_when_the_disk_fails(peer, monkeypatch):
-    monkeypatch.delattr(FakePeer, "status")
+    monkeypatch.delattr(FakePeer, "disclosed_status")
     body = {"samples": [{"x": GOOD, "y": "yes"}] * 2}
     assert ask(peer, "POST", "/learn", body).json() == {"results": [{"loss": 0.5}] * 2}
     peer.node = SimpleNamespace(disk_problem="the disk is full")
     assert (
         "the disk is full" in ask(peer, "POST", "/learn", {"x": GOOD, "y": "yes"}).json()["warning"]
     )
+
+
+@pytest.mark.parametrize("path", ["/predict", "/learn"])
+def test_the_samples_of_one_request_are_bounded(peer, path):
+    body = {"samples": [1] * MOST_SAMPLES}
+    assert len(ask(peer, "POST", path, body).json()["results"]) == MOST_SAMPLES
+    refused = ask(peer, "POST", path, {"samples": [1] * 60_000})
+    assert refused.status_code == 422
+    assert "60,000 samples" in error_of(refused)
+    assert peer.taught == []
+
+
+def test_other_tasks_get_their_turn_however_slow_predictions_are(peer, monkeypatch):
+    clock = count()  # a second for every look
+    monkeypatch.setattr("oneway.peer.api.app.monotonic", lambda: float(next(clock)))
+    turns = []
+
+    async def others() -> None:
+        while True:
+            turns.append(None)
+            await asyncio.sleep(0)
+
+    async def both() -> httpx.Response:
+        task = asyncio.create_task(others())
+        transport = httpx.ASGITransport(build_app(peer))
+        url = "http://127.0.0.1:8701"
+        async with httpx.AsyncClient(transport=transport, base_url=url) as client:
+            answer = await client.post("/predict", json={"samples": [{"x": GOOD}] * 99})
+        task.cancel()
+        return answer
+
+    assert len(asyncio.run(both()).json()["results"]) == 99
+    assert len(turns) >= 99
 
 
 def test_of_several_samples_the_bad_ones_get_an_error_and_the_others_are_learned_from(peer):

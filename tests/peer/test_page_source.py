@@ -56,7 +56,7 @@ def test_a_stopped_peer_is_seen_as_it_is_on_the_disk(home: Home):
     source = FolderSource(home)
     look = source.look()
     assert look.status is not None
-    assert (look.process, look.status.samples, look.curve.samples) == (None, 40, 40)
+    assert (look.process, look.status.samples, look.curve.samples) == (None, 40, 32)
     assert look.store_bytes > 0
     found = source.predict({"light": "400"})
     assert (found.label, found.is_live) == ("yes", False)
@@ -66,7 +66,7 @@ def test_a_stopped_peer_is_seen_as_it_is_on_the_disk(home: Home):
 
 
 def test_a_folder_that_disappears_is_told_and_what_was_seen_stays(home: Home):
-    teach(home, 10)
+    teach(home, 20)
     source = FolderSource(home)
     source.look()
     aside = home.folder.with_name("aside")
@@ -75,14 +75,14 @@ def test_a_folder_that_disappears_is_told_and_what_was_seen_stays(home: Home):
     assert "there is no peer's folder" in gone.problem
     assert gone.problem.endswith(".")
     assert gone.status is not None
-    assert gone.curve.samples == 10
+    assert gone.curve.samples == 16
     aside.rename(home.folder)
     assert source.look().problem == ""
 
 
 @pytest.mark.parametrize("name", ["peer.toml", "task.toml", "peer.sqlite", "status.json"])
 def test_a_file_that_is_damaged_takes_nothing_else_with_it(home: Home, name: str):
-    teach(home, 10)
+    teach(home, 20)
     source = FolderSource(home)
     before = source.look()
     (home.folder / name).write_bytes(b"\xff not what it was")

@@ -40,7 +40,7 @@ def status(**more: object) -> Status:
         ({"leaving": True, "paused": True}, "leaving"),
         ({"paused": True, "finished": True}, "paused"),
         ({"finished": True}, "no stream"),
-        ({"disk_problem": "full"}, "THE STATE CANNOT BE SAVED"),
+        ({"disk_problem": "full"}, "CANNOT WRITE TO ITS DISK"),
         ({"skipped": 3}, "3 skipped"),
         ({"mass": -1.0}, "CANNOT BE"),
     ],

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from builders import make_record
+from npz_bombs import ABSURD, bomb, claiming
 
 from oneway import store
 from oneway.errors import StoreError
@@ -143,6 +144,27 @@ def test_damage_is_named_and_nothing_is_unpickled(tmp_path, record, name, damage
     file.write_bytes(damage(file.read_bytes()))
     with pytest.raises(StoreError, match="run is damaged"):
         store.load(tmp_path / "run")
+
+
+def test_a_run_that_unpacks_to_a_thousand_times_its_size_is_refused(tmp_path, record):
+    path = bomb(store.save(record, tmp_path / "run") / "arrays.npz")
+    with pytest.raises(StoreError, match=r"arrays\.npz has 2\..* MB .* 2\.15 GB") as raised:
+        store.load(tmp_path / "run")
+    assert str(path) in raised.value.reason
+
+
+@pytest.mark.parametrize("shape", ABSURD)
+def test_a_run_that_claims_an_absurd_shape_is_named(tmp_path, record, shape):
+    claiming(store.save(record, tmp_path / "run") / "arrays.npz", shape)
+    with pytest.raises(StoreError, match="run is damaged"):
+        store.load(tmp_path / "run")
+
+
+def test_a_compressed_run_is_read(tmp_path, record):
+    path = store.save(record, tmp_path / "run") / "arrays.npz"
+    with np.load(path) as arrays:
+        np.savez_compressed(path, **dict(arrays))
+    assert_same(store.load(tmp_path / "run"), record)
 
 
 def test_a_place_without_a_run_is_named(tmp_path):

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays_of
+from npz_bombs import ABSURD, bomb, claiming, header
 
 from oneway.datasets import load
 from oneway.errors import DataError, MissingDataError
@@ -271,6 +272,28 @@ def test_a_damaged_file_is_named(tmp_path, spoil, culprit):
     with pytest.raises(DataError, match=culprit) as raised:
         load(path)
     assert isinstance(raised.value, MissingDataError) == ("without" in spoil.__name__)
+
+
+def test_a_file_that_unpacks_to_a_thousand_times_its_size_is_refused(tmp_path):
+    path = bomb(tmp_path / "b.npz")
+    assert path.stat().st_size < 2.2e6
+    with pytest.raises(DataError, match=r"b\.npz has 2\..* MB .* 2\.15 GB"):
+        load(path)
+
+
+@pytest.mark.parametrize("shape", ABSURD)
+def test_a_file_that_claims_an_absurd_shape_is_named(tmp_path, shape):
+    with pytest.raises(DataError, match=r"b\.npz"):
+        load(claiming(tmp_path / "b.npz", shape))
+    saved(tmp_path, np.zeros((6, 2))).write_bytes(header(shape) + bytes(96))
+    with pytest.raises(DataError, match=r"a\.npy"):
+        load(tmp_path / "a.npy")
+
+
+def test_a_compressed_file_is_read(tmp_path):
+    pixels = (RNG.random((60, 28, 28)) < 0.1).astype(np.uint8)  # as sparse as handwriting
+    np.savez_compressed(tmp_path / "b.npz", features=pixels, labels=np.arange(60) % 3)
+    np.testing.assert_array_equal(raw(load(tmp_path / "b.npz")).reshape(pixels.shape), pixels)
 
 
 def test_a_pickle_is_never_opened(tmp_path, monkeypatch):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from npz_bombs import header
 
 from oneway.errors import DataError
 from oneway.tables.features import Feature
@@ -53,10 +54,13 @@ def test_numbers_are_those_of_the_data_alone_or_in_a_batch_of_one(tmp_path):
         np.testing.assert_array_equal(read_sample(tmp_path / name, GREY), PIXELS[None])
 
 
-@pytest.mark.parametrize("name", ["gone.png", "text.png", "text.npy", "two.npy", "objects.npy"])
+@pytest.mark.parametrize(
+    "name", ["gone.png", "text.png", "text.npy", "two.npy", "objects.npy", "vast.npy"]
+)
 def test_a_file_that_is_no_sample_is_named(tmp_path, name):
     for text in ("text.png", "text.npy"):
         (tmp_path / text).write_text("no image")
+    (tmp_path / "vast.npy").write_bytes(header((2**70, 2)))
     np.save(tmp_path / "two.npy", np.zeros((2, 1, 2, 3)))
     np.save(tmp_path / "objects.npy", np.array([{}]), allow_pickle=True)
     with pytest.raises(DataError, match=name):

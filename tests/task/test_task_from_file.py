@@ -220,7 +220,6 @@ def test_rows_of_a_group_above_its_limit_do_not_count(tmp_path):
     [
         (RANGES | {"Age": Range(0, 1)}, Privacy(), "did you mean 'age'"),
         (RANGES | {"ill": Range(0, 1)}, Privacy(), "'ill'"),
-        (RANGES, Privacy(delta=0.5), "delta is 0.5"),
     ],
 )
 def test_ranges_and_privacy_that_do_not_suit_the_file_are_refused(
@@ -228,6 +227,12 @@ def test_ranges_and_privacy_that_do_not_suit_the_file_are_refused(
 ):
     with pytest.raises(ConfigError, match=culprit):
         derive_task(patients(tmp_path / "p.csv"), "ill", ranges=ranges, privacy=privacy)
+
+
+def test_a_delta_above_one_in_the_number_of_rows_is_refused(tmp_path):
+    path = write(tmp_path / "p.csv", "age,ill\n" + "".join(f"{n},{n % 2}\n" for n in range(101)))
+    with pytest.raises(ConfigError, match=r"delta is 0\.01"):
+        derive_task(path, "ill", privacy=Privacy(delta=0.01))
 
 
 @pytest.mark.parametrize(

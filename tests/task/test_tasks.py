@@ -76,7 +76,7 @@ classes = st.lists(
 promises = {
     "epsilon": st.sampled_from([0.5, 1.0, 8.0]),
     "delta": st.sampled_from([1e-6, 1e-5]),
-    "clip": st.floats(1e-9, 1e9) | st.just("auto"),
+    "clip": st.floats(1e-9, 1e6) | st.just("auto"),
     "band": st.sampled_from([1, 2, 32]),
 }
 privacies = (
@@ -116,15 +116,15 @@ def tasks(draw: st.DrawFn) -> Task:
         names[0],
         tuple(draw(features(name)) for name in names[1:]),
         () if model == "ridge" else tuple(labels if model == "softmax" else labels[:2]),
-        learning_rate=draw(positive),
+        learning_rate=draw(positive.filter(lambda rate: rate <= 1e6)),
         schedule=draw(st.sampled_from(["constant", "inverse-sqrt"])),
         step=draw(st.sampled_from(["capped", "mass", "paper"])),
-        l2=draw(st.floats(0.0, allow_infinity=False)),
+        l2=draw(st.floats(0.0, 1e6)),
         intercept=draw(st.booleans()),
         radius=draw(st.floats(1e-9, 1e4)),
         mass_cap=draw(st.floats(1.0, 100.0)),
         privacy=draw(privacies),
-        samples_per_push=draw(st.integers(1, 2**31)),
+        samples_per_push=draw(st.integers(1, 10**6)),
     )
 
 
@@ -192,6 +192,32 @@ BAD_TASKS = {
     "a feature twice": ("model='ridge'\nlabel='y'\nfeatures=['x', 'x']", "'x'"),
     "a label that is a number": ("model='ridge'\nlabel=3\nfeatures=['x']", "label is named 3"),
 }
+
+
+ABSURD = {
+    "radius": ("1e-300", "inf", "nan"),
+    "mass_cap": ("1e5", "0.5"),
+    "l2": ("1e300",),
+    "samples_per_push": ("1_000_000_000_000",),
+    "mixes": ("1_000_000_000",),
+    "privacy.delta": ("0.999", "0.1", "0.0"),
+    "privacy.clip": ("1e300", "1e-300"),
+    "privacy.epsilon": ("1e300", "1e-300"),
+    "privacy.records_per_group": ("1_000_000_000",),
+}
+"""Values that would promise nothing, drown the model in noise, or never send anything."""
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [(key, value) for key, values in ABSURD.items() for value in values]
+)
+def test_an_absurd_value_is_refused_by_name_and_rule(key, value):
+    text = TEXT.replace("l2 = 1e-4\n", "") if key == "l2" else TEXT
+    above = f"{key} = {value}\n"
+    if key == "privacy.records_per_group":
+        above += 'privacy.unit = "group"\nprivacy.group = "person"\n'
+    with pytest.raises(TaskError, match=rf"{key.split('.')[-1]}.* is .*must be .*number"):
+        Task.parse(above + text)
 
 
 @pytest.mark.parametrize(("text", "culprit"), BAD_TASKS.values(), ids=BAD_TASKS.keys())

@@ -38,7 +38,9 @@ def page(token: str = "", host: str = "127.0.0.1") -> PageAccess:
     return PageAccess(Starlette(routes=routes), host, 8700, token)
 
 
-def get(at: PageAccess, *paths: str, url: str = OWN, **headers: str) -> list[httpx.Response]:
+def get(
+    at: PageAccess | ApiAccess, *paths: str, url: str = OWN, **headers: str
+) -> list[httpx.Response]:
     """Ask one after the other, as one browser with its cookies."""
 
     async def ask() -> list[httpx.Response]:
@@ -249,5 +251,6 @@ def _status(app: Any, headers: list[tuple[bytes, bytes]]) -> int:
     ],
 )
 def test_an_origin_must_be_exactly_our_own(origin):
-    (answer,) = get(page(), "/", origin=origin)
-    assert answer.status_code == 403
+    for at in (page(), ApiAccess(Starlette(routes=[Route("/", _inside)]), "127.0.0.1", "")):
+        refused, allowed = get(at, "/", origin=origin) + get(at, "/", origin=OWN)
+        assert (refused.status_code, allowed.status_code) == (403, 200)

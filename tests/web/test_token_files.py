@@ -26,6 +26,17 @@ def test_a_token_of_ones_own_is_read(file, mode):
     assert read_token(file) == Endpoint.read("8701", file).token == TOKEN
 
 
+def test_by_default_the_local_api_has_a_token_of_its_own(tmp_path):
+    path = tmp_path / "api.token"
+    first = Endpoint.read("8701", None, own_file=path)
+    assert first.token_file == path
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert len(first.token) >= 32
+    assert Endpoint.read("localhost:8701", None, own_file=path).token == first.token
+    with pytest.raises(ConfigError, match=r"0\.0\.0\.0"):  # what others can reach must be asked for
+        Endpoint.read("0.0.0.0:8701", None, own_file=path)
+
+
 @pytest.mark.parametrize("mode", [0o640, 0o620, 0o604, 0o602, 0o610, 0o644, 0o777], ids=oct)
 def test_a_token_file_that_others_can_get_at_is_refused(file, mode):
     file.chmod(mode)

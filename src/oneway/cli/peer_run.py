@@ -27,7 +27,12 @@ def run(
         option("[HOST:]PORT", _SERVE, "no API; 127.0.0.1 if only a port is given"),
     ] = None,
     token_file: Annotated[
-        Path | None, option("FILE", "Who uses the API must show what this file holds.")
+        Path | None,
+        option(
+            "FILE",
+            "Who uses the API must show what this file holds.",
+            "api.token in the peer's folder, made if there is none",
+        ),
     ] = None,
     home: HomeFolder = None,
 ) -> None:
@@ -52,11 +57,14 @@ def run(
         raise ConfigError("a file that is followed has no end, so --until-done would never stop it")
     if token_file is not None and serve is None:
         raise ConfigError("--token-file is for the local API; add --serve PORT")
+    api = None
+    if serve is not None:
+        api = Endpoint.read(serve, token_file, own_file=open_home(home).token_path)
     run_peer(
         folder_of(home),
         None if data is None else SampleStream(data, follow, rate),
         until_done=until_done,
-        api=None if serve is None else Endpoint.read(serve, token_file),
+        api=api,
     )
 
 

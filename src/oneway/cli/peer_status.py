@@ -23,12 +23,14 @@ def status(home: HomeFolder = None, as_json: AsJson = False) -> None:
     import msgspec
 
     from oneway.peer.doctor import spoken_age
+    from oneway.peer.machine import last_status
     from oneway.peer.status_text import edge_notes, receiver_table, sender_table, status_facts
 
     mine = open_home(home)
     name, process = mine.config().name, mine.running_process()
-    last = mine.status()
-    age = None if last is None else max(0.0, time.time() - last.time)
+    now = time.time()
+    last = last_status(mine, now)
+    age = None if last is None else max(0.0, now - last.time)
     if as_json:
         print_json(
             {
@@ -58,10 +60,10 @@ def doctor(home: HomeFolder = None, as_json: AsJson = False) -> None:
     import msgspec
 
     from oneway.peer.doctor import diagnose
-    from oneway.peer.machine import examine
+    from oneway.peer.machine import examine, last_status
 
-    mine = open_home(home)
-    findings = diagnose(mine.status(), mine.config(), mine.task(), examine(mine, time.time()))
+    mine, now = open_home(home), time.time()
+    findings = diagnose(last_status(mine, now), mine.config(), mine.task(), examine(mine, now))
     if as_json:
         print_json(msgspec.to_builtins(findings))
     else:

@@ -6,6 +6,7 @@ import math
 import os
 import re
 from pathlib import Path
+from zipfile import ZipFile
 
 from oneway.errors import OnewayError
 
@@ -15,6 +16,11 @@ _LIMITS = (
     Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
 )
 """What a container may use, of all that the machine has."""
+
+_HARMLESS = 2**28
+"""Bytes that any zip file may unpack to."""
+_MOST_PACKED = 100
+"""Beyond that, the largest ratio of unpacked to packed size; that of real data is about 10."""
 
 
 def available_memory() -> float:
@@ -45,6 +51,28 @@ def require_memory(
             remedy=remedy,
             flag_remedy=flag_remedy or remedy,
         )
+
+
+def require_unpacked(path: Path, error: type[OnewayError]) -> None:
+    """Refuse a zip file that unpacks to far more than its size, or to more than there is memory.
+
+    A zip file declares the size of its members, and `zipfile` yields no more than that.
+
+    Raises:
+        OnewayError: Of the class `error`.
+        BadZipFile: If it is not a zip file.
+        OSError: If it cannot be read.
+    """
+    with ZipFile(path) as archive:
+        unpacked = sum(member.file_size for member in archive.infolist())
+    packed = path.stat().st_size
+    if unpacked > max(_HARMLESS, _MOST_PACKED * packed):
+        raise error(
+            f"{path} has {spoken_bytes(packed)} and would unpack to {spoken_bytes(unpacked)}, and "
+            f"a file may unpack to {_MOST_PACKED} times its size",
+            remedy="if you trust its origin, write it uncompressed, with numpy.savez",
+        )
+    require_memory(unpacked, f"{path}, unpacked,", error, remedy="use a part of it")
 
 
 def spoken_bytes(count: float) -> str:

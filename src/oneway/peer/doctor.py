@@ -461,8 +461,17 @@ def diagnose(
     The status is what it last said about itself, if ever.
     """
     time = SpokenTime(facts.now, zone)
-    findings = [*_about_machine(facts, time)]
     alive = facts.process is not None and status is not None
+    findings = [*_about_machine(facts, time)]
+    if status is not None and alive and status.disk_problem:
+        findings.append(_about_disk(status, time))
+    elif facts.disk_free is not None and facts.disk_free < LITTLE_DISK:
+        findings.append(
+            problem(
+                f"the disk has {facts.disk_free // 10**6} MB left: make room in {facts.folder}; a "
+                "peer that cannot save its state stops sending"
+            )
+        )
     if status is None or not alive or facts.now - status.time > STALE_SECONDS:
         findings += _about_silence(status, config, facts, time)
         findings += _about_what_is_stored(status, facts)
@@ -488,11 +497,6 @@ def _about_machine(facts: MachineFacts, time: SpokenTime) -> Iterator[Finding]:
             f"the clock was set back: it says {time.at(facts.now)}, and the peer wrote its files "
             f"at {time.at(facts.newest_file)}; set the clock right"
         )
-    if facts.disk_free is not None and facts.disk_free < LITTLE_DISK:
-        yield problem(
-            f"the disk has {facts.disk_free // 10**6} MB left: make room in {facts.folder}; a peer "
-            "that cannot save its state stops sending"
-        )
     if not facts.folder_writable:
         yield problem(
             f"the folder {facts.folder} cannot be written: chmod u+rwx {facts.folder}, or run the "
@@ -514,10 +518,20 @@ def _about_machine(facts: MachineFacts, time: SpokenTime) -> Iterator[Finding]:
         yield problem(facts.startup.store_problem)
 
 
+def _about_disk(status: Status, time: SpokenTime) -> Finding:
+    since = status.disk_problem_since
+    return problem(
+        f"the peer cannot write to its disk{f' {time.since(since)}' if since else ''}, and sends "
+        f"nothing that is not saved: {status.disk_problem}; it goes on by itself once it can"
+    )
+
+
 def _about_silence(
     status: Status | None, config: PeerConfig, facts: MachineFacts, time: SpokenTime
 ) -> Iterator[Finding]:
     """Say why a peer does not speak."""
+    if facts.process is not None and status is not None and status.disk_problem:
+        return  # this is why
     if facts.process is not None:
         last = f" {time.since(status.time)}" if status else " yet"
         yield problem(
@@ -594,11 +608,6 @@ def _about_peer(
         yield note(
             f"{status.owed:.6g} of mass had been handed over in a life that the peer forgot when "
             "it was restored from a backup: it is paid back from what comes in, by itself"
-        )
-    if status.disk_problem:
-        yield problem(
-            f"the state cannot be saved, so nothing is sent: {status.disk_problem}; the peer goes "
-            "on by itself once it can"
         )
     if status.leaving:
         yield _about_leaving(status)

@@ -157,6 +157,7 @@ class Inbox:
         self._clock = clock
         self._mismatches = Mismatches(task, guard)
         self._asks = AskLimit()
+        self._resyncs = AskLimit()
         self._answers = Answers()
         self._confirmed: set[EdgeId] = set()
         self._strangers: set[Key] = set()
@@ -267,6 +268,12 @@ class Inbox:
             self.guard.count(receiver, "false progress")
         done = receive_reply(state, receiver, message, rules)
         edge = state.out.get(edge_id)
+        asks = done.state.out.get(edge_id)
+        is_new = edge is not None and asks is not None and asks.session > edge.session
+        if is_new and not self._resyncs.may_ask(receiver, now):
+            # A reply that is repeated makes an edge ask, and each question costs a commit.
+            self.guard.count(receiver, "made to ask too often")
+            return Absorbed(state)
         if edge is not None and edge_id not in done.state.out:
             closed_by_them = edge.phase in LIVE and not isinstance(message, Gone)
             self.reopen_at[receiver] = now + REOPEN_SECONDS if closed_by_them else now

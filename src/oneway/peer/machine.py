@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import stat
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from oneway.errors import KeyFileError, OnewayError, StoreError
 from oneway.peer.home.free_address import Port, probe
 from oneway.peer.home.home import Home
 from oneway.peer.learner import Learner
+from oneway.peer.store.file import failure
 from oneway.peer.store.snapshot import Snapshot
 from oneway.peer.store.store import Owner, check_owner, read_owned, refuse_remains
+from oneway.records.status import Status
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,38 @@ class Startup:
     key_problem: str = ""
     store_problem: str = ""
     stored: Stored | None = None
+
+
+FULL_DISK = 10**6
+"""A disk with fewer bytes left is full: a commit, a status and its predecessor need room."""
+
+_LATE_SECONDS = 10.0
+"""A peer that runs writes its status every few seconds."""
+
+
+def free_bytes(folder: Path) -> int | None:
+    """Free space of the disk of a folder; None if unknown."""
+    try:
+        return shutil.disk_usage(folder).free
+    except OSError:
+        return None
+
+
+def last_status(home: Home, now: float) -> Status | None:
+    """Read the last status of a peer; add that its disk is full if it could not write that itself.
+
+    Args:
+        home: Its folder.
+        now: Seconds since 1970.
+    """
+    status = home.status()
+    if status is None or status.disk_problem or now - status.time < _LATE_SECONDS:
+        return status
+    free = free_bytes(home.folder)
+    if free is None or free >= FULL_DISK or home.running_process() is None:
+        return status
+    problem = str(failure(home.status_path, OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))))
+    return replace(status, disk_problem=problem, disk_problem_since=status.time)
 
 
 def check_startup(home: Home) -> Startup:
@@ -119,9 +155,6 @@ def examine(home: Home, now: float) -> MachineFacts:
     Raises:
         ConfigError: If peer.toml cannot be read.
     """
-    disk_free = None
-    with suppress(OSError):
-        disk_free = shutil.disk_usage(home.folder).free
     written = [home.status_path, *home.folder.glob(f"{home.store_path.name}*")]
     times = [facts.st_mtime for facts in map(_stat, written) if facts is not None]
     key = _stat(home.key_path)
@@ -129,7 +162,7 @@ def examine(home: Home, now: float) -> MachineFacts:
         now=now,
         process=home.running_process(),
         newest_file=max(times, default=0.0),
-        disk_free=disk_free,
+        disk_free=free_bytes(home.folder),
         folder=home.folder,
         folder_writable=os.access(home.folder, os.W_OK | os.X_OK),
         key_path=home.key_path,

@@ -129,6 +129,7 @@ class Node:
         config: What this peer is told now.
         rules: The same, as far as the protocol goes.
         disk_problem: Why the last commit failed, as a sentence; empty if it did not.
+        disk_problem_since: When the first of the commits failed that failed in a row, if any did.
         personal_note: What there is to know about personal predictions, in sentences, or empty.
         last_skipped: Why the last sample that could not be used could not; empty if none.
         last_sample: When the last sample was learned from in this life, if any was.
@@ -165,6 +166,7 @@ class Node:
         self.key, self.task = key, task
         self.lock = threading.RLock()
         self.disk_problem = self.last_skipped = ""
+        self.disk_problem_since = 0.0
         self.last_sample: float | None = None
         self.guard = ConductLog(config.limits.max_strikes, clock, self.name_of)
         self._seal = ProgressSeal(secret, task.fingerprint)
@@ -431,7 +433,7 @@ class Node:
         """What may be said now that a commit is durable."""
         with self.lock:
             self.durable = commit.snapshot
-            self.disk_problem = ""
+            self.disk_problem, self.disk_problem_since = "", 0.0
             state = commit.snapshot.state
             answers, now = commit.answers, self.clock()
             words = [*self.schedule.news(state, answers.questions, now), *answers.receipts]
@@ -442,6 +444,7 @@ class Node:
         """A commit could not be made durable: say nothing of it, push nothing more, try again."""
         with self.lock:
             self.disk_problem = problem
+            self.disk_problem_since = self.disk_problem_since or self.wall_clock()
             self.inbox.put_back(commit.answers)
 
     def words(self) -> list[Frame]:

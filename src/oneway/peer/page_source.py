@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -11,9 +10,11 @@ from typing import Any
 
 from oneway.errors import OnewayError
 from oneway.peer import trust
+from oneway.peer.disclosure import disclosed_curve
 from oneway.peer.home.home import Home
 from oneway.peer.identity.card import Card, parse_card_or_key
 from oneway.peer.identity.keys import key_text
+from oneway.peer.machine import free_bytes, last_status
 from oneway.peer.offline import stored_personal
 from oneway.peer.store.store import read_curve
 from oneway.records.curve import Curve
@@ -77,14 +78,13 @@ class FolderSource:
 
     def _folder(self) -> dict[str, Any]:
         home = Home.open(self._home.folder)
-        changes: dict[str, Any] = {"store_bytes": 0}
+        changes: dict[str, Any] = {"store_bytes": 0, "disk_free": free_bytes(home.folder)}
         with suppress(OSError):
-            changes["disk_free"] = shutil.disk_usage(home.folder).free
             # A file may go while it is looked at; the next look is a second away.
             stores = home.folder.glob(f"{home.store_path.name}*")
             changes["store_bytes"] = sum(path.stat().st_size for path in stores)
         # A status that cannot be read is none; that there was one before is worth more.
-        return {**changes, "status": home.status() or self._last.status}
+        return {**changes, "status": last_status(home, time.time()) or self._last.status}
 
     def _config(self) -> dict[str, Any]:
         config = self._home.config()
@@ -121,4 +121,4 @@ class FolderSource:
     def _curve(self) -> dict[str, Any]:
         # A peer that has never run has no store, and nothing is wrong with that.
         path = self._home.store_path
-        return {"curve": read_curve(path) if path.exists() else Curve()}
+        return {"curve": disclosed_curve(read_curve(path)) if path.exists() else Curve()}

@@ -16,6 +16,7 @@ from oneway.errors import OnewayError
 from oneway.export import FittedModel, PersonalModel
 from oneway.methods.base import UNFINISHED
 from oneway.peer import trust
+from oneway.peer.disclosure import disclosed_curve
 from oneway.peer.home.config import PeerConfig
 from oneway.peer.home.home import Home
 from oneway.peer.home.limits import Limits
@@ -60,12 +61,21 @@ class Peer:
         task: What all peers learn.
     """
 
-    def __init__(self, folder: str | Path, *, transport: Listen | None = None) -> None:
+    def __init__(
+        self,
+        folder: str | Path,
+        *,
+        transport: Listen | None = None,
+        exact_status: bool = False,
+    ) -> None:
         """Open a peer that `Peer.create`, or `oneway peer init`, made.
 
         Args:
             folder: Where it lives.
             transport: What to reach others with, instead of the one that peer.toml names.
+            exact_status: Whether status.json and the local API have losses and measures of every
+                sample and with all digits, from which labels follow: for samples that are no
+                secret.
 
         Raises:
             ConfigError: There is no peer in the folder, it runs already, or its files are wrong.
@@ -74,6 +84,7 @@ class Peer:
         """
         self.home = Home.open(Path(folder))
         self._listen = transport
+        self._exact = exact_status
         self._open = ExitStack()
         try:
             self._open.enter_context(self.home.lock())
@@ -335,14 +346,29 @@ class Peer:
         Raises:
             OnewayError: The peer is not running.
         """
+        return self._running().status()
+
+    def disclosed_status(self) -> Status:
+        """The same with losses and measures rounded, so that they tell of no single sample.
+
+        Raises:
+            OnewayError: The peer is not running.
+        """
+        return self._running().disclosed()
+
+    def _running(self) -> Runtime:
         runtime = self._runtime
         if runtime is None:
             raise OnewayError("the peer is not running; use it in a with block")
-        return runtime.status()
+        return runtime
 
     def curve(self) -> Curve:
         """How the loss went until now, bounded however many samples there were."""
         return self.node.snapshot.history.curve()
+
+    def disclosed_curve(self) -> Curve:
+        """The same in groups of at least 16 samples, rounded, as `disclosed_status` is."""
+        return self.curve() if self._exact else disclosed_curve(self.curve())
 
     async def run(
         self,
@@ -378,6 +404,7 @@ class Peer:
             transport,
             samples=samples,
             api=api,
+            exact=self._exact,
         )
         try:
             await self._runtime.run(ready)

@@ -8,14 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import aclosing, suppress
 
+from msgspec.structs import replace
+
 from oneway.errors import ConfigError, CopyError, DataError, StoreError
+from oneway.peer.disclosure import disclosed, unchanged
 from oneway.peer.home.config import PeerConfig
 from oneway.peer.home.home import Home
 from oneway.peer.node import Frame, Node
+from oneway.peer.store.file import failure
 from oneway.peer.store.large import is_large
 from oneway.peer.store.store import PeerStore
 from oneway.peer.telemetry import Activity, status_of
@@ -104,9 +109,11 @@ class Runtime:
         *,
         samples: AsyncGenerator[Row | BadRow, None] | None = None,
         api: str = "",
+        exact: bool = False,
     ) -> None:
         """Put the parts together; `run` starts them, and closes the transport; see `Peer.run`."""
         self._home = home
+        self._exact = exact
         self._node = node
         self._store = store
         self._transport = transport
@@ -123,7 +130,10 @@ class Runtime:
         self._writing: asyncio.Future[None] | None = None
         self._pace = CommitPace(node)
         self._last_status: tuple[object, ...] = ()
+        self._disclosed = home.status()
+        self._disclosing = threading.Lock()
         self._status_due = 0.0
+        self._unwritten: tuple[str, float] | None = None
 
     def wake(self) -> None:
         """Something happened that may have to be committed; from any thread."""
@@ -142,7 +152,36 @@ class Runtime:
 
     def status(self) -> Status:
         """One moment of this peer."""
-        return status_of(self._node, self._transport, self._activity)
+        status = status_of(self._node, self._transport, self._activity)
+        if self._unwritten is None or status.disk_problem:
+            return status
+        problem, since = self._unwritten
+        return replace(status, disk_problem=problem, disk_problem_since=since)
+
+    def disclosed(self, *, write: bool = False) -> Status:
+        """The same as `disclosure` lets anybody read it; from any thread."""
+        with self._disclosing:
+            before = self._disclosed
+            status = self.status()
+            if not self._exact:
+                status = disclosed(status, before, len(self._node.recent_losses))
+            if write or status.measured_samples != (before.measured_samples if before else 0):
+                # On the disk first: a crash must not lead to a shorter window.
+                try:
+                    self._home.write_status(status)
+                except OSError as error:
+                    self._note_unwritten(error)
+                    return unchanged(self.status(), before)
+                self._disclosed, self._unwritten = status, None
+            return status
+
+    def _note_unwritten(self, error: OSError) -> None:
+        """Remember that the status cannot be written, which commits into the log may survive."""
+        problem = str(failure(self._home.status_path, error))
+        if self._unwritten is None:
+            _log.warning("%s; until then `oneway peer status` is out of date", problem)
+        since = self._unwritten[1] if self._unwritten else self._node.wall_clock()
+        self._unwritten = problem, since
 
     async def run(self, ready: Callable[[], None] = lambda: None) -> None:
         """Run until `stop`, or until a peer that leaves has handed over everything.
@@ -173,7 +212,7 @@ class Runtime:
             if self._writing is not None:
                 await asyncio.wait([self._writing])
             save(self._node, self._store)
-            self._write_status()
+            self.disclosed(write=True)
 
     async def _receive(self) -> None:
         while True:
@@ -401,14 +440,7 @@ class Runtime:
         )
         if known != self._last_status or node.config.paused or now >= self._status_due:
             self._last_status, self._status_due = known, now + REST_SECONDS
-            self._write_status()
-
-    def _write_status(self) -> None:
-        try:
-            self._home.write_status(self.status())
-        except OSError as error:
-            # A full disk is told by the commits; the next status will be written again.
-            _log.debug("cannot write %s: %s", self._home.status_path, error)
+            self.disclosed(write=True)
 
 
 def save(node: Node, store: PeerStore) -> None:

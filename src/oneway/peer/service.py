@@ -41,6 +41,7 @@ def run_peer(
     *,
     until_done: bool = False,
     api: Endpoint | None = None,
+    exact_status: bool = False,
 ) -> None:
     """Run a peer until a signal; it says on the console what it does and what came of it.
 
@@ -50,6 +51,7 @@ def run_peer(
         until_done: Whether to stop when the stream has ended and all pushes are acknowledged, or
             `GRACE_SECONDS` later.
         api: Where to serve the local API, if at all.
+        exact_status: As for `Peer`.
 
     Raises:
         DataError: The stream had rows, and every one of them was skipped.
@@ -57,7 +59,10 @@ def run_peer(
     """
     if stream is not None:
         stream.check()
-    with PeerConsole().attached() as console, closing(Peer(folder)) as peer:
+    with (
+        PeerConsole().attached() as console,
+        closing(Peer(folder, exact_status=exact_status)) as peer,
+    ):
         config = peer.node.config
         if config.leaving and peer.node.is_drained:
             LOG.info(
@@ -119,7 +124,7 @@ def run_until(
 
     async def watch(listening: asyncio.Event) -> None:
         await listening.wait()
-        while not is_enough(status := peer.status()):
+        while not is_enough(status := peer.disclosed_status()):
             console.show(status_line(status))
             await asyncio.sleep(LOOK_SECONDS)
         peer.stop()
@@ -147,7 +152,8 @@ def run_until(
                 serving = serve(peer, api, started.set_result)
                 beside.append(group.create_task(serving, name="local API"))
                 address = await started
-                print_result(f"the local API is {address}")
+                shown = f"; its token is in {api.token_file}" if api.token_file else ""
+                print_result(f"the local API is {address}{shown}")
             await peer.run(samples, api=address, ready=ready)
             for task in beside:
                 task.cancel()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from oneway.metrics.measure_rows import (
     ALONE,
     BASE_RATE,
@@ -36,7 +38,7 @@ def status_line(status: Status) -> str:
     parts += _some("to", [f"{peer.name} {peer.acked:,}/{peer.seq:,}" for peer in status.receivers])
     parts += _some("from", [f"{peer.name} {peer.seq:,}" for peer in status.senders])
     if status.disk_problem:
-        parts.append("THE STATE CANNOT BE SAVED")
+        parts.append("CANNOT WRITE TO ITS DISK")
     if status.leaving:
         parts.append("leaving")
     elif status.paused:
@@ -87,7 +89,7 @@ def status_facts(status: Status) -> dict[str, str]:
     if status.paused:
         facts["paused"] = "neither learns nor pushes"
     if status.disk_problem:
-        facts["disk"] = status.disk_problem
+        facts["disk"] = _disk_fact(status)
     if status.refused:
         facts["refused"] = f"{status.refused:,} messages from keys that are not admitted"
     if status.undecodable:
@@ -97,6 +99,13 @@ def status_facts(status: Status) -> dict[str, str]:
     if status.api:
         facts["local API"] = status.api
     return facts
+
+
+def _disk_fact(status: Status) -> str:
+    if not status.disk_problem_since:
+        return status.disk_problem
+    since = datetime.fromtimestamp(status.disk_problem_since).strftime("%Y-%m-%d %H:%M")
+    return f"since {since} {status.disk_problem}; the peer goes on by itself then"
 
 
 def _loss_name(status: Status) -> str:

@@ -66,6 +66,7 @@ def status_of(node: Node, transport: Transport, activity: Activity) -> Status:
             drained=node.is_drained,
             paused=node.config.paused,
             disk_problem=node.disk_problem,
+            disk_problem_since=node.disk_problem_since,
             refused=sum(losses.refused.values()) + losses.refused_others,
             undecodable=losses.malformed + losses.oversized,
             receivers=_receivers(node, transport),
@@ -84,6 +85,7 @@ def status_of(node: Node, transport: Transport, activity: Activity) -> Status:
             measures=measures_in(node.snapshot.measures, node.task, node.snapshot.history.curve()),
             personal=node.personal_note,
             restarts=_restarts(node),
+            measured_samples=samples,
             **asdict(activity),
         )
 

@@ -162,7 +162,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
         drained: Leaving, and nothing is left to hand over or to be acknowledged.
         paused: Neither learning nor pushing for the time being.
         finished: The stream has ended; the peer goes on serving and exchanging.
-        disk_problem: Why the state cannot be made durable, as a sentence; empty if it can.
+        disk_problem: Why the state or this status cannot be written, as a sentence with its remedy;
+            empty if they can.
         commit_seconds: How long a commit takes, a recent mean.
         refused: Frames from keys that are not admitted.
         undecodable: Frames that were too large, or not one part; what cannot be decoded is counted
@@ -185,6 +186,10 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
         personal: What there is to know about its personal predictions, in sentences: that the model
             has none, that they began anew, or that an expert is off; empty if nothing.
         restarts: After about how many samples its learning rate restarted, the last times.
+        measured_samples: How many samples `average_loss`, `recent_loss`, `accuracy` and `measures`
+            go up to: `samples`, or fewer where the peer discloses them rounded (`disclosure`); 0
+            before they are disclosed.
+        disk_problem_since: When the disk problem began; 0 if there is none.
     """
 
     name: str
@@ -235,6 +240,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     measures: Measures | None = None
     personal: str = ""
     restarts: list[int] = []
+    measured_samples: int = 0
+    disk_problem_since: float = 0.0
 
     @property
     def has_possible_mass(self) -> bool:

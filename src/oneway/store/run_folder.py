@@ -10,6 +10,7 @@ import math
 import shutil
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import fields
@@ -20,6 +21,7 @@ import msgspec
 import numpy as np
 
 from oneway.errors import StoreError
+from oneway.files.memory import require_unpacked
 from oneway.files.output_folder import MARKER
 from oneway.records import RunRecord
 
@@ -35,6 +37,13 @@ _DERIVED = ("format", "average_loss", "rounds_done")
 
 _PERSONAL = "personal."
 """Prefix of the arrays of personal predictions."""
+
+_DAMAGE = (
+    *(OSError, EOFError, ValueError, TypeError, KeyError),
+    *(zipfile.BadZipFile, zlib.error),
+    *(MemoryError, OverflowError),  # the header of an array may claim any shape
+)
+"""What reading a damaged file raises."""
 
 
 def check(path: Path | str) -> None:
@@ -117,6 +126,7 @@ def load(path: Path | str) -> RunRecord:
         values = {name: value for name, value in summary.items() if name not in _DERIVED}
         if (folder / MODEL).exists():
             values["model"] = json.loads((folder / MODEL).read_text("utf-8"))
+        require_unpacked(folder / ARRAYS, StoreError)
         with (folder / ARRAYS).open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             values |= dict(arrays)
         own = [name for name in values if name.startswith(_PERSONAL)]
@@ -160,7 +170,7 @@ def _as_store_errors(folder: Path) -> Iterator[None]:
         raise StoreError(
             f"there is no stored run in {folder}: {missing}", reason=missing
         ) from error
-    except (OSError, ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile) as error:
+    except _DAMAGE as error:
         reason = f"{getattr(error, 'strerror', None) or repr(error)}; run it again"
         raise StoreError(f"the run in {folder} is damaged: {reason}", reason=reason) from error
 

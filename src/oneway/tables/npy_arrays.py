@@ -12,11 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oneway.errors import DataError, MissingDataError
+from oneway.files.memory import require_unpacked
 from oneway.sentences import listed
 from oneway.tables.array_source import LABEL, ArraySource
 from oneway.tables.features import format_shape
 
 NAME = "features"
+
+_DAMAGE = (ValueError, MemoryError, OverflowError)
+"""What an array raises that is none of numbers, or whose header claims an absurd shape."""
 
 
 def reads(path: Path) -> bool:
@@ -65,12 +69,13 @@ def save(path: Path, features: NDArray[Any], labels: NDArray[Any]) -> None:
 def _load(path: Path) -> NDArray[Any]:
     try:
         return np.asanyarray(np.load(path, mmap_mode="r", allow_pickle=False))
-    except ValueError as error:
+    except _DAMAGE as error:
         raise _refused(path, error) from None
 
 
 def _members(path: Path) -> tuple[NDArray[Any], NDArray[Any]]:
     try:
+        require_unpacked(path, DataError)
         with path.open("rb") as file, np.load(file, allow_pickle=False) as members:
             if not {NAME, f"{LABEL}s"} <= set(members.files):
                 raise DataError(
@@ -78,11 +83,11 @@ def _members(path: Path) -> tuple[NDArray[Any], NDArray[Any]]:
                     "labels, as numpy.savez(file, features=..., labels=...) writes them"
                 )
             return members[NAME], members[f"{LABEL}s"]
-    except ValueError as error:
+    except _DAMAGE as error:
         raise _refused(path, error) from None
 
 
-def _refused(path: Path, error: ValueError) -> DataError:
+def _refused(path: Path, error: Exception) -> DataError:
     if "pickle" in str(error).lower() or "object" in str(error).lower():
         return DataError(
             f"{path} holds Python objects (a pickle, which can run any code when it is read); "

@@ -67,7 +67,7 @@ def read_sample(path: Path, feature: Feature, white: float | None = None) -> NDA
 def _numbers(path: Path, feature: Feature) -> NDArray[Any]:
     try:
         array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, OSError, EOFError) as error:
+    except (ValueError, OverflowError, OSError, EOFError) as error:
         raise DataError(
             f"{path} cannot be read as one array of numbers ({error}); write it with numpy.save"
         ) from None

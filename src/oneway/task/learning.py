@@ -55,7 +55,7 @@ class Learning:
     model: Annotated[str, one_of(MODELS, "what is learned")] = "logistic"
     method: Annotated[str, one_of(METHODS, "how nodes learn together")] = DEFAULT_METHOD
     learning_rate: Annotated[
-        Annotated[float, Meta(ge=0)] | Literal["auto"],
+        Annotated[float, Meta(ge=0, le=1e6)] | Literal["auto"],
         key("how far one sample moves the model; auto: chosen while learning", "RATE"),
     ] = AUTO
     schedule: Annotated[str, one_of(SCHEDULES, "how the learning rate goes on")] = "constant"
@@ -68,14 +68,17 @@ class Learning:
             choices=TRANSFORMS.__iter__,
         ),
     ] = ()
-    mixes: Annotated[int, key("how many pushes follow a step", "N", ge=1)] = 1
-    l2: Annotated[float, key("how strongly parameters are pulled towards 0", "X", ge=0)] = 1e-4
+    mixes: Annotated[int, key("how many pushes follow a step", "N", ge=1, le=1000)] = 1
+    l2: Annotated[float, key("how strongly parameters are pulled towards 0", "X", ge=0, le=1e6)] = (
+        1e-4
+    )
     intercept: Annotated[bool, key("whether the model has a constant")] = True
     options: Annotated[
         dict[str, dict[str, Any]], key("further parameters, as NAME.OPTION=VALUE", "TEXT")
     ] = field(default_factory=dict)
     samples_per_push: Annotated[
-        int, key("a push carries the steps of at least so many samples", "N", "Privacy", ge=1)
+        int,
+        key("a push carries the steps of at least so many samples", "N", "Privacy", ge=1, le=10**6),
     ] = DEFAULT_SAMPLES
     privacy: Annotated[
         Privacy,

@@ -20,6 +20,8 @@ NONE = "none"
 """The value of `privacy` that disables differential privacy; it must be written out."""
 DEFAULT_EPSILON = 8.0
 DEFAULT_DELTA = 1e-5
+LARGEST_DELTA = 0.01
+"""A whole sample may be revealed with this probability; a promise that fails more often is none."""
 CLIP_PER_ROOT = 0.6
 """The default clip, per square root of the number of parameters, which is about the norm of a
 sample of features with variance 1. With it, epsilon 8 costs less than 5 % of the loss on the data
@@ -39,13 +41,13 @@ class Privacy:
 
     epsilon: Annotated[
         float,
-        key("how much pushes may reveal about one sample", "E", "Privacy", gt=0),
+        key("how much pushes may reveal about one sample", "E", "Privacy", ge=1e-3, le=1e3),
     ] = DEFAULT_EPSILON
     delta: Annotated[
-        float, key("probability that more is revealed", "D", "Privacy", ge=1e-12, lt=1)
+        float, key("probability that more is revealed", "D", "Privacy", ge=1e-12, le=LARGEST_DELTA)
     ] = DEFAULT_DELTA
     clip: Annotated[
-        Annotated[float, Meta(ge=1e-9)] | Literal["auto"],
+        Annotated[float, Meta(ge=1e-9, le=1e6)] | Literal["auto"],
         key("largest gradient of one sample; auto: by the size of the model", "X", "Privacy"),
     ] = "auto"
     unit: Annotated[
@@ -54,7 +56,8 @@ class Privacy:
     ] = "sample"
     group: Annotated[str, key("the column that names the group", "COLUMN", "Privacy")] = ""
     records_per_group: Annotated[
-        int, key("the most samples of a group that are learned from", "N", "Privacy", ge=1)
+        int,
+        key("the most samples of a group that are learned from", "N", "Privacy", ge=1, le=10**6),
     ] = 1
     band: Annotated[
         int,

@@ -77,10 +77,10 @@ class Task(Learning):
         key("the labels as they stand in the data; of two, the first means -1, the second +1"),
     ] = ()
     radius: Annotated[
-        float, key("the largest absolute parameter believed of another peer", gt=0)
+        float, key("the largest absolute parameter believed of another peer", ge=1e-9)
     ] = field(default=1000.0, kw_only=True)
-    mass_cap: Annotated[float, key("the most mass that one push may carry", ge=1)] = field(
-        default=16.0, kw_only=True
+    mass_cap: Annotated[float, key("the most mass that one push may carry", ge=1, le=MOST_MASS)] = (
+        field(default=16.0, kw_only=True)
     )
     rows: Annotated[
         int, key("how many rows the scales are of, for --merge; no part of the task", ge=0)

@@ -105,7 +105,7 @@ def is_own_host(header: str, host: str) -> bool:
 
 
 class ApiAccess:
-    """ASGI middleware of an API: own Host header, and the bearer token if there is one."""
+    """ASGI middleware of an API: own Host and Origin headers, and the bearer token if any."""
 
     def __init__(self, app: ASGIApp, host: str, token: str) -> None:
         self._app = app
@@ -123,8 +123,15 @@ class ApiAccess:
         from oneway.web.api import as_error
 
         headers = Headers(scope=scope)
-        if not is_own_host(_only(headers, "host"), self._host):
+        host = _only(headers, "host").lower()
+        if not is_own_host(host, self._host):
             return as_error(400, "the Host header names another host; ask for the address served")
+        if _is_from_elsewhere(headers, host):
+            return as_error(
+                403,
+                "the Origin header is that of another site's page; it must be the address served, "
+                "or missing: ask from a program, not from a page",
+            )
         scheme, _, shown = headers.get("authorization", "").partition(" ")
         if self._token and not (
             _is_token(shown.strip(), self._token) and scheme.lower() == "bearer"
@@ -169,8 +176,7 @@ class PageAccess:
             return PlainTextResponse(
                 "This address is not that of the page; open the one that oneway printed.\n", 400
             )
-        own = (f"http://{host}", f"https://{host}")
-        if any(origin.lower() not in own for origin in headers.getlist("origin")):
+        if _is_from_elsewhere(headers, host):
             return PlainTextResponse("Another site's page may not use this one.\n", 403)
         if self._token and not _is_token(self._shown(headers.get("cookie", "")), self._token):
             return self._login(scope)
@@ -206,6 +212,12 @@ class PageAccess:
 def _is_token(shown: str, token: str) -> bool:
     """Whether this is the token, in a time that tells nothing about it."""
     return compare_digest(shown.encode(), token.encode())
+
+
+def _is_from_elsewhere(headers: Headers, host: str) -> bool:
+    """Whether a page of another site sent the request; `host` is our Host header."""
+    own = (f"http://{host}", f"https://{host}")
+    return any(origin.lower() not in own for origin in headers.getlist("origin"))
 
 
 def _only(headers: Headers, name: str) -> str:

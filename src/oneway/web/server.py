@@ -7,14 +7,22 @@ import logging
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import count
 
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 _GRACE_SECONDS = 1
 """How long requests under way may take to end."""
 
 _BACKLOG = 128
+
+IDLE_SECONDS = 5
+"""How long a connection may wait for its next request."""
+
+MOST_CONNECTIONS = 64
+"""Open HTTP connections; one more closes the oldest that is idle, or else the oldest."""
 
 
 async def run(
@@ -41,7 +49,7 @@ async def run(
         logger.addHandler(logging.NullHandler())
     config = uvicorn.Config(
         app,
-        http="h11",
+        http=_Connection,
         ws="wsproto" if live else "none",
         lifespan="on" if live else "off",
         log_config=None,
@@ -49,6 +57,7 @@ async def run(
         proxy_headers=False,
         server_header=False,
         backlog=_BACKLOG,
+        timeout_keep_alive=IDLE_SECONDS,
         timeout_graceful_shutdown=_GRACE_SECONDS,
     )
     server = _Server(config, ready)
@@ -59,6 +68,35 @@ async def run(
             if server.started:
                 await server.shutdown(sockets=[listener])
             raise
+
+
+class _Connection(H11Protocol):
+    """HTTP connection that ends if it stays idle, or if newer ones need its place.
+
+    Any local user can connect, without a token too: connections must not use up the descriptors
+    that the process needs for its own files.
+    """
+
+    _numbers = count()
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._number = next(self._numbers)
+        # uvicorn itself waits for a first request without a limit.
+        self.timeout_keep_alive_task = self.loop.call_later(
+            self.timeout_keep_alive, self.timeout_keep_alive_handler
+        )
+        others = [it for it in self.connections if isinstance(it, _Connection)]
+        is_open = [it for it in others if not it.transport.is_closing()]
+        if len(is_open) > MOST_CONNECTIONS:
+            # Aborted, not closed: what is not read by the other end would keep it open.
+            min(is_open, key=_Connection._place).transport.abort()
+
+    def _place(self) -> tuple[bool, int]:
+        """Those with a request that is complete and not answered come last, then the newest."""
+        cycle = self.cycle
+        is_busy = cycle is not None and not cycle.more_body and not cycle.response_complete
+        return is_busy, self._number
 
 
 class _Server(uvicorn.Server):

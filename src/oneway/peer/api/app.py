@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from time import monotonic
 from typing import Annotated, Any
 
 import msgspec
@@ -44,8 +45,10 @@ _INDEX = {
 }
 
 _SHAPE = '{"x": {feature: value, ...}}, with "y": label to learn'
-_SAMPLES_AT_ONCE = 100
-"""After so many samples the peer's other tasks get their turn."""
+MOST_SAMPLES = 10_000
+"""Samples of one request."""
+_SLICE_SECONDS = 0.01
+"""After so long the peer's other tasks get their turn."""
 
 
 def build_app(peer: Peer, host: str = DEFAULT_HOST, token: str = "") -> Starlette:
@@ -84,19 +87,19 @@ class _Routes:
         self._peer = peer
 
     async def index(self, request: Request) -> Response:
-        return as_json({"peer": self._peer.status().name, "routes": _INDEX})
+        return as_json({"peer": self._peer.disclosed_status().name, "routes": _INDEX})
 
     async def status(self, request: Request) -> Response:
-        return as_json(self._peer.status())
+        return as_json(self._peer.disclosed_status())
 
     async def curve(self, request: Request) -> Response:
-        return as_json(self._peer.curve())
+        return as_json(self._peer.disclosed_curve())
 
     async def task(self, request: Request) -> Response:
         return as_json(self._peer.task.fields())
 
     async def metrics(self, request: Request) -> Response:
-        text = prometheus(self._peer.status())
+        text = prometheus(self._peer.disclosed_status())
         return Response(text, headers=HEADERS | {"Content-Type": CONTENT_TYPE})
 
     async def model(self, request: Request) -> Response:
@@ -151,13 +154,15 @@ async def _for_each(
     if samples is None:
         return as_json(answer(*parse(body)))
     results: list[dict[str, object]] = []
-    for count, sample in enumerate(samples, start=1):
+    slice_end = monotonic() + _SLICE_SECONDS
+    for sample in samples:
         try:
             results.append(answer(*parse(sample)))
         except OnewayError as error:
             results.append({"error": str(error)})
-        if count % _SAMPLES_AT_ONCE == 0:
+        if monotonic() >= slice_end:
             await asyncio.sleep(0)
+            slice_end = monotonic() + _SLICE_SECONDS
     return as_json({"results": results})
 
 
@@ -194,7 +199,15 @@ def _parse_body(body: bytes) -> Mapping[str, object]:
 
 def _parse_samples(body: Mapping[str, object]) -> list[object] | None:
     """Return the samples of a body that has several; None if it is one sample itself."""
-    return from_table(body, _Several, "the body", DataError).samples if "samples" in body else None
+    if "samples" not in body:
+        return None
+    samples = from_table(body, _Several, "the body", DataError).samples
+    if len(samples) > MOST_SAMPLES:
+        raise DataError(
+            f"the body has {len(samples):,} samples; it must have at most {MOST_SAMPLES:,}: send "
+            "the others in further requests"
+        )
+    return samples
 
 
 def _parse_labelled(sample: object) -> tuple[Mapping[str, object], object]:

@@ -107,7 +107,7 @@ def _families(
     about = {"name": status.name, "key": status.key[:_KEY_LENGTH], "task": status.task}
     yield "peer_info", "Who this peer is.", [(about, 1)]
     failing = bool(status.disk_problem)
-    yield "disk_failing", "Whether the state cannot be made durable.", [({}, failing)]
+    yield "disk_failing", "Whether the state or the status cannot be written.", [({}, failing)]
     yield (
         "mass_limit",
         "More mass than this a peer of the task cannot come to hold.",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -62,6 +64,11 @@ class Home:
     def status_path(self) -> Path:
         """What the running peer last said about itself."""
         return self.folder / "status.json"
+
+    @property
+    def token_path(self) -> Path:
+        """What requests to the local API have to show."""
+        return self.folder / "api.token"
 
     @property
     def lock_path(self) -> Path:
@@ -207,9 +214,12 @@ class Home:
         beside = self.status_path.with_suffix(".new")
         # Made anew: what somebody has put in its place, a link say, is not written to.
         beside.unlink(missing_ok=True)
-        with beside.open("xb") as file:
-            file.write(msgspec.json.format(msgspec.json.encode(status), indent=2))
-        beside.replace(self.status_path)
+        try:
+            with open(beside, "xb", opener=partial(os.open, mode=0o600)) as file:
+                file.write(msgspec.json.format(msgspec.json.encode(status), indent=2))
+            beside.replace(self.status_path)
+        finally:
+            beside.unlink(missing_ok=True)
 
     @contextmanager
     def lock(self) -> Iterator[None]:

@@ -28,7 +28,7 @@ class OwnPrivacy:
     """
 
     epsilon: Annotated[
-        Annotated[float, Meta(gt=0)] | Literal["task"],
+        Annotated[float, Meta(ge=1e-3)] | Literal["task"],
         Meta(description='its own epsilon, at most the task\'s; "task" is that of the task'),
     ] = "task"
     samples_per_push: Annotated[

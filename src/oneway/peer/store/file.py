@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sqlite3
 from pathlib import Path
 
@@ -38,7 +39,7 @@ def refusal(path: Path, why: str) -> StoreError:
 
 def failure(path: Path, error: sqlite3.Error | OSError, remedy: str = "") -> StoreError:
     """The error for a file that cannot be read or written at the moment."""
-    if _code(error) == sqlite3.SQLITE_FULL:
+    if _code(error) == sqlite3.SQLITE_FULL or getattr(error, "errno", 0) == errno.ENOSPC:
         return StoreError(f"the disk of {path} is full; free some room{remedy}")
     reason = error.strerror if isinstance(error, OSError) else error
     return StoreError(
