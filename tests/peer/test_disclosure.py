@@ -23,6 +23,7 @@ from builders import make_status, replace
 from hypothesis import given
 from hypothesis import strategies as st
 from plain import PLAIN
+from real_peers import until
 
 from oneway.peer.api.app import build_app
 from oneway.peer.disclosure import WINDOW, disclosed, disclosed_curve, unchanged
@@ -290,6 +291,7 @@ def watched(folder: Path, *, exact: bool) -> Watched:
                 seen.append(await everything(client, peer))
 
     with Peer(folder, exact_status=exact) as peer:
+        until(peer.home.status_path.exists, "a first status")
         asyncio.run(watch(peer))
     return Watched(seen, *map(np.array, (labels, predicted, losses)))
 

@@ -67,11 +67,11 @@ def test_what_is_not_compiled_runs_in_processes_and_gives_the_same():
 
 
 def test_a_rate_at_which_a_run_diverges_is_never_the_best():
-    wild = replace(FEW, model="ridge", step="paper", l2=0.0)
-    found = sweep_settings(wild, (0.01, 1e200), methods=("ops",), jobs=1)
+    wild = replace(FEW, rounds=800, model="ridge", step="paper", l2=0.0)
+    found = sweep_settings(wild, (0.01, 1e6), methods=("ops",), jobs=1)
     assert found.trials[1].diverged
     assert found.best.learning_rate == 0.01
-    with pytest.raises(ConfigError, match="1e\\+200"):
+    with pytest.raises(ConfigError, match="1000000"):
         best(found.trials[1:])
     with pytest.raises(ConfigError, match="rates"):
         sweep_settings(FEW, ())
