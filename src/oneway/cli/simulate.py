@@ -176,7 +176,7 @@ def _traffic(config: Mapping[str, Any]) -> dict[str, str]:
         "messages": f"{known['messages']:,}, {known['messages_lost']:,} of them lost, "
         f"{spoken_bytes(known['bytes_sent'])}",
         "pushes": f"{known['pushes']:,}, and {known['repeats']:,} repeated without an answer; "
-        f"{known['clipped']:,} clipped, {known['waited']:,} had to wait",
+        f"{known['clipped']:,} clipped",
         "round trip": "unknown" if trip is None else f"{1e3 * trip:,.3g} ms on average",
         "events": f"{known['events']:,}",
         "mass in flight": f"{config['mass_in_flight']:.3g} at the end",

@@ -346,6 +346,19 @@ class Method(ABC):
             )
         return value
 
+    @property
+    def longest_step(self) -> float:
+        """No node ever takes a longer step; infinite if its length is not limited.
+
+        A rate that is chosen is at most `reach` over the length of the step's own update.
+        """
+        if self.auto:
+            return self.auto.reach
+        batches = self.batches
+        if callable(self.learning_rate) or self.transforms or batches is None or batches.noise:
+            return math.inf
+        return self.rate(0) * batches.samples * batches.clip
+
     def rates(self, first: int, last: int) -> Vector:
         """The learning rates of steps `first` to `last` (excluded).
 

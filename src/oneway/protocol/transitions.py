@@ -31,7 +31,14 @@ from oneway.protocol.fixed_point import (
     mass_of,
     zeros,
 )
-from oneway.protocol.incoming import CARRIED, ROUNDING, Absorbed, absorb, absorb_packed
+from oneway.protocol.incoming import (
+    CARRIED,
+    ROUNDING,
+    Absorbed,
+    Allowance,
+    absorb,
+    absorb_packed,
+)
 from oneway.protocol.layout import Layout
 from oneway.protocol.lives import meet
 from oneway.protocol.memo import extent_of_all
@@ -91,6 +98,28 @@ def descend(state: PeerState, step: Vector) -> PeerState:
     return replace(after, gradient_steps=units)
 
 
+def keep_mass(state: PeerState, bounds: tuple[float, float]) -> PeerState:
+    """Mint the mass that is lacking, or burn what is too much, at the peer's own estimate.
+
+    As `Method.bounded`: the estimate stays. What is minted and burned are entries of the books. A
+    peer without mass, or that leaves, is left as it is.
+    """
+    mass, layout = mass_of(state.holding), state.layout
+    lowest, highest = round(bounds[0] * ONE), round(bounds[1] * ONE)
+    kept = min(max(mass, lowest), highest)
+    if kept == mass or mass <= 0 or state.leaving:
+        return state
+    gained = np.zeros_like(state.holding)
+    gained[-1] = kept - mass
+    if not layout.copies_model:
+        held = state.holding[layout.model]
+        gained[layout.model] = np.rint(held * ((kept - mass) / mass))
+    holding = state.holding + gained
+    if kept > mass:
+        return replace(state, holding=holding, minted=state.minted + gained)
+    return replace(state, holding=holding, clipped=state.clipped - gained)
+
+
 def push(state: PeerState, shares: Mapping[Key, float], rules: Rules) -> PeerState:
     """Hand a share of what is held to every receiver whose edge is open and has room.
 
@@ -109,7 +138,7 @@ def push(state: PeerState, shares: Mapping[Key, float], rules: Rules) -> PeerSta
         state = paid_with_all(_without_momenta(state))
         able = [edge for edge in able if _room(edge, rules) >= LEAST * rules.mass_cap * ONE]
         parts = _everything(state, able, shares, rules)
-    elif state.is_sound(rules.radius, rules.mass_floor):
+    elif state.is_sound(rules.radius):
         of_all = sum(shares.values())
         fractions = [_fraction(state, edge, shares[edge.receiver], rules) for edge in able]
         if not state.layout.copied:
@@ -198,7 +227,7 @@ def write_off(state: PeerState) -> PeerState:
 
 
 def receive_push(
-    state: PeerState, sender: Key, message: Push, rules: Rules, allowance: int | None = None
+    state: PeerState, sender: Key, message: Push, rules: Rules, allowance: Allowance | None = None
 ) -> Absorbed:
     """Take in what a sender says about its edge to this peer; `allowance` as for `absorb`."""
     state = _with_progress(state, sender, message)
@@ -237,7 +266,7 @@ def receive_push(
 
 
 def _closed(
-    state: PeerState, edge: InEdge, message: Close, rules: Rules, allowance: int | None
+    state: PeerState, edge: InEdge, message: Close, rules: Rules, allowance: Allowance | None
 ) -> Absorbed:
     if message.total.shape != edge.heard.shape:
         return absorb(state, edge, message, rules)  # a strike: no backup explains it
@@ -246,13 +275,11 @@ def _closed(
     done = Absorbed(state)
     if message.seq > edge.seq:
         done = absorb(state, edge, message, rules, allowance)
-        if done.waits:
-            return done
     edge = done.state.in_.get((edge.sender, edge.epoch), edge)
     same = edge.seq == message.seq and np.array_equal(edge.heard, message.total)
     told = Told.SENDER if same or edge.told is Told.SENDER else edge.told
     closed = with_in(done.state, replace(edge, closed=True, told=told))
-    return Absorbed(retire_in(closed, edge.sender, rules), clipped=done.clipped, taken=done.taken)
+    return Absorbed(retire_in(closed, edge.sender, rules), clipped=done.clipped, moved=done.moved)
 
 
 # Details.
