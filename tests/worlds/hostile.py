@@ -98,7 +98,7 @@ class HostilePeer:
         here, so that a new field is added once.
         """
         life = Life(boot, over=0, leaving=False, proof=NO_TAG)
-        blank = _BLANK | {"life": life, "total": zeros(self.task.dim)} | fields
+        blank = _BLANK | {"life": life, "total": zeros(self.task.layout.width)} | fields
         known = {field.name: blank[field.name] for field in msgspec.structs.fields(kind)}
         return kind(**known)
 
@@ -199,7 +199,7 @@ class ForgedEdge:
 
     def __init__(self, peer: HostilePeer, line: Line, epoch: int) -> None:
         self.epoch = epoch
-        self.heard: Fixed = zeros(peer.task.dim)
+        self.heard: Fixed = zeros(peer.task.layout.width)
         self.seq = 0
         self.taken = self.refused = 0
         self._peer = peer
@@ -321,6 +321,19 @@ class Inbox:
         assert isinstance(asked, Hello)
         about = {"epoch": asked.epoch, "session": asked.session, "ledger": self.ledger}
         self.reply(to, self._peer.forge(State, **about | {"granted": 1} | claims))
+
+    def swallow(self, seconds: float) -> int:
+        """Grant every session and acknowledge every total; how many these were."""
+        swallowed = 0
+        for asked in self.asked(seconds):
+            said = asked.message
+            if isinstance(said, Hello):
+                self.grant(asked)
+            elif isinstance(said, Data):
+                about = {"epoch": said.epoch, "seq": said.seq, "tag": said.tag}
+                self.reply(asked, self._peer.forge(Ack, digest=digest_of(said.total), **about))
+                swallowed += 1
+        return swallowed
 
     def be_silent(self, seconds: float) -> None:
         """Answer the first hello of every session, so that pushes come, and nothing else at all."""

@@ -18,7 +18,7 @@ from oneway.protocol.incoming import Allowance
 from oneway.protocol.state import Key
 from oneway.records import Vector
 
-STEPS = 64
+STEPS = 32
 """The sum of a sender's moves is over about so many steps of this peer."""
 
 PART = 0.1

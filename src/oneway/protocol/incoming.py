@@ -40,8 +40,8 @@ MOST_PUSHES = 2**20
 CARRIED = 16.0
 """How long what a push carries beside its model may be, in units of how far a model may lie."""
 
-DEPOSITED = 0.3
-"""How much of a parcel moves its receiver, roughly: what Relay deposits of a step of its own."""
+DEPOSITED = 0.4
+"""How much of a parcel moves its receiver, roughly: a little more than Relay deposits at once."""
 
 SPARE = 2.0
 """A parcel may be this many times as long as the longest steps in it: pushes may be rounded."""
@@ -363,7 +363,7 @@ def _within(
     if part == 1.0:
         return delta, moved, 0.0
     kept = delta.copy()
-    for place in {*layout.carried, *layout.forwarded}:
+    for place in layout.carried + tuple(it for it in layout.forwarded if it not in layout.carried):
         kept[place] = portion(delta[place], part)
     if pulls:
         there = (own + part * pull) * (mass_of(state.holding) + mass)
