@@ -23,8 +23,9 @@ import zmq
 
 from oneway.peer.identity.card import Card
 from oneway.protocol.compact import FORMATS
-from oneway.protocol.fixed_point import Fixed, fixed, zeros
-from oneway.protocol.incoming import MOST_PUSHES
+from oneway.protocol.fixed_point import ONE, Fixed, fixed, zeros
+from oneway.protocol.incoming import MOST_PUSHES, SPARE
+from oneway.protocol.layout import Layout
 from oneway.protocol.messages import (
     NO_PROGRESS,
     Ack,
@@ -344,13 +345,27 @@ class Inbox:
                 self.grant(asked)
 
 
-def amount_of(mass: float, model: Vector) -> Fixed:
-    """So much mass at a model, in units.
+def amount_of(mass: float, model: Vector, layout: Layout | None = None) -> Fixed:
+    """So much mass at a model, in units, and nothing beside it.
 
     Raises:
         OverflowError: If a number does not fit.
     """
-    return fixed(mass * np.asarray(model, dtype=float), mass)
+    numerator = mass * np.asarray(model, dtype=float)
+    if layout is None or not layout.places:
+        return fixed(numerator, mass)
+    return fixed(layout.start(numerator, layout.width), mass)
+
+
+def parcel_of(task: Task, steps: float, direction: Vector) -> Fixed:
+    """So many steps against a direction, as long as no strike is earned by; and hardly any mass."""
+    layout = task.layout
+    assert layout.parcel is not None
+    amount, (parcel, count) = zeros(layout.width), layout.parcel
+    longest = 0.99 * SPARE * steps * task.longest_step
+    amount[parcel] = np.rint(-longest * ONE * direction / np.linalg.norm(direction))
+    amount[count], amount[-1] = round(steps * ONE), 1
+    return amount
 
 
 def _milliseconds_until(deadline: float) -> int:

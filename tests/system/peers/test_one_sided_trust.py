@@ -8,14 +8,13 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from hostile import ForgedEdge
+from hostile import ForgedEdge, amount_of, parcel_of
 from real_peers import PATIENCE, Town, admit, befriend, is_well, mass, trust, types, until
 
 from oneway.lab.peer_process import PeerProcess
 from oneway.methods import Relay
 from oneway.peer.identity.keys import key_text
-from oneway.protocol.fixed_point import ONE, Fixed, zeros
-from oneway.protocol.incoming import SPARE
+from oneway.protocol.fixed_point import Fixed
 
 SOON = 400
 """Samples after which a model is better than none, however noisy."""
@@ -136,11 +135,9 @@ class Forger:
 
     def __init__(self, town: Town, victim: PeerProcess) -> None:
         self.mallory, self.task, self.taken = town.hostile(), town.task, 0
-        self.layout = self.task.layout
         admit(victim, self.mallory)
-        right = np.zeros(self.layout.model.stop - self.layout.model.start)
-        right[: len(town.truth)] = town.truth / np.linalg.norm(town.truth)
-        self.right = right
+        self.wrong = np.zeros(town.task.dim)
+        self.wrong[: len(town.truth)] = -town.truth
         until(lambda: self._dials(victim), "the victim lets its new sender in")
 
     def _dials(self, victim: PeerProcess) -> bool:
@@ -148,24 +145,15 @@ class Forger:
         self.edge: ForgedEdge = self.mallory.dial(victim.card).edge(epoch=7)
         return self.edge.open(3.0)
 
-    def parcel(self, steps: float) -> Fixed:
-        """So many steps away from the truth, as long as they may be without a strike; no mass."""
-        amount = zeros(self.layout.width)
-        parcel, count = self.layout.parcel
-        longest = 0.99 * SPARE * steps * self.task.longest_step
-        amount[parcel] = np.rint(longest * self.right * ONE)  # a step is taken off the model
-        amount[count] = round(steps * ONE)
-        amount[-1] = 1
-        return amount
+    def forge(self, steps: float) -> None:
+        """Hand over a parcel of steps that lead away from the truth."""
+        self._push(parcel_of(self.task, steps, self.wrong))
 
-    def minted(self, mass: float) -> Fixed:
-        """Mass at a model on the wrong side, far away."""
-        amount = zeros(self.layout.width)
-        amount[self.layout.model] = np.rint(-100.0 * mass * self.right * ONE)
-        amount[-1] = round(mass * ONE)
-        return amount
+    def mint(self, mass: float) -> None:
+        """Hand over mass at a model on the wrong side, far away."""
+        self._push(amount_of(mass, 100.0 * self.wrong, self.task.layout))
 
-    def push(self, amount: Fixed) -> None:
+    def _push(self, amount: Fixed) -> None:
         if self.edge.is_open or self.edge.open(PATIENCE):
             self.taken += bool(self.edge.hand_over(self.edge.next_total(amount, pushes=1), 5.0))
 
@@ -180,7 +168,7 @@ def test_forged_steps_move_nobody_far_and_are_soon_forgotten(town: Town, steps: 
         until_measured(peer, SOON)
     forger = Forger(town, alice)
     before = {peer.name: losses(peer) for peer in (alice, carol)}
-    until_measured(alice, MANY, lambda: forger.push(forger.parcel(steps)))
+    until_measured(alice, MANY, lambda: forger.forge(steps))
     under_attack = {peer.name: since(before[peer.name], peer) for peer in (alice, carol)}
     assert forger.taken > 20, "it is taken in, or it would be no attack"
     is_well(alice)
@@ -214,7 +202,7 @@ def test_minted_mass_does_not_stop_the_exchange_of_others(town: Town):
     usual = rate()
     forger = Forger(town, alice)
     for _ in range(17):
-        forger.push(forger.minted(1.0))
+        forger.mint(1.0)
     assert forger.taken > 10
     alice.change(lambda config: config.without_sender(key_text(forger.mallory.key)))
     assert rate() >= usual / 2
