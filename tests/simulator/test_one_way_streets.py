@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from literal_network import LiteralNetwork, PushSumNode, RelayNode, Shifted, some_stream
 
 import oneway as ow
-from oneway.methods import METHODS, Batches, State
+from oneway.methods import METHODS, Batches, Gradients, State
 from oneway.simulator.delayed_engine import DelayedEngine
 from oneway.simulator.exchange import Exchange
 from oneway.simulator.measurements import Measurements
@@ -284,6 +284,8 @@ def test_without_steps_estimates_become_mixtures_of_the_source_components(bounds
     start, found, masses = settled(graph, ow.OnlinePushSum(0.0, bounds=bounds))
     limits, expected_masses = predicted(graph, start, bounds)
     np.testing.assert_allclose(masses, expected_masses, rtol=1e-9)
+    again = np.clip(graph.mixing().T @ masses, *bounds)
+    np.testing.assert_allclose(again, masses, rtol=1e-6)
     np.testing.assert_allclose(found, limits, atol=1e-6)
 
 
@@ -299,3 +301,18 @@ def test_a_node_that_nobody_sends_to_learns_as_if_alone(method, rate):
     alone = ow.simulate(ow.Isolated(rate), LOGISTIC, stream)
     np.testing.assert_allclose(run.estimates[0], alone.estimates[0], rtol=1e-10)
     assert run.masses[0] == method.usual_bounds[0]
+
+
+def test_at_a_bound_the_samples_of_a_source_component_do_not_count_alike():
+    """Alice <-> carol, alice -> bob: both lack mass, and carol's steps count 1.5 times alice's."""
+    graph = ow.TrustGraph.from_edges([(0, 1), (1, 0), (0, 2)], 3)
+    method = ow.OnlinePushSum(0.001, bounds=(0.25, 4.0))
+    exchange, gradients = Exchange(method, method.shares(graph)), np.diag([1.0, 1.0, 0.0])
+    state, before = method.start(np.zeros((3, 3))), None
+    for t in range(200):
+        before = method.estimate(state)
+        state = method.local_step(state, Gradients(gradients, t), np.random.default_rng(0))
+        state = method.bounded(exchange.apply(state))
+    moved = method.estimate(state) - before
+    expected = -0.001 / 0.25 * np.array([0.4, 0.6, 0.0])
+    np.testing.assert_allclose(moved[:2], [expected, expected], atol=1e-12)
