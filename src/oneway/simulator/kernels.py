@@ -354,7 +354,8 @@ def round_kernel(
                             if not moves_mass:
                                 spare[node, dim] = 1.0
                             mass = spare[node, dim]
-                            if mix == mixes - 1 and mass > 0.0 and not lowest <= mass <= highest:
+                            outside = mass < lowest or mass > highest
+                            if outside and mass > 0.0 and mix == mixes - 1:
                                 # As `oneway.methods.Method.bounded`: the estimate stays.
                                 bounded_mass = min(max(mass, lowest), highest)
                                 factor = bounded_mass / mass
