@@ -125,7 +125,7 @@ def simulate_async(
             do not fit into memory.
         DataError: If the labels do not fit the model.
         DivergenceError: Peers refused more samples than they learned from.
-        GraphError: If the graph does not fit the stream, or is not strongly connected.
+        GraphError: If the graph does not fit the stream.
         TaskError: If the method needs a server.
 
     >>> import oneway as ow

@@ -84,6 +84,8 @@ def simulate(
         check_out_folder(out, "simulate", force=force)
     parts = assemble(settings)
     show_columns(parts.table.notes, len(parts.table))
+    if parts.method.exchange == "graph" and parts.graph.one_way_note:
+        note(parts.graph.one_way_note)
     about = parts.method, parts.model, parts.stream, parts.graph
     if asynchronous:
         run = simulate_async(*about, conditions=conditions, seed=settings.seed)
