@@ -22,9 +22,9 @@ $(DEV): $(LAB)
 	$(INSTALL) '.[lab,serve,dashboard,dev]'
 	@touch $@
 
-# PyTorch first and alone: whatever else asks for it then takes this one.
+# PyTorch first and exactly: an open range takes gigabytes for GPUs where this one has a CPU build.
 $(ALL): $(DEV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'torch>=2.13'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'torch==2.13.0'
 	$(INSTALL) '.[lab,serve,dashboard,all]'
 	@touch $@
 
