@@ -10,12 +10,12 @@ from oneway.dashboard.components.numbers import ago, counted, number, size
 from oneway.metrics.baselines import is_worse
 from oneway.metrics.measure_rows import beside
 from oneway.records.measures import Measures
-from oneway.records.status import REPEATED, ReceiverStatus, SenderStatus, Status
+from oneway.records.status import REPEATED, REST_SECONDS, ReceiverStatus, SenderStatus, Status
 from oneway.sentences import listed, short_age
 from oneway.web.peer_page import PeerLook
 
-SILENT_SECONDS = 5.0
-"""A running peer says something about itself every second."""
+SILENT_SECONDS = 3 * REST_SECONDS
+"""A running peer without a newer status is halted, or the machine is very busy."""
 
 _SETTLING_SECONDS = 3.0
 """A link that has just begun to connect is nobody's fault."""
