@@ -10,6 +10,7 @@ import pytest
 
 from oneway.errors import ConfigError, StoreError
 from oneway.files.output_folder import MARKER, clear, mark, part_of, unknown_files
+from oneway.lab.peer_folders import _PEER_FILES
 
 RUN = ("simulate", "--data", "synthetic", "--nodes", 3, "--rounds", 20)
 DEMO = ("demo", "--rounds", 2)
@@ -139,6 +140,15 @@ def test_clearing_deletes_known_files_only(tmp_path):
     clear(tmp_path, "lab")
     assert set(_files(tmp_path)) == kept
     assert not part.exists()
+
+
+def test_copies_that_a_user_makes_in_the_folder_of_a_labs_peer_are_not_the_labs(tmp_path):
+    mark(tmp_path, part_of("lab"), _PEER_FILES)
+    own = ["samples.csv", "samples.npy", "samples.labels.npy", "peer.sqlite", "peer.sqlite-wal"]
+    mine = ["samples-2.csv", "samples2.npy", "peer.sqlite.bak"]
+    for name in (*own, *mine):
+        (tmp_path / name).touch()
+    assert {path.name for path in unknown_files(tmp_path, part_of("lab"))} == set(mine)
 
 
 def test_saving_a_run_does_not_delete_a_file_beside_it(tmp_path):
