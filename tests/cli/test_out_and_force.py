@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from oneway.cli.out_path import check_out_file
 from oneway.errors import ConfigError, StoreError
 from oneway.files.output_folder import MARKER, clear, mark, part_of, unknown_files
 from oneway.lab.peer_folders import _PEER_FILES
@@ -140,6 +141,11 @@ def test_clearing_deletes_known_files_only(tmp_path):
     clear(tmp_path, "lab")
     assert set(_files(tmp_path)) == kept
     assert not part.exists()
+
+
+def test_a_file_in_a_folder_that_is_missing_is_refused_before_the_work(tmp_path):
+    with pytest.raises(ConfigError, match="there is no folder"):
+        check_out_file(tmp_path / "missing" / "task.toml", b"", force=False)
 
 
 def test_copies_that_a_user_makes_in_the_folder_of_a_labs_peer_are_not_the_labs(tmp_path):
