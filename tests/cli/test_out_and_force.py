@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from oneway.cli.out_path import check_out_file
 from oneway.errors import ConfigError, StoreError
 from oneway.files.output_folder import MARKER, clear, mark, part_of, unknown_files
 from oneway.lab.peer_folders import _PEER_FILES
+from oneway.report.demo import flights_demo
 
 RUN = ("simulate", "--data", "synthetic", "--nodes", 3, "--rounds", 20)
 DEMO = ("demo", "--rounds", 2)
@@ -19,6 +21,15 @@ AUDIT = (
     "audit", "privacy", "--data", "synthetic", "--nodes", 3, "--rounds", 40, "--canaries", 200,
     "--privacy", "none",
 )  # fmt: skip
+
+
+one_demo = cache(flights_demo)
+"""The work of the demo, which takes seconds, once for all tests."""
+
+
+@pytest.fixture(autouse=True)
+def quick_demo(monkeypatch) -> None:
+    monkeypatch.setattr("oneway.report.demo.flights_demo", lambda *told: one_demo(*told[:2]))
 
 
 @pytest.fixture
