@@ -155,7 +155,7 @@ def figures(look: PeerLook) -> list[Figure]:
     units = units if status.minted else f"{units}; its own 1 is not in it yet"
     units = f"{units}; owes {status.owed:.4g}" if status.owed else units
     if not status.has_possible_mass:
-        units = "cannot be; oneway peer doctor says what to do"
+        units = "impossible; see oneway peer doctor"
     ignored = sum(sender.quarantined for sender in status.senders)
     quarantine = f"{ignored or 'nobody'} in quarantine"
     rejected = sum(sender.num_rejected for sender in status.senders) + status.undecodable
