@@ -186,7 +186,7 @@ def test_an_expert_that_takes_no_part_keeps_what_weight_it_has():
     answers = np.array([[[np.nan, np.nan], [0.4, 0.6], [0.2, 0.8]]])
     own = taking_part(weights, there)
     assert own.tolist() == [[0.0, 0.5, 0.5]]
-    assert mixed(own, answers)[0] == pytest.approx([0.3, 0.7])
+    assert mixed(own, answers, there)[0] == pytest.approx([0.3, 0.7])
     losses = completed(-np.log(answers[..., 1]), there, np.array([-math.log(0.7)]))
     after = bayes(weights, losses, PRIOR)
     assert after[0, 0] == pytest.approx((1 - SHARE) * 0.9 + SHARE * PRIOR[0])

@@ -51,14 +51,14 @@ def smoothed(probabilities: Matrix) -> Matrix:
     return bounded
 
 
-def taking_part(weights: Matrix, there: Bools) -> Matrix:
+def taking_part(weights: Matrix, there: Bools | None) -> Matrix:
     """Return the weights of the experts that take part, of sum 1; the others have 0.
 
     Args:
         weights: `[node, expert]`.
-        there: Which experts take part, `[node, expert]`.
+        there: Which experts take part, `[node, expert]`; None if all.
     """
-    if there.all():
+    if there is None:
         return weights
     own = np.where(there, weights, 0.0)
     total = own.sum(axis=1, keepdims=True)
@@ -67,13 +67,21 @@ def taking_part(weights: Matrix, there: Bools) -> Matrix:
     return np.where(total > 0.0, own / np.where(total > 0.0, total, 1.0), alike)
 
 
-def mixed(weights: Matrix, answers: Matrix) -> Matrix:
-    """Return the weighted means `[node, ...]` of answers `[node, expert, ...]`."""
-    finite = np.isfinite(answers)
-    if not finite.all():
-        answers = np.where(finite, answers, 0.0)
-    mean: Matrix = np.einsum("ne,ne...->n...", weights, answers)
-    return mean
+def mixed(weights: Matrix, answers: Matrix, there: Bools | None = None) -> Matrix:
+    """Return the weighted means `[node, ...]` of answers `[node, expert, ...]`.
+
+    Args:
+        weights: `[node, expert]`.
+        answers: Anything where an expert takes no part.
+        there: Which experts take part; None if all. Without any the mean is nan.
+    """
+    if there is None:
+        mean: Matrix = np.einsum("ne,ne...->n...", weights, answers)
+        return mean
+    spread = (-1,) + (1,) * (answers.ndim - 2)
+    present = there.reshape(*there.shape, *spread[1:])
+    mean = np.einsum("ne,ne...->n...", weights, np.where(present, answers, 0.0))
+    return np.where(there.any(axis=1).reshape(spread), mean, np.nan)
 
 
 def completed(losses: Matrix, there: Bools, means: Vector) -> Matrix:
@@ -82,7 +90,7 @@ def completed(losses: Matrix, there: Bools, means: Vector) -> Matrix:
     Args:
         losses: `[node, expert]`; anything where an expert takes no part.
         there: Which experts take part.
-        means: What the mixture of those loses, `[node]`; not finite if there are none.
+        means: What the mixture of those loses, `[node]`; anything if there are none.
     """
     everyone = np.where(there.any(axis=1), means, 0.0)
     return np.where(there, losses, everyone[:, None])

@@ -10,6 +10,7 @@ Pure functions over rows, one row for each node: memory in, new memory out, NumP
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -57,7 +58,7 @@ class Forecast:
     Attributes:
         answer: Of the mixture, `[node, class or score]`.
         experts: Of every expert, `[node, expert, class or score]`.
-        there: Which experts take part, `[node, expert]`.
+        there: Which experts take part, `[node, expert]`; None if all, and both geometries, do.
         weights: How much the mixture believes each expert, `[node, expert]`, of sum 1.
         pairs: Of both geometries, `[node, kind, geometry, class or score]`.
         pair_weights: `[node, kind, geometry]`.
@@ -67,7 +68,7 @@ class Forecast:
 
     answer: Matrix
     experts: Matrix
-    there: Bools
+    there: Bools | None
     weights: Matrix
     pairs: Matrix
     pair_weights: Matrix
@@ -155,16 +156,13 @@ class Personal:
         answers = self._answers(np.concatenate([own_scores, given], axis=1))
         pairs, others = answers[:, : 2 * kinds], answers[:, 2 * kinds :]
         flat = pairs.reshape(nodes * kinds, 2, -1)
-        pair_weights = taking_part(
-            self._weights(memory, _PAIRS, _PAIR_PRIOR), np.isfinite(flat).all(axis=2)
-        )
-        own = mixed(pair_weights, flat).reshape(nodes, kinds, -1)
+        there, pair_there = self._taking_part(memory, answers)
+        pair_weights = taking_part(self._weights(memory, _PAIRS, _PAIR_PRIOR), pair_there)
+        own = mixed(pair_weights, flat, pair_there).reshape(nodes, kinds, -1)
         experts = np.concatenate([others, own], axis=1)
-        there = np.isfinite(experts).all(axis=2)
-        there[:, 0] &= memory[HEARD][:, 0] > 0.0
         weights = taking_part(self.weights(memory), there)
         return Forecast(
-            answer=mixed(weights, experts),
+            answer=mixed(weights, experts, there),
             experts=experts,
             there=there,
             weights=weights,
@@ -196,11 +194,14 @@ class Personal:
         found = self._losses(np.concatenate([*every, forecast.answer[:, None]], axis=1), labels)
         losses = found[:, 2 * kinds : -1]
         pair_losses = found[:, : 2 * kinds].reshape(nodes * kinds, 2)
-        there = np.isfinite(pair_losses)
+        there = pair_there = None
+        if forecast.there is not None or not self.has_probabilities:
+            there, pair_there = np.isfinite(losses), np.isfinite(pair_losses)
+            there = there if forecast.there is None else there & forecast.there
         after = {
-            HEARD: np.maximum(memory[HEARD], self._says_something(forecast.shared)),
-            **self._learn_mixture(memory, _PAIRS, there, pair_losses, _PAIR_PRIOR),
-            **self._learn_mixture(memory, _TOP, forecast.there, losses, PRIOR),
+            HEARD: self._heard(memory[HEARD], forecast.shared),
+            **self._learn_mixture(memory, _PAIRS, pair_there, pair_losses, _PAIR_PRIOR),
+            **self._learn_mixture(memory, _TOP, there, losses, PRIOR),
         }
         if active is not None:
             after = {
@@ -218,10 +219,27 @@ class Personal:
         """Whether answers are probabilities, mixed by Bayes' rule; else scores, by AdaHedge."""
         return self.link.probabilities(np.zeros((1, self.link.width))) is not None
 
-    def _says_something(self, shared: Matrix) -> Matrix:
-        """Whether the shared model says anything but what all start from, `[node, 1]`, 0 or 1."""
-        away: Matrix = np.abs(shared - self.linear.start).max(axis=1, keepdims=True)
-        return np.where(np.isfinite(away) & (away > SAME), 1.0, 0.0)
+    def _taking_part(
+        self, memory: Mapping[str, Matrix], answers: Matrix
+    ) -> tuple[Bools | None, Bools | None]:
+        """Which experts, and which geometries of a pair, take part; None and None if all do."""
+        # A sum is finite only if all its terms are; the rest looks at them one by one.
+        if memory[HEARD].all() and math.isfinite(answers.sum()):
+            return None, None
+        nodes, kinds = len(answers), len(self.linear.kinds)
+        sound = np.logical_and.reduce(np.isfinite(answers), axis=2)
+        pairs = sound[:, : 2 * kinds].reshape(nodes * kinds, 2)
+        own = pairs.any(axis=1).reshape(nodes, kinds)
+        there = np.concatenate([sound[:, 2 * kinds :], own], axis=1)
+        there[:, :1] &= memory[HEARD] > 0.0
+        return there, pairs
+
+    def _heard(self, heard: Matrix, shared: Matrix) -> Matrix:
+        """Whether the shared model has said anything but what all start from, `[node, 1]`."""
+        if heard.all():
+            return heard
+        away = np.abs(shared - self.linear.start).max(axis=1, keepdims=True)
+        return np.where(np.isfinite(away) & (away > SAME), 1.0, heard)
 
     # What depends on whether there are probabilities.
 
@@ -256,26 +274,25 @@ class Personal:
         losses, gaps = memory[prefix + "losses"], memory[prefix + "gaps"]
         return losses.reshape(-1, len(prior)), gaps.reshape(-1, 1)
 
-    def _completed(self, weights: Matrix, there: Bools, losses: Matrix) -> Matrix:
+    def _completed(self, weights: Matrix, there: Bools | None, losses: Matrix) -> Matrix:
         """Losses in which an expert that takes no part loses what the others' mixture does."""
-        if there.all():
+        if there is None or there.all():
             return losses
         own = taking_part(weights, there)
         if not self.has_probabilities:
-            return completed(losses, there, mixed(own, losses))
-        with np.errstate(divide="ignore"):  # nobody takes part
-            return completed(losses, there, -np.log(mixed(own, np.exp(-losses))))
+            return completed(losses, there, mixed(own, losses, there))
+        return completed(losses, there, -np.log(mixed(own, np.exp(-losses), there)))
 
     def _learn_mixture(
         self,
         memory: Mapping[str, Matrix],
         prefix: str,
-        there: Bools,
+        there: Bools | None,
         losses: Matrix,
         prior: Vector,
     ) -> dict[str, Matrix]:
         before = self._weights(memory, prefix, prior)
-        losses = self._completed(before, there & np.isfinite(losses), losses)
+        losses = self._completed(before, there, losses)
         if self.has_probabilities:
             after = bayes(before, losses, prior)
             return {prefix + "weights": after.reshape(memory[prefix + "weights"].shape)}
