@@ -189,17 +189,16 @@ def build(registry: Registry[Any], name: str, options: Mapping[str, Any], **give
         ) from None
 
 
-def installed_function(path: str, error: type[OnewayError] = ConfigError) -> Callable[..., Any]:
+def installed_function(path: str) -> Callable[..., Any]:
     """Return the function that `package.module:function` names, by importing its module.
 
     This runs code: names from files must pass `require_allowed` first.
 
     Raises:
-        OnewayError: Of the class `error`: the name is malformed, its module cannot be imported, or
-            the module has no such function.
+        ConfigError: The name is malformed, its module cannot be imported, or has no such function.
     """
     if not _FUNCTION.fullmatch(path):
-        raise error(
+        raise ConfigError(
             f"function is {shown(path)}; it must be package.module:function, code that is "
             "installed at every site"
         )
@@ -207,12 +206,12 @@ def installed_function(path: str, error: type[OnewayError] = ConfigError) -> Cal
     try:
         found = getattr(import_module(module), name)
     except Exception as reason:
-        raise error(
+        raise ConfigError(
             f"function {path} cannot be imported here ({cut(str(reason) or repr(reason))}); "
             f"install the {module.partition('.')[0]} that has it, or set PYTHONPATH"
         ) from None
     if not callable(found):
-        raise error(f"{path} is {shown(found)}; it must be a function")
+        raise ConfigError(f"{path} is {shown(found)}; it must be a function")
     called: Callable[..., Any] = found
     return called
 

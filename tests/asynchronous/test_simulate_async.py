@@ -69,9 +69,7 @@ WORLDS = st.builds(
     unequal=st.sampled_from([0.0, 1.0]),
     poisson=st.booleans(),
     delay=st.sampled_from(["0", "0.05", "exponential:0.1", "uniform:0,2"]),
-    ordered=st.booleans(),
     loss=st.sampled_from([0.0, 0.1, 0.4]),
-    bandwidth=st.sampled_from([math.inf, 2000.0]),
     sleepers=SHARES,
     awake=st.just(1.0),
     asleep=st.just(1.0),
@@ -252,11 +250,11 @@ def test_what_peers_cannot_run_is_refused_in_a_sentence() -> None:
 
 def test_an_asynchronous_run_is_a_run_that_is_saved_loaded_and_compared(tmp_path) -> None:
     stream, graph = network(5, 12)
-    told = Conditions(**QUICK, bandwidth=math.inf, sleepers=0.4, awake=0.5, asleep=0.5)
+    told = Conditions(**QUICK, clip=math.inf, sleepers=0.4, awake=0.5, asleep=0.5)
     found = ow.simulate_async(ow.Relay("auto"), MODEL, stream, graph, conditions=told)
     assert found.record.num_rounds == 12
     assert found.record.config["exact_books"] is True
-    assert found.record.config["conditions"]["bandwidth"] == "infinite"
+    assert found.record.config["conditions"]["clip"] == "infinite"
     assert found.record.config["virtual_seconds"] == pytest.approx(1.2)
     # The base rate is of the samples that were learned from, and of no others.
     assert (found.stream.rows >= 0).sum() == found.record.sample_counts.sum() < 60

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 
 import pytest
 
+from oneway.cli.out_path import check_out_file
 from oneway.errors import ConfigError, StoreError
 from oneway.files.output_folder import MARKER, clear, mark, part_of, unknown_files
+from oneway.lab.peer_folders import _PEER_FILES
+from oneway.report.demo import flights_demo
 
 RUN = ("simulate", "--data", "synthetic", "--nodes", 3, "--rounds", 20)
 DEMO = ("demo", "--rounds", 2)
@@ -17,6 +21,15 @@ AUDIT = (
     "audit", "privacy", "--data", "synthetic", "--nodes", 3, "--rounds", 40, "--canaries", 200,
     "--privacy", "none",
 )  # fmt: skip
+
+
+one_demo = cache(flights_demo)
+"""The work of the demo, which takes seconds, once for all tests."""
+
+
+@pytest.fixture(autouse=True)
+def quick_demo(monkeypatch) -> None:
+    monkeypatch.setattr("oneway.report.demo.flights_demo", lambda *told: one_demo(*told[:2]))
 
 
 @pytest.fixture
@@ -139,6 +152,20 @@ def test_clearing_deletes_known_files_only(tmp_path):
     clear(tmp_path, "lab")
     assert set(_files(tmp_path)) == kept
     assert not part.exists()
+
+
+def test_a_file_in_a_folder_that_is_missing_is_refused_before_the_work(tmp_path):
+    with pytest.raises(ConfigError, match="there is no folder"):
+        check_out_file(tmp_path / "missing" / "task.toml", b"", force=False)
+
+
+def test_copies_that_a_user_makes_in_the_folder_of_a_labs_peer_are_not_the_labs(tmp_path):
+    mark(tmp_path, part_of("lab"), _PEER_FILES)
+    own = ["samples.csv", "samples.npy", "samples.labels.npy", "peer.sqlite", "peer.sqlite-wal"]
+    mine = ["samples-2.csv", "samples2.npy", "peer.sqlite.bak"]
+    for name in (*own, *mine):
+        (tmp_path / name).touch()
+    assert {path.name for path in unknown_files(tmp_path, part_of("lab"))} == set(mine)
 
 
 def test_saving_a_run_does_not_delete_a_file_beside_it(tmp_path):

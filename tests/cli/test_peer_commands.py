@@ -135,7 +135,6 @@ def test_a_peer_that_cannot_be_made_leaves_nothing_behind(oneway, here, argument
         ("distrust", "bob"),
         ("leave",),
         ("leave", "--undo"),
-        ("repair",),
         ("run",),
         ("status",),
         ("doctor",),
@@ -367,24 +366,6 @@ def test_leaving_says_who_has_not_acknowledged(oneway, learned):
     assert learned.config().leaving
     assert "leaving = true" in learned.config_path.read_text()
     assert tomllib.loads(learned.config_path.read_text())["leaving"] is True
-
-
-def test_a_repair_says_what_it_costs_before_it_is_done(oneway, learned, flood):
-    fails(oneway("peer", "repair"), ConfigError, "nothing to repair")
-    fails(oneway("peer", "repair", "--yes"), ConfigError, "nothing to repair")
-    flood(learned, -40.0)
-    doctor = oneway("peer", "doctor")
-    assert "problem  the mass is -39, which cannot be" in doctor.out
-    assert "`oneway peer repair`" in doctor.out
-    cost = oneway("peer", "repair")
-    assert cost.code == 1
-    assert "-40 of mass is written off" in cost.out
-    assert "oneway peer repair --yes" in cost.err
-    done = oneway("peer", "repair", "--yes")
-    assert done.code == 0
-    assert "alice held a mass of -39, which cannot be, and now has one unit" in done.out
-    assert "which cannot be" not in oneway("peer", "doctor").out
-    assert oneway("peer", "run", "--data", "stream.csv", "--until-done").code == 0
 
 
 # Privacy.

@@ -13,7 +13,7 @@ from oneway.dashboard.peer.status_figures import (
     receiver_rows,
     state_of,
 )
-from oneway.records.status import PrivacyStatus
+from oneway.records.status import REST_SECONDS, PrivacyStatus
 from oneway.task.task import Feature
 from oneway.web.peer_page import PeerLook
 
@@ -66,9 +66,11 @@ def with_status(look: PeerLook = LOOK, **changes: object) -> PeerLook:
         (
             with_status(time=NOW - SILENT_SECONDS - 5),
             "silent",
-            "process 7, but has said nothing for 10 s",
+            "process 7, but has said nothing for 17 s",
             "",
         ),
+        # At rest a status is written every four seconds, on a busy machine a little later.
+        (with_status(time=NOW - 1.5 * REST_SECONDS), "running", "", ""),
         (with_status(leaving=True), "leaving", "hands over", ""),
         (with_status(leaving=True, unheard=["carol"]), "leaving", "carol has not heard", ""),
         (

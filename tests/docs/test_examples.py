@@ -12,7 +12,7 @@ import socket
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from importlib import import_module
 from pathlib import Path
@@ -23,7 +23,6 @@ import pytest
 import oneway as ow
 from oneway.cli.lazy_group import LazyGroup
 from oneway.cli.main import command_line, main
-from oneway.peer.home.home import Home
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
@@ -57,8 +56,8 @@ PATHS = list(all_commands(command_line()))
 
 
 @pytest.fixture(scope="session")
-def prepared(tmp_path_factory: pytest.TempPathFactory, flood: Callable[..., None]) -> Path:
-    """A folder with what examples name: edges, a stream, a peer that has learned, bob's, dora's."""
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with what examples name: edges, a stream, a peer that has learned, and bob's."""
     here = tmp_path_factory.mktemp("prepared")
     (here / "edges.csv").write_text("clinic,hospital\nhospital,lab\nlab,clinic\n")
     rows = "".join(f"{20 + n % 5},{430 * (n % 2)},{500 + n},{n % 2}\n" for n in range(20))
@@ -69,13 +68,10 @@ def prepared(tmp_path_factory: pytest.TempPathFactory, flood: Callable[..., None
             "peer task stream.csv --label Occupancy --out task.toml",
             f"peer init alice --task task.toml --listen {free_address()}",
             f"peer init bob --task task.toml --home bob --listen {free_address()}",
-            f"peer init dora --task task.toml --home dora --listen {free_address()}",
             "peer run --data stream.csv --until-done",
-            "peer run --data stream.csv --until-done --home dora",
         ):
             code, _, err = call(line.split())
             assert code == 0, err
-        flood(Home.open(here / "dora"), -5.0)
         _, card, _ = call(["peer", "card", "--home", "bob"])
         (here / "bob.card").write_text(card)
         assert call(["peer", "trust", "bob.card"])[0] == 0

@@ -48,9 +48,10 @@ def test_a_prediction_is_the_answer_of_the_mixture(shared):
 
 def test_before_the_first_sample_it_believes_those_alone_most():
     taken = personal(SHARED[0], num_samples=0)
-    assert taken.weights.tolist() == pytest.approx([1 / 6, 1 / 2, 1 / 3])
+    assert taken.weights.tolist() == pytest.approx([0.1, 0.5, 0.4])
+    # The shared model takes no part yet; adapted says the same, and alone says 1/2.
     known = SHARED[0].predict_proba_one(ROWS[0])["well"]
-    assert taken.predict_proba_one(ROWS[0])["well"] == pytest.approx(known / 2 + 1 / 4)
+    assert taken.predict_proba_one(ROWS[0])["well"] == pytest.approx((4 * known + 5 / 2) / 9)
 
 
 @pytest.mark.parametrize("shared", SHARED, ids=repr)

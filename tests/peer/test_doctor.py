@@ -202,7 +202,7 @@ TABLE: list[tuple[dict[str, Any], dict[str, str]]] = [
     ({"status": {"disk_problem": "the disk is full"}}, {P: "the disk is full"}),
     ({"status": {"task": "00"}}, {P: "task.toml was changed since the peer started"}),
     ({"status": {"owed": 0.375}}, {N: "0.375 of mass"}),
-    ({"status": {"mass": -0.5}}, {P: "`oneway peer repair`"}),
+    ({"status": {"mass": -0.5}}, {P: "the mass is -0.5"}),
     ({"status": {"mass": 300.0, "mass_limit": 256.0}}, {P: "the mass is 300"}),
     ({"status": {"mass": 255.0, "mass_limit": 256.0}}, {}),
     ({"facts": {"port": "free"}}, {P: "does not listen where peer.toml says"}),

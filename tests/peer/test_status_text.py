@@ -42,7 +42,7 @@ def status(**more: object) -> Status:
         ({"finished": True}, "no stream"),
         ({"disk_problem": "full"}, "CANNOT WRITE TO ITS DISK"),
         ({"skipped": 3}, "3 skipped"),
-        ({"mass": -1.0}, "CANNOT BE"),
+        ({"mass": -1.0}, "IMPOSSIBLE"),
     ],
 )
 def test_the_line_says_what_is_unusual(changes, word):

@@ -13,16 +13,19 @@ from hypothesis.extra.numpy import arrays
 
 from oneway.personal import mixtures
 from oneway.personal.mixtures import (
+    FIRST_GAP,
     SHARE,
     bayes,
     bayes_bound,
+    completed,
     hedge,
+    hedge_bound,
     hedge_weights,
     mixed,
     taking_part,
 )
 
-PRIOR = np.array([1 / 6, 1 / 2, 1 / 3])
+PRIOR = np.array([0.1, 0.5, 0.4])
 LOSSES = st.integers(1, 60).flatmap(
     lambda rounds: arrays(np.float64, (rounds, 3), elements=st.floats(0.0, 20.0))
 )
@@ -31,23 +34,39 @@ ANY_LOSSES = st.integers(1, 60).flatmap(
 )
 
 
-def run_bayes(losses: np.ndarray, update=bayes) -> float:
-    """The mixture's sum of log losses, given the experts' log losses of every label."""
+def run_bayes(losses: np.ndarray, update=bayes, there=None) -> float:
+    """The mixture's sum of log losses, given the experts' log losses of every label.
+
+    Where an expert is not there, it takes no part.
+    """
     weights, total = PRIOR[None, :].copy(), 0.0
-    for suffered in losses:
-        total -= math.log(float(mixed(weights, np.exp(-suffered)[None, :, None])[0, 0]))
-        weights = update(weights, suffered[None, :], PRIOR)
+    for turn, suffered in enumerate(losses):
+        present = np.ones((1, 3), bool) if there is None else there[turn][None, :]
+        own = taking_part(weights, present)
+        mixture = -math.log(float(mixed(own, np.exp(-suffered)[None, :, None])[0, 0]))
+        total += mixture
+        whole = completed(suffered[None, :], present, np.array([mixture]))
+        weights = update(weights, whole, PRIOR)
     return total
 
 
-def run_hedge(losses: np.ndarray) -> tuple[float, float]:
+def run_hedge(losses: np.ndarray, there=None) -> tuple[float, float]:
     """The sum of mean losses under AdaHedge's weights, and D."""
-    sums, gaps, total = np.zeros((1, 3)), np.zeros((1, 1)), 0.0
-    for suffered in losses:
-        weights = hedge_weights(sums, gaps)
+    sums, gaps, total = np.zeros((1, 3)), np.full((1, 1), FIRST_GAP), 0.0
+    for turn, suffered in enumerate(losses):
+        present = np.ones((1, 3), bool) if there is None else there[turn][None, :]
+        weights = taking_part(hedge_weights(sums, gaps, PRIOR), present)
         total += float(weights[0] @ suffered)
-        sums, gaps = hedge(weights, sums, gaps, suffered[None, :])
+        whole = completed(suffered[None, :], present, weights @ suffered)
+        sums, gaps = hedge(sums, gaps, whole, PRIOR)
     return total, float(gaps[0, 0])
+
+
+def any_presence(seed: int, rounds: int) -> np.ndarray:
+    """Who takes part in which round: somebody in each."""
+    there = np.random.default_rng(seed).random((rounds, 3)) < 0.6
+    there[~there.any(axis=1), 1] = True
+    return there
 
 
 @given(LOSSES)
@@ -79,20 +98,51 @@ def test_the_bound_of_bayes_is_attained():
     assert run_bayes(losses) == pytest.approx(bound, rel=1e-12)
 
 
-@given(ANY_LOSSES)
-def test_adahedge_loses_no_more_than_twice_its_gaps_against_every_expert(losses):
+@given(LOSSES, st.integers(0, 10**6))
+def test_both_bounds_hold_over_the_samples_that_an_expert_took_part_in(losses, seed):
+    """Whoever takes no part counts as if it had said what the mixture of the others says."""
+    there = any_presence(seed, len(losses))
+    for expert, prior in enumerate(PRIOR):
+        # What the mixture lost where the expert was away stands on both sides.
+        own = np.where(there[:, expert], losses[:, expert], 0.0).sum()
+        excess = 0.0
+        for turn in range(len(losses)):
+            before = run_bayes(losses[:turn], there=there[:turn])
+            if there[turn, expert]:
+                excess += run_bayes(losses[: turn + 1], there=there[: turn + 1]) - before
+        bound = own + bayes_bound(float(prior), len(losses))
+        assert excess <= bound + 1e-9 * (1 + abs(bound))
+
+
+@given(ANY_LOSSES, st.integers(0, 10**6))
+def test_adahedge_loses_no_more_than_its_bound_against_every_expert(losses, seed):
     total, gap = run_hedge(losses)
-    assert total <= losses.sum(axis=0).min() + 2 * gap + 1e-9 * (1 + losses.sum())
+    for expert, prior in enumerate(PRIOR):
+        bound = losses[:, expert].sum() + hedge_bound(float(prior), 3, gap)
+        assert total <= bound + 1e-9 * (1 + losses.sum())
+    # An expert that is always there has its bound, whoever else comes and goes.
+    there = any_presence(seed, len(losses))
+    there[:, 1] = True
+    total, gap = run_hedge(losses, there)
+    bound = losses[:, 1].sum() + hedge_bound(float(PRIOR[1]), 3, gap)
+    assert total <= bound + 1e-9 * (1 + losses.sum())
 
 
 @given(ANY_LOSSES)
 def test_the_gaps_of_adahedge_stay_small(losses):
-    """Theorem 8 of de Rooij et al.: regret of the order sqrt(T ln K) for losses in a range."""
-    total, _ = run_hedge(losses)
+    """A gap is at most the span s of the losses, and s^2 ln K / (8 D): so D^2 grows by as much."""
+    _, gap = run_hedge(losses)
     span = float((losses.max(axis=1) - losses.min(axis=1)).max())
-    regret = total - losses.sum(axis=0).min()
-    most = span * (math.sqrt(len(losses) * math.log(3)) + 4 / 3 * math.log(3) + 2)
-    assert regret <= most + 1e-9 * (1 + losses.sum())
+    most = span + math.sqrt(FIRST_GAP**2 + len(losses) * span**2 * math.log(3) / 4)
+    assert gap <= most + 1e-9 * (1 + losses.sum())
+
+
+def test_a_first_gap_keeps_adahedge_from_believing_one_sample():
+    """Two experts that are nearly equal: without D_0 the first sample alone decides."""
+    weights = hedge_weights(np.array([[0.0, 0.1, 0.0]]), np.full((1, 1), 1e-9), PRIOR)
+    assert weights[0, 1] == 0.0
+    weights = hedge_weights(np.array([[0.0, 0.1, 0.0]]), np.full((1, 1), FIRST_GAP), PRIOR)
+    assert weights[0, 1] > 0.45
 
 
 def test_a_late_winner_is_found_with_a_share_and_not_without(monkeypatch):
@@ -130,23 +180,27 @@ def test_a_mixture_that_peeks_at_the_label_is_better_than_any_forecast_can_be():
     assert floor <= run_bayes(losses)
 
 
-def test_an_expert_without_an_answer_takes_no_part_and_comes_back():
+def test_an_expert_that_takes_no_part_keeps_what_weight_it_has():
     weights = np.array([[0.9, 0.05, 0.05]])
+    there = np.array([[False, True, True]])
     answers = np.array([[[np.nan, np.nan], [0.4, 0.6], [0.2, 0.8]]])
-    own = taking_part(weights, answers)
+    own = taking_part(weights, there)
     assert own.tolist() == [[0.0, 0.5, 0.5]]
-    assert mixed(own, answers)[0] == pytest.approx([0.3, 0.7])
-    after = bayes(own, np.array([[np.nan, 0.5, 0.2]]), PRIOR)
-    assert after[0, 0] == pytest.approx(SHARE * PRIOR[0])
+    assert mixed(own, answers, there)[0] == pytest.approx([0.3, 0.7])
+    losses = completed(-np.log(answers[..., 1]), there, np.array([-math.log(0.7)]))
+    after = bayes(weights, losses, PRIOR)
+    assert after[0, 0] == pytest.approx((1 - SHARE) * 0.9 + SHARE * PRIOR[0])
     assert after.sum() == pytest.approx(1.0)
-    totals, gaps = hedge(own, np.zeros((1, 3)), np.ones((1, 1)), np.array([[np.nan, 0.5, 0.2]]))
-    assert totals.tolist() == [[0.5, 0.5, 0.2]]
+    suffered = completed(np.array([[np.nan, 0.5, 0.2]]), there, np.array([0.3]))
+    totals, gaps = hedge(np.zeros((1, 3)), np.ones((1, 1)), suffered, PRIOR)
+    assert totals.tolist() == [[0.3, 0.5, 0.2]]
     assert np.isfinite(gaps).all()
 
 
 def test_without_any_answer_nothing_is_learned():
-    nothing = np.full((1, 3), np.nan)
+    there = np.zeros((1, 3), bool)
+    nothing = completed(np.full((1, 3), np.nan), there, np.array([np.inf]))
     assert bayes(PRIOR[None, :], nothing, PRIOR) == pytest.approx(PRIOR[None, :])
-    totals, gaps = hedge(PRIOR[None, :], np.ones((1, 3)), np.ones((1, 1)), nothing)
+    totals, gaps = hedge(np.ones((1, 3)), np.ones((1, 1)), nothing, PRIOR)
     assert totals.tolist() == [[1.0, 1.0, 1.0]]
-    assert gaps.tolist() == [[1.0]]
+    assert gaps == pytest.approx(1.0)

@@ -7,8 +7,9 @@ import pytest
 from builders import replace
 from hypothesis import given
 from hypothesis import strategies as st
+from storm import packed_agrees
 
-from oneway.protocol.audit import discrepancy, expected_holding, packed_agrees
+from oneway.protocol.audit import discrepancy, expected_holding
 from oneway.protocol.compact import BLOCK, FORMATS, flaw, packed_total, unpack
 from oneway.protocol.fixed_point import ONE, Fixed, mass_of
 from oneway.protocol.incoming import mint, objection

@@ -53,7 +53,6 @@ from oneway.protocol.transitions import (
     restart,
     stay,
     trust,
-    write_off,
 )
 
 # The implementation, in the same terms.
@@ -292,7 +291,6 @@ class Comparison:
             self.mint: 1,
             self.leave: 0.5,
             self.stay: 0.4,
-            self.write_off: 0.05,
             self.heartbeat: 2 + verdicts,
             self.restart: verdicts,
             self.backup: 1,
@@ -446,11 +444,6 @@ class Comparison:
         real, literal = self.both(key, index)
         real.now = stay(real.now)
         literal.stay()
-
-    def write_off(self, key, index):
-        real, literal = self.both(key, index)
-        real.now = write_off(real.now)
-        literal.write_off()
 
     def restart(self, key, index):
         real, literal = self.both(key, index)

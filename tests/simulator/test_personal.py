@@ -18,6 +18,7 @@ from oneway.errors import ConfigError
 from oneway.personal import bayes_bound, experts, mixtures, personal
 from oneway.personal.personal import PRIOR
 from oneway.records.values import ADAPTED, ALONE, SHARED, YOURS
+from oneway.simulator import personal_pass
 from oneway.simulator.personal_pass import PersonalPass
 from oneway.task.learning import Learning
 
@@ -129,6 +130,26 @@ def test_losses_are_summed_by_round_and_by_node(name, tmp_path):
     again = ow.Run.load(run.save(tmp_path / "run"))
     same(run, again)
     assert again.verdict == run.verdict
+
+
+@pytest.mark.parametrize(
+    ("name", "engine"),
+    [("logistic", "fast"), ("logistic", "reference"), ("ridge", "fast"), ("softmax", "auto")],
+)
+def test_a_shared_model_that_has_said_nothing_yet_takes_no_part(name, engine, monkeypatch):
+    """Batches that are never full: a network that says nothing has no part in what is answered."""
+    stream, method = stream_of(name).head(15), Learning(model=name).build_method(4)
+
+    def learn() -> tuple[ow.Run, float]:
+        run = ow.simulate(method, MODELS[name], stream, GRAPH, engine=engine, personal=True)
+        return run, run.personal_loss
+
+    _, loss = learn()
+    monkeypatch.setattr(personal, "SAME", -1.0)
+    monkeypatch.setattr(personal_pass, "_KINDS", {})  # what is compiled keeps its constants
+    run, heard = learn()
+    assert run.personal.shared_loss > run.alone_loss
+    assert loss < heard
 
 
 def test_no_node_loses_by_joining():

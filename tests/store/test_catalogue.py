@@ -108,6 +108,7 @@ def test_a_demo_has_its_report_and_its_runs(tmp_path):
         (tmp_path / "demo" / name).touch()
     found = named(tmp_path)
     assert found["demo"].report == tmp_path / "demo" / "report.html"
+    assert found["demo"].data == "flights by tailnum"
     run = found["demo/runs/ops"]
     assert (run.kind, run.belongs_to) == ("demo", "demo")
 

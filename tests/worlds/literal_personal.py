@@ -8,7 +8,13 @@ from dataclasses import dataclass, field
 
 SHARE = 1e-3
 LEAST = 1e-9
-PRIOR = (1 / 6, 1 / 2, 1 / 3)
+SAME = 1e-6
+FIRST_GAP = 1.0
+PRIOR = (0.1, 0.5, 0.4)
+
+
+Answers = Sequence[Sequence[float] | None]
+"""Probabilities of both classes; None of an expert that takes no part."""
 
 
 def logistic(score: float) -> float:
@@ -25,17 +31,17 @@ class Bayes:
     def __post_init__(self) -> None:
         self.weights = list(self.prior)
 
-    def predict(self, answers: Sequence[Sequence[float]]) -> list[float]:
-        return [
-            sum(w * answer[c] for w, answer in zip(self.weights, answers, strict=True))
-            for c in range(len(answers[0]))
-        ]
+    def predict(self, answers: Answers) -> list[float]:
+        there = [(w, it) for w, it in zip(self.weights, answers, strict=True) if it is not None]
+        total = sum(w for w, _ in there)
+        return [sum(w * it[c] for w, it in there) / total for c in (0, 1)]
 
-    def learn(self, answers: Sequence[Sequence[float]], label: int) -> None:
-        joint = [w * answer[label] for w, answer in zip(self.weights, answers, strict=True)]
+    def learn(self, answers: Answers, label: int) -> None:
+        mixture = self.predict(answers)[label]
+        chances = [mixture if it is None else it[label] for it in answers]
         self.weights = [
-            (1 - SHARE) * own / sum(joint) + SHARE * q
-            for own, q in zip(joint, self.prior, strict=True)
+            (1 - SHARE) * w * p / mixture + SHARE * q
+            for w, p, q in zip(self.weights, chances, self.prior, strict=True)
         ]
 
 
@@ -43,36 +49,33 @@ class Bayes:
 class AdaHedge:
     """A mixture of scores for a convex loss."""
 
-    count: int
+    prior: Sequence[float]
     losses: list[float] = field(init=False)
-    gap: float = 0.0
+    gap: float = FIRST_GAP
 
     def __post_init__(self) -> None:
-        self.losses = [0.0] * self.count
+        self.losses = [0.0] * len(self.prior)
+
+    @property
+    def rate(self) -> float:
+        return math.log(len(self.prior)) / self.gap
 
     @property
     def weights(self) -> list[float]:
-        best = min(self.losses)
-        if self.gap == 0.0:
-            raw = [1.0 if it == best else 0.0 for it in self.losses]
-        else:
-            rate = math.log(self.count) / self.gap
-            raw = [math.exp(-rate * (it - best)) for it in self.losses]
+        raw = [q * math.exp(-self.rate * it) for q, it in zip(self.prior, self.losses, strict=True)]
         return [it / sum(raw) for it in raw]
 
-    def learn(self, suffered: Sequence[float]) -> None:
-        weights = self.weights
-        mean = sum(w * it for w, it in zip(weights, suffered, strict=True))
-        best = min(self.losses)
-        before = [it - best for it in self.losses]
-        after = [old + new for old, new in zip(before, suffered, strict=True)]
-        mix = min(after)
-        if self.gap > 0.0:
-            rate = math.log(self.count) / self.gap
-            mix += math.log(sum(math.exp(-rate * it) for it in before)) / rate
-            mix -= math.log(sum(math.exp(-rate * (it - min(after))) for it in after)) / rate
+    def mean(self, values: Sequence[float | None]) -> float:
+        there = [(w, it) for w, it in zip(self.weights, values, strict=True) if it is not None]
+        return sum(w * it for w, it in there) / sum(w for w, _ in there)
+
+    def learn(self, suffered: Sequence[float | None]) -> None:
+        mean = self.mean(suffered)
+        own = [mean if it is None else it for it in suffered]
+        chances = [w * math.exp(-self.rate * it) for w, it in zip(self.weights, own, strict=True)]
+        mix = -math.log(sum(chances)) / self.rate
         self.gap += max(0.0, mean - mix)
-        self.losses = [old + new for old, new in zip(self.losses, suffered, strict=True)]
+        self.losses = [old + new for old, new in zip(self.losses, own, strict=True)]
 
 
 @dataclass
@@ -122,16 +125,15 @@ class LiteralPersonal:
 
     def __init__(self, num_features: int, start: float, squared: bool = False) -> None:
         bend = 1.0 if squared else 0.25
-        self.squared, self.num_features = squared, num_features
+        self.squared, self.num_features, self.start = squared, num_features, start
+        self.heard = False
         alone = [0.0] * num_features + [0.0, start]
         adapted = [0.0] * num_features + [1.0, 0.0]
         self.pairs = [
             [Linear(list(begin), by_norm, bend) for by_norm in (True, False)]
             for begin in (alone, adapted)
         ]
-        make: Callable[[Sequence[float]], Bayes | AdaHedge] = (
-            (lambda prior: AdaHedge(len(prior))) if squared else Bayes
-        )
+        make: Callable[[Sequence[float]], Bayes | AdaHedge] = AdaHedge if squared else Bayes
         self.inner = [make((0.5, 0.5)) for _ in self.pairs]
         self.top = make(PRIOR)
 
@@ -148,6 +150,7 @@ class LiteralPersonal:
             if self.squared
             else self._log(scores, shared, label)
         )
+        self.heard = self.heard or abs(shared - self.start) > SAME
         sizes = (self.num_features, self.num_features + 1)
         for pair, own, said, size in zip(self.pairs, inputs, scores, sizes, strict=True):
             for expert, score in zip(pair, said, strict=True):
@@ -163,22 +166,21 @@ class LiteralPersonal:
         code = int(label > 0)
         said = [[answer(score) for score in pair] for pair in scores]
         experts = [answer(shared), *(m.predict(s) for m, s in zip(self.inner, said, strict=True))]
-        mixture = self.top.predict(experts)
+        taking_part = [experts[0] if self.heard else None, *experts[1:]]
+        mixture = self.top.predict(taking_part)
         for mix, pair in zip(self.inner, said, strict=True):
             mix.learn(pair, code)
-        self.top.learn(experts, code)
+        self.top.learn(taking_part, code)
         return [-math.log(it[code]) for it in (mixture, *experts)]
 
     def _squared(self, scores: list[list[float]], shared: float, label: float) -> list[float]:
         def loss(score: float) -> float:
             return 0.5 * (score - label) ** 2
 
-        def mean(weights: Sequence[float], values: Sequence[float]) -> float:
-            return sum(w * it for w, it in zip(weights, values, strict=True))
-
-        experts = [shared, *(mean(m.weights, s) for m, s in zip(self.inner, scores, strict=True))]
-        mixture = mean(self.top.weights, experts)
+        experts = [shared, *(m.mean(s) for m, s in zip(self.inner, scores, strict=True))]
+        mixture = self.top.mean([shared if self.heard else None, *experts[1:]])
         for mix, pair in zip(self.inner, scores, strict=True):
             mix.learn([loss(it) for it in pair])
-        self.top.learn([loss(it) for it in experts])
+        losses = [loss(it) for it in experts]
+        self.top.learn([losses[0] if self.heard else None, *losses[1:]])
         return [loss(it) for it in (mixture, *experts)]

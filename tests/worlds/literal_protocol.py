@@ -217,10 +217,6 @@ class Transcript:
     def stay(self):
         self.now["leaving"] = False
 
-    def write_off(self):
-        self.now["clipped"] = plus(self.now["clipped"], self.now["holding"])
-        self.now["holding"] = NOTHING
-
     def restart(self, saved, boot):
         self.questions = {}
         self.now = deepcopy(saved)

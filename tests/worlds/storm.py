@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from builders import replace
 
-from oneway.protocol.audit import discrepancy, expected_holding, packed_agrees, untracked
-from oneway.protocol.compact import FORMATS
+from oneway.protocol.audit import discrepancy, expected_holding, untracked
+from oneway.protocol.compact import FORMATS, unpack
 from oneway.protocol.incoming import mint
 from oneway.protocol.layout import Layout
 from oneway.protocol.lives import is_copied, lifted
@@ -51,6 +51,16 @@ PAYLOADS = (
     ),
 )
 """What peers hold: push-sum's numerator; with parcels that are forwarded; with copied models."""
+
+
+def packed_agrees(state: PeerState) -> bool:
+    """Whether what is said of packed totals leads to those in the books; true at any moment."""
+    return all(
+        edge.packed.base == edge.acked
+        and np.array_equal(unpack(state.layout, edge.confirmed, edge.packed), edge.sent)
+        for edge in state.out.values()
+        if edge.packed is not None
+    )
 
 
 def layout_of(seed: int) -> Layout:

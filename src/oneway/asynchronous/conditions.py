@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from statistics import NormalDist
@@ -104,14 +104,6 @@ class Delay:
             return cls(median * np.array(factors), f"lognormal:{median:g},{sigma:g}")
 
     @classmethod
-    def measured(cls, seconds: Sequence[float] | Vector, name: str = "measured") -> Delay:
-        """As often as they were measured."""
-        found = np.sort(np.asarray(seconds, np.float64).ravel())
-        if not len(found):
-            raise ConfigError(f"the delay {name!r} has no values; measure at least one")
-        return cls(np.quantile(found, np.linspace(0.0, 1.0, min(POINTS, max(2, len(found))))), name)
-
-    @classmethod
     def parse(cls, text: str | float) -> Delay:
         """Read how delays are written: "0.05", "uniform:0.01,0.1", "exponential:0.05", ...
 
@@ -142,8 +134,6 @@ _LONGEST = 1e9
 """Seconds: 32 years. Clocks in float64 tell a tenth of a microsecond apart till then."""
 _SHARE = {"ge": 0.0, "lt": 1.0}
 _TIME = {"gt": 0.0, "le": _LONGEST}
-_UNLIMITED = ("bandwidth", "clip")
-"""Conditions that may be infinite."""
 
 
 def _key(description: str, metavar: str = "TEXT", flag: str = "", **bounds: Any) -> Meta:
@@ -164,9 +154,7 @@ class Conditions:
         poisson: Whether samples come at random moments; otherwise at equal distances, from a random
             moment on.
         delay: Time of every message on its way, each drawn for itself; at most 3600.
-        ordered: Whether messages over one link arrive in the order they were sent, as in TCP.
         loss: The probability that a message never arrives.
-        bandwidth: Bytes a second that a node can send, at least 1; infinite for no limit.
         sleepers: The share of nodes that sleep now and then: no samples, no messages; messages to
             them are lost. At first as many of them are asleep as later on.
         awake: Mean time that a sleeper is awake, exponential.
@@ -201,9 +189,7 @@ class Conditions:
     delay: Annotated[
         Delay, _key("of messages: seconds, or uniform:A,B, exponential:A, lognormal:MEDIAN,SIGMA")
     ] = field(default_factory=lambda: Delay.parse(DEFAULT_DELAY))
-    ordered: Annotated[bool, _key("whether messages over a link arrive in order")] = False
     loss: Annotated[float, _key("share of the messages that never arrive", "SHARE", **_SHARE)] = 0.0
-    bandwidth: Annotated[float, _key("bytes a second that a node can send", "N", ge=1.0)] = math.inf
     sleepers: Annotated[
         float, _key("share of nodes that sleep now and then", "SHARE", **_SHARE)
     ] = 0.0
@@ -246,7 +232,7 @@ class Conditions:
             value: Any = getattr(self, name)
             if name == "delay":
                 value = value if isinstance(value, Delay) else Delay.parse(value)
-            elif not (name in _UNLIMITED and value == math.inf):
+            elif not (name == "clip" and value == math.inf):
                 value = checked(name, value, hint)
             object.__setattr__(self, name, value)
 

@@ -91,8 +91,6 @@ class VirtualLinks:
         self.messages = self.bytes_sent = self.lost = self.under_way = 0
         self._network, self._indices, self._queue = network, indices, queue
         self._conditions, self._chance, self._deliver = conditions, chance, deliver
-        self._free: dict[int, float] = {}
-        self._last: dict[tuple[int, int, str], float] = {}
 
     def send(self, endpoint: MemoryEndpoint, frames: Iterable[Frame]) -> None:
         """Put frames of a peer on their way; the order of sets, which differs, does not matter."""
@@ -100,28 +98,19 @@ class VirtualLinks:
             (endpoint.push if frame.via == "push" else endpoint.reply)(frame.peer, frame.content)
         flying = self._network.in_flight
         if flying:
-            sender = self._indices[endpoint.key]
             for datagram in flying:
-                self._send(sender, datagram)
+                self._send(datagram)
             flying.clear()
 
-    def _send(self, sender: int, datagram: Datagram) -> None:
-        conditions, now = self._conditions, self._queue.now
+    def _send(self, datagram: Datagram) -> None:
+        conditions = self._conditions
         self.messages += 1
         self.bytes_sent += len(datagram.frame)
-        leaves = now
-        if conditions.bandwidth < math.inf:
-            leaves = max(now, self._free.get(sender, 0.0))
-            leaves += len(datagram.frame) / conditions.bandwidth
-            self._free[sender] = leaves
         if conditions.loss and self._chance() < conditions.loss:
             self.lost += 1
             return
         receiver = self._indices[datagram.receiver]
-        arrives = leaves + conditions.delay.draw(self._chance())
-        if conditions.ordered:
-            link = sender, receiver, datagram.via
-            arrives = self._last[link] = max(arrives, self._last.get(link, 0.0))
+        arrives = self._queue.now + conditions.delay.draw(self._chance())
         self.under_way += 1
         self._queue.at(arrives, receiver, partial(self._arrive, receiver, datagram))
 

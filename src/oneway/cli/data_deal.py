@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 MOST_OWNERS = 1_000
 """Files are written for at most this many owners."""
 _FLAGS = (
-    "model", "options", "label", "columns", "exclude", "category", "numeric", "function",
+    "model", "options", "label", "columns", "exclude", "category", "numeric",
 )  # fmt: skip
 _COMMAND = "data deal"
 
@@ -35,9 +35,11 @@ def deal(
     out: Annotated[Path, option("FOLDER", "New or empty.")],
     owner: Annotated[str, option("COLUMN", "Whose row it is: every value gets a file.")] = "",
     nodes: Annotated[
-        int | None, option("N", "Deal the rows to so many files at random instead.", min=1)
+        int | None, option("N", "Deal the rows to this many files at random instead.", min=1)
     ] = None,
-    samples: Annotated[int | None, option("N", "At most so many per owner.", min=1)] = None,
+    samples: Annotated[
+        int | None, option("N", "At most this many samples per owner.", min=1)
+    ] = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:

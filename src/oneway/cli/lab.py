@@ -50,9 +50,7 @@ def lab(
     ] = None,
     samples: Annotated[
         int | None,
-        option(
-            "N", "At most so many samples for each peer.", "500; with a page 12000", panel="Data"
-        ),
+        option("N", "At most this many samples per peer.", "500; with a page 12000", panel="Data"),
     ] = None,
     rate: Annotated[
         float, option("N", "Samples per second of each peer; 0: as many as it can.", panel="Run")

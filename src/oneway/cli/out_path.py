@@ -30,7 +30,7 @@ def check_out_file(path: Path, known_by: bytes, *, force: bool, flag: str = "--o
         flag: Which flag names it.
 
     Raises:
-        ConfigError: If it exists and may not be overwritten, or is a folder.
+        ConfigError: If it exists and may not be overwritten, is a folder, or is to lie in none.
         StoreError: If its folder cannot be written.
     """
     if path.is_dir():
@@ -44,6 +44,8 @@ def check_out_file(path: Path, known_by: bytes, *, force: bool, flag: str = "--o
                 "overwrites one; choose another name"
             )
     require_writable(path.absolute().parent, flag)
+    if not path.absolute().parent.is_dir():
+        raise ConfigError(f"{flag} {path}: there is no folder {path.parent}; make it first")
 
 
 def _is_own(path: Path, known_by: bytes) -> bool:

@@ -25,7 +25,6 @@ _COMMANDS = {
     "admit": ("oneway.cli.peer_trust:admit", "bob.card"),
     "distrust": ("oneway.cli.peer_trust:distrust", "bob"),
     "leave": ("oneway.cli.peer_run:leave", "--home bob"),
-    "repair": ("oneway.cli.peer_run:repair", "--yes --home dora"),
     "run": ("oneway.cli.peer_run:run", "--data stream.csv --until-done"),
     "status": ("oneway.cli.peer_status:status", "--json"),
     "doctor": ("oneway.cli.peer_status:doctor", ""),

@@ -1,4 +1,4 @@
-"""`oneway peer run`, `leave` and `repair`: learn until stopped, stop for good, start anew."""
+"""`oneway peer run` and `leave`: learn until stopped, stop for good."""
 
 from __future__ import annotations
 
@@ -92,22 +92,3 @@ def leave(
     typer.echo(said)
     if not has_left:
         raise typer.Exit(1)
-
-
-def repair(
-    yes: Annotated[bool, switch("--yes", "Do it; without this, only say what it costs.")] = False,
-    home: HomeFolder = None,
-) -> None:
-    """Start again from one unit of mass if the peer holds a mass that cannot be.
-
-    The doctor says when this is needed. It keeps the key, the edges and the last sound model.
-    """
-    from oneway.peer.repair import repair, what_it_costs
-
-    mine = open_home(home)
-    if yes:
-        typer.echo(repair(mine))
-        return
-    typer.echo(what_it_costs(mine))
-    note("Nothing was changed. To do it: oneway peer repair --yes")
-    raise typer.Exit(1)

@@ -40,11 +40,13 @@ _PEER_FILES = (
     ".peer.toml.*",
     "peer.toml.lock",
     "peer.lock",
-    "peer.sqlite*",
+    "peer.sqlite",
+    "peer.sqlite-*",
     "status.json",
     "status.new",
-    "samples*.csv",
-    "samples*.npy",
+    SAMPLES_FILE,
+    ARRAYS_FILE,
+    npy_arrays.labels_path(Path(ARRAYS_FILE)).name,
 )
 """What a lab and its peers write, see `oneway.files.output_folder`."""
 

@@ -574,9 +574,8 @@ def _about_mass(mass: float, limit: float) -> Iterator[Finding]:
     if not is_possible_mass(mass, limit):
         rule = f"from 0 to {limit:,.6g}" if limit else "0 or more"
         yield problem(
-            f"the mass is {mass:,.6g}, which cannot be ({rule} can): stop the peer if it runs, and "
-            "`oneway peer repair` starts again from one unit at the last sound model, and costs "
-            "whatever others had handed over to it"
+            f"the mass is {mass:,.6g}, which is impossible; it must be {rule}: stop this peer, "
+            "make a new one in another folder, and please report it"
         )
 
 

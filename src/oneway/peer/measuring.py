@@ -28,7 +28,7 @@ from oneway.models import Answers, Model
 from oneway.personal import Personal
 from oneway.personal.links import answers_to
 from oneway.personal.mixtures import hedge_weights
-from oneway.personal.personal import EXPERTS, MOST_ALONE, scores_of
+from oneway.personal.personal import EXPERTS, MOST_ALONE, PRIOR, scores_of
 from oneway.personal.words import believes
 from oneway.records import Batch, Matrix, Vector
 from oneway.records.curve import Curve
@@ -238,7 +238,9 @@ def weights_in(arrays: Mapping[str, Matrix]) -> Vector | None:
     top = _stripped(arrays, _PERSONAL + "top.")
     if not top:
         return None
-    weights = top["weights"] if "weights" in top else hedge_weights(top["losses"], top["gaps"])
+    weights = top.get("weights")
+    if weights is None:
+        weights = hedge_weights(top["losses"], top["gaps"], PRIOR)
     first: Vector = weights[0]
     return first
 

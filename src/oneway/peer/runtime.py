@@ -24,7 +24,7 @@ from oneway.peer.store.file import failure
 from oneway.peer.store.large import is_large
 from oneway.peer.store.store import PeerStore
 from oneway.peer.telemetry import Activity, status_of
-from oneway.records.status import Status
+from oneway.records.status import REST_SECONDS, Status
 from oneway.tables.cells import is_gap
 from oneway.tables.rows import BadRow, Row
 from oneway.transport.base import Transport
@@ -32,8 +32,6 @@ from oneway.transport.faults import with_faults
 
 TICK_SECONDS = 0.05
 STATUS_SECONDS = 1.0
-REST_SECONDS = 4.0
-"""How often the status is written while nothing changes."""
 WATCH_SECONDS = 0.3
 JOIN_SECONDS = 3.0
 """How long a newcomer waits for the model of others before it starts from its own."""

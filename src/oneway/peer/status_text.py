@@ -34,7 +34,7 @@ def status_line(status: Status) -> str:
         parts += filter(None, [beside(status.measures)])
     if status.skipped:
         parts.append(f"{status.skipped:,} skipped")
-    parts.append(f"mass {status.mass:.3g}" + ("" if status.has_possible_mass else " CANNOT BE"))
+    parts.append(f"mass {status.mass:.3g}" + ("" if status.has_possible_mass else " IS IMPOSSIBLE"))
     parts += _some("to", [f"{peer.name} {peer.acked:,}/{peer.seq:,}" for peer in status.receivers])
     parts += _some("from", [f"{peer.name} {peer.seq:,}" for peer in status.senders])
     if status.disk_problem:
@@ -71,7 +71,7 @@ def status_facts(status: Status) -> dict[str, str]:
     facts |= _privacy_facts(status)
     facts["mass"] = f"{status.mass:.6f}" + ("" if status.minted else ", its own is not in it yet")
     if not status.has_possible_mass:
-        facts["mass"] += ", which cannot be; what to do: oneway peer doctor"
+        facts["mass"] += ", which is impossible; see oneway peer doctor"
     if status.owed:
         facts["owed"] = f"{status.owed:.6f}, of a life it forgot; paid back from what comes in"
     if status.forgotten:

@@ -15,14 +15,16 @@ alone gives, for any sequence and whatever the experts do,
 and a path with S changes pays -ln(s q_j) for each. Losses are sums over T samples.
 
 **AdaHedge** (for convex losses without probabilities: squared error, hinge). The mixture answers
-with the mean score under w_k ~ exp(-eta L_k), L_k being the losses so far, and eta = ln K / D. D is
-the sum of mixability gaps: by how much the mean loss under w exceeded the mix loss, which is
--1/eta ln sum_k w_k exp(-eta l_k) (de Rooij, van Erven, Grunwald and Koolen 2014). For any sequence
+with the mean score under w_k ~ q_k exp(-eta L_k), L_k being the losses so far, and eta = ln K / D.
+D begins with D_0 and grows by the mixability gaps: by how much the mean loss under w exceeds the
+mix loss, which is -1/eta ln sum_k w_k exp(-eta l_k) (de Rooij, van Erven, Grunwald and Koolen 2014,
+who have D_0 = 0 and a uniform q). For any sequence and every expert k
 
-    loss(mixture) <= loss(k) + 2 D_T                                   for every expert k
+    loss(mixture) <= loss(k) + D_T - D_0 - D_T ln q_k / ln K
 
-An expert without a finite answer takes no part in that prediction: its weight is 0, and AdaHedge
-counts for it the largest loss of the others.
+An expert that takes no part in a prediction, for want of a finite answer or because it has said
+nothing yet, counts as if it had said what the mixture of the others says (Freund, Schapire, Singer
+and Warmuth 1997). So both bounds hold for every expert, over the samples that it took part in.
 """
 
 from __future__ import annotations
@@ -31,12 +33,15 @@ import math
 
 import numpy as np
 
-from oneway.records import Matrix, Vector
+from oneway.records import Bools, Matrix, Vector
 
 SHARE = 1e-3
 """What each expert gets back of the others' weight after every sample."""
 LEAST = 1e-9
 """No expert gives a class a smaller probability than about this."""
+FIRST_GAP = 1.0
+"""D_0, in units in which knowing nothing costs about 1/2 (squared error) or 1 (hinge). Without it
+the first few samples would decide alone whom the mixture believes."""
 
 
 def smoothed(probabilities: Matrix) -> Matrix:
@@ -46,17 +51,15 @@ def smoothed(probabilities: Matrix) -> Matrix:
     return bounded
 
 
-def taking_part(weights: Matrix, answers: Matrix) -> Matrix:
-    """Return the weights of the experts with a finite answer, of sum 1; the others have 0.
+def taking_part(weights: Matrix, there: Bools | None) -> Matrix:
+    """Return the weights of the experts that take part, of sum 1; the others have 0.
 
     Args:
         weights: `[node, expert]`.
-        answers: `[node, expert, class or score]`.
+        there: Which experts take part, `[node, expert]`; None if all.
     """
-    finite = np.isfinite(answers)
-    if finite.all():
+    if there is None:
         return weights
-    there = finite.all(axis=-1)
     own = np.where(there, weights, 0.0)
     total = own.sum(axis=1, keepdims=True)
     # All weight may be with experts that have no answer now; then the others share alike.
@@ -64,32 +67,45 @@ def taking_part(weights: Matrix, answers: Matrix) -> Matrix:
     return np.where(total > 0.0, own / np.where(total > 0.0, total, 1.0), alike)
 
 
-def mixed(weights: Matrix, answers: Matrix) -> Matrix:
-    """Return the weighted means `[node, ...]` of answers `[node, expert, ...]`."""
-    finite = np.isfinite(answers)
-    if not finite.all():
-        answers = np.where(finite, answers, 0.0)
-    mean: Matrix = np.einsum("ne,ne...->n...", weights, answers)
-    return mean
+def mixed(weights: Matrix, answers: Matrix, there: Bools | None = None) -> Matrix:
+    """Return the weighted means `[node, ...]` of answers `[node, expert, ...]`.
+
+    Args:
+        weights: `[node, expert]`.
+        answers: Anything where an expert takes no part.
+        there: Which experts take part; None if all. Without any the mean is nan.
+    """
+    if there is None:
+        mean: Matrix = np.einsum("ne,ne...->n...", weights, answers)
+        return mean
+    spread = (-1,) + (1,) * (answers.ndim - 2)
+    present = there.reshape(*there.shape, *spread[1:])
+    mean = np.einsum("ne,ne...->n...", weights, np.where(present, answers, 0.0))
+    return np.where(there.any(axis=1).reshape(spread), mean, np.nan)
+
+
+def completed(losses: Matrix, there: Bools, means: Vector) -> Matrix:
+    """Return losses `[node, expert]` in which an expert that takes no part loses the mean.
+
+    Args:
+        losses: `[node, expert]`; anything where an expert takes no part.
+        there: Which experts take part.
+        means: What the mixture of those loses, `[node]`; anything if there are none.
+    """
+    everyone = np.where(there.any(axis=1), means, 0.0)
+    return np.where(there, losses, everyone[:, None])
 
 
 def bayes(weights: Matrix, losses: Matrix, prior: Vector) -> Matrix:
     """Return the weights after a label.
 
     Args:
-        weights: Of the prediction, `[node, expert]`.
-        losses: Minus the logarithm of the probability that each expert gave the label; nan if it
-            had no answer, and so no weight.
+        weights: Before it, `[node, expert]`.
+        losses: Minus the logarithm of the probability that each expert gave the label, `completed`.
         prior: q, `[expert]`.
     """
     joint = weights * np.exp(-losses)
-    total = joint.sum(axis=1, keepdims=True)
-    if not total.min() > 0.0:  # somebody had no answer, and the sum is nan
-        joint = np.where(np.isfinite(losses), joint, 0.0)
-        total = joint.sum(axis=1, keepdims=True)
-        nobody = ~(total > 0.0)  # then nothing was learned about them
-        joint, total = np.where(nobody, weights, joint), np.where(nobody, 1.0, total)
-    after: Matrix = joint * ((1.0 - SHARE) / total) + SHARE * prior
+    after: Matrix = joint * ((1.0 - SHARE) / joint.sum(axis=1, keepdims=True)) + SHARE * prior
     return after
 
 
@@ -102,51 +118,48 @@ def bayes_bound(prior: float, num_samples: int) -> float:
     return -math.log(prior) - (num_samples - 1) * math.log1p(-SHARE + SHARE * prior)
 
 
-def hedge_weights(losses: Matrix, gaps: Matrix) -> Matrix:
+def hedge_weights(losses: Matrix, gaps: Matrix, prior: Vector) -> Matrix:
     """Return AdaHedge's weights, `[node, expert]`.
 
     Args:
         losses: L_k, `[node, expert]`.
         gaps: D, `[node, 1]`.
+        prior: q, `[expert]`.
     """
     excess = losses - losses.min(axis=1, keepdims=True)
-    rates = _rates(gaps, losses.shape[1])
-    with np.errstate(invalid="ignore", over="ignore"):
-        weights = np.where(np.isinf(rates), excess == 0.0, np.exp(-rates * excess))
+    weights = prior * np.exp(-math.log(len(prior)) / gaps * excess)
     normal: Matrix = weights / weights.sum(axis=1, keepdims=True)
     return normal
 
 
-def hedge(weights: Matrix, losses: Matrix, gaps: Matrix, suffered: Matrix) -> tuple[Matrix, Matrix]:
+def hedge(losses: Matrix, gaps: Matrix, suffered: Matrix, prior: Vector) -> tuple[Matrix, Matrix]:
     """Return L and D after a label.
 
     Args:
-        weights: Of the prediction, `[node, expert]`.
         losses: L before.
         gaps: D before, `[node, 1]`.
-        suffered: The loss of every expert; nan if it had no answer, and so no weight.
+        suffered: The loss of every expert, `completed`.
+        prior: q, `[expert]`.
     """
-    there = np.isfinite(suffered)
-    worst = np.where(there, suffered, -np.inf).max(axis=1, keepdims=True)
-    own = np.where(there, suffered, np.where(np.isfinite(worst), worst, 0.0))
-    above = own - own.min(axis=1, keepdims=True)
+    rates = math.log(len(prior)) / gaps
+    above = suffered - suffered.min(axis=1, keepdims=True)
+    weights = hedge_weights(losses, gaps, prior)
     mean = np.einsum("ne,ne->n", weights, above)[:, None]
-    rates = _rates(gaps, losses.shape[1])
-    # By logarithms of the weights, which may themselves be too small for a number.
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        before = np.where(there, losses, np.inf)
-        before = before - before.min(axis=1, keepdims=True)
-        after = before + above
-        least = after.min(axis=1, keepdims=True)
-        sums = [np.exp(-rates * it).sum(axis=1, keepdims=True) for it in (before, after - least)]
-        finite = least + (np.log(sums[0]) - np.log(sums[1])) / rates
-    # With an infinite rate the mix loss is by how much the least total grows.
-    mix = np.where(np.isinf(rates), least, finite)
-    grown = np.where(there.any(axis=1, keepdims=True), np.maximum(0.0, mean - mix), 0.0)
-    return losses + own, gaps + grown
+    before = losses - losses.min(axis=1, keepdims=True)
+    after = before + above
+    least = after.min(axis=1, keepdims=True)
+    # Each sum has a term of at least the least q, however small the weights are.
+    sums = [
+        (prior * np.exp(-rates * it)).sum(axis=1, keepdims=True) for it in (before, after - least)
+    ]
+    mix = least + (np.log(sums[0]) - np.log(sums[1])) / rates
+    return losses + suffered, gaps + np.maximum(0.0, mean - mix)
 
 
-def _rates(gaps: Matrix, num_experts: int) -> Matrix:
-    with np.errstate(divide="ignore", over="ignore"):
-        rates: Matrix = math.log(num_experts) / gaps
-    return rates
+def hedge_bound(prior: float, num_experts: int, gap: float) -> float:
+    """Return by how much AdaHedge's sum of losses may exceed that of an expert with this prior.
+
+    >>> round(hedge_bound(0.5, 2, 3.0), 9)
+    5.0
+    """
+    return gap - FIRST_GAP - gap * math.log(prior) / math.log(num_experts)

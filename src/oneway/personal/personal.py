@@ -10,6 +10,7 @@ Pure functions over rows, one row for each node: memory in, new memory out, NumP
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,7 +21,9 @@ from oneway.models import Model, Torch
 from oneway.personal.experts import LinearExperts
 from oneway.personal.links import Link, label_codes, link_of
 from oneway.personal.mixtures import (
+    FIRST_GAP,
     bayes,
+    completed,
     hedge,
     hedge_weights,
     mixed,
@@ -31,15 +34,21 @@ from oneway.records import Bools, Floats, Matrix, Vector
 
 EXPERTS = ("shared", "alone", "adapted")
 """In the order of all arrays."""
-PRIOR = np.array([1 / 6, 1 / 2, 1 / 3])
+PRIOR = np.array([0.1, 0.5, 0.4])
 """What the mixture believes before the first sample: half of it that a node is better off alone, so
-that joining costs log loss of at most ln 2 in a lifetime, besides the share."""
+that joining costs log loss of at most ln 2 in a lifetime, besides the share. *Shared* has little,
+as *adapted* starts from the same answers."""
+SAME = 1e-6
+"""Scores this near the constants that all start from say nothing yet."""
 MOST_FEATURES = 100
 """Of more features than this *adapted* sees none beside the outputs of a PyTorch module."""
 MOST_ALONE = 100_000
 """Networks with more parameters have no expert that is alone."""
 _PAIR_PRIOR = np.array([1 / 2, 1 / 2])
 _PAIRS, _TOP = "pairs.", "top."
+HEARD = "heard"
+"""Name of the memory of whether the shared model has said anything yet but what all start from;
+until then it takes no part, so that a network that never sends costs nothing."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,17 +58,21 @@ class Forecast:
     Attributes:
         answer: Of the mixture, `[node, class or score]`.
         experts: Of every expert, `[node, expert, class or score]`.
+        there: Which experts take part, `[node, expert]`; None if all, and both geometries, do.
         weights: How much the mixture believes each expert, `[node, expert]`, of sum 1.
         pairs: Of both geometries, `[node, kind, geometry, class or score]`.
         pair_weights: `[node, kind, geometry]`.
+        shared: Scores of the shared model, `[node, score]`.
         scores, inputs: Of the linear experts, to learn from.
     """
 
     answer: Matrix
     experts: Matrix
+    there: Bools | None
     weights: Matrix
     pairs: Matrix
     pair_weights: Matrix
+    shared: Matrix
     scores: Matrix
     inputs: Matrix
 
@@ -122,6 +135,7 @@ class Personal:
         pairs = self._begin_mixture(num_nodes * kinds, _PAIR_PRIOR)
         return {
             **self.linear.begin(num_nodes),
+            HEARD: np.zeros((num_nodes, 1)),
             **{_PAIRS + name: it.reshape(num_nodes, -1) for name, it in pairs.items()},
             **{_TOP + name: it for name, it in self._begin_mixture(num_nodes, PRIOR).items()},
         }
@@ -142,16 +156,19 @@ class Personal:
         answers = self._answers(np.concatenate([own_scores, given], axis=1))
         pairs, others = answers[:, : 2 * kinds], answers[:, 2 * kinds :]
         flat = pairs.reshape(nodes * kinds, 2, -1)
-        pair_weights = taking_part(self._weights(memory, _PAIRS, _PAIR_PRIOR), flat)
-        own = mixed(pair_weights, flat).reshape(nodes, kinds, -1)
+        there, pair_there = self._taking_part(memory, answers)
+        pair_weights = taking_part(self._weights(memory, _PAIRS, _PAIR_PRIOR), pair_there)
+        own = mixed(pair_weights, flat, pair_there).reshape(nodes, kinds, -1)
         experts = np.concatenate([others, own], axis=1)
-        weights = taking_part(self.weights(memory), experts)
+        weights = taking_part(self.weights(memory), there)
         return Forecast(
-            answer=mixed(weights, experts),
+            answer=mixed(weights, experts, there),
             experts=experts,
+            there=there,
             weights=weights,
             pairs=pairs.reshape(nodes, kinds, 2, -1),
             pair_weights=pair_weights.reshape(nodes, kinds, 2),
+            shared=given[:, 0],
             scores=scores,
             inputs=inputs,
         )
@@ -177,10 +194,14 @@ class Personal:
         found = self._losses(np.concatenate([*every, forecast.answer[:, None]], axis=1), labels)
         losses = found[:, 2 * kinds : -1]
         pair_losses = found[:, : 2 * kinds].reshape(nodes * kinds, 2)
-        pair_weights = forecast.pair_weights.reshape(nodes * kinds, 2)
+        there = pair_there = None
+        if forecast.there is not None or not self.has_probabilities:
+            there, pair_there = np.isfinite(losses), np.isfinite(pair_losses)
+            there = there if forecast.there is None else there & forecast.there
         after = {
-            **self._learn_mixture(memory, _PAIRS, pair_weights, pair_losses, _PAIR_PRIOR),
-            **self._learn_mixture(memory, _TOP, forecast.weights, losses, PRIOR),
+            HEARD: self._heard(memory[HEARD], forecast.shared),
+            **self._learn_mixture(memory, _PAIRS, pair_there, pair_losses, _PAIR_PRIOR),
+            **self._learn_mixture(memory, _TOP, there, losses, PRIOR),
         }
         if active is not None:
             after = {
@@ -197,6 +218,28 @@ class Personal:
     def has_probabilities(self) -> bool:
         """Whether answers are probabilities, mixed by Bayes' rule; else scores, by AdaHedge."""
         return self.link.probabilities(np.zeros((1, self.link.width))) is not None
+
+    def _taking_part(
+        self, memory: Mapping[str, Matrix], answers: Matrix
+    ) -> tuple[Bools | None, Bools | None]:
+        """Which experts, and which geometries of a pair, take part; None and None if all do."""
+        # A sum is finite only if all its terms are; the rest looks at them one by one.
+        if memory[HEARD].all() and math.isfinite(answers.sum()):
+            return None, None
+        nodes, kinds = len(answers), len(self.linear.kinds)
+        sound = np.logical_and.reduce(np.isfinite(answers), axis=2)
+        pairs = sound[:, : 2 * kinds].reshape(nodes * kinds, 2)
+        own = pairs.any(axis=1).reshape(nodes, kinds)
+        there = np.concatenate([sound[:, 2 * kinds :], own], axis=1)
+        there[:, :1] &= memory[HEARD] > 0.0
+        return there, pairs
+
+    def _heard(self, heard: Matrix, shared: Matrix) -> Matrix:
+        """Whether the shared model has said anything but what all start from, `[node, 1]`."""
+        if heard.all():
+            return heard
+        away = np.abs(shared - self.linear.start).max(axis=1, keepdims=True)
+        return np.where(np.isfinite(away) & (away > SAME), 1.0, heard)
 
     # What depends on whether there are probabilities.
 
@@ -218,12 +261,12 @@ class Personal:
     def _begin_mixture(self, rows: int, prior: Vector) -> dict[str, Matrix]:
         if self.has_probabilities:
             return {"weights": np.tile(prior, (rows, 1))}
-        return {"losses": np.zeros((rows, len(prior))), "gaps": np.zeros((rows, 1))}
+        return {"losses": np.zeros((rows, len(prior))), "gaps": np.full((rows, 1), FIRST_GAP)}
 
     def _weights(self, memory: Mapping[str, Matrix], prefix: str, prior: Vector) -> Matrix:
         if self.has_probabilities:
             return memory[prefix + "weights"].reshape(-1, len(prior))
-        return hedge_weights(*self._totals(memory, prefix, prior))
+        return hedge_weights(*self._totals(memory, prefix, prior), prior)
 
     def _totals(
         self, memory: Mapping[str, Matrix], prefix: str, prior: Vector
@@ -231,18 +274,29 @@ class Personal:
         losses, gaps = memory[prefix + "losses"], memory[prefix + "gaps"]
         return losses.reshape(-1, len(prior)), gaps.reshape(-1, 1)
 
+    def _completed(self, weights: Matrix, there: Bools | None, losses: Matrix) -> Matrix:
+        """Losses in which an expert that takes no part loses what the others' mixture does."""
+        if there is None or there.all():
+            return losses
+        own = taking_part(weights, there)
+        if not self.has_probabilities:
+            return completed(losses, there, mixed(own, losses, there))
+        return completed(losses, there, -np.log(mixed(own, np.exp(-losses), there)))
+
     def _learn_mixture(
         self,
         memory: Mapping[str, Matrix],
         prefix: str,
-        weights: Matrix,
+        there: Bools | None,
         losses: Matrix,
         prior: Vector,
     ) -> dict[str, Matrix]:
+        before = self._weights(memory, prefix, prior)
+        losses = self._completed(before, there, losses)
         if self.has_probabilities:
-            after = bayes(weights, losses, prior)
+            after = bayes(before, losses, prior)
             return {prefix + "weights": after.reshape(memory[prefix + "weights"].shape)}
-        totals, gaps = hedge(weights, *self._totals(memory, prefix, prior), losses)
+        totals, gaps = hedge(*self._totals(memory, prefix, prior), losses, prior)
         return {
             prefix + "losses": totals.reshape(memory[prefix + "losses"].shape),
             prefix + "gaps": gaps.reshape(memory[prefix + "gaps"].shape),

@@ -8,7 +8,6 @@ from functools import reduce
 
 import numpy as np
 
-from oneway.protocol.compact import unpack
 from oneway.protocol.fixed_point import Fixed, mass_of
 from oneway.protocol.state import Key, PeerState
 
@@ -81,16 +80,6 @@ def expected_holding(state: PeerState) -> Fixed:
         moved = moved - end.total
     brought = state.minted - state.gradient_steps - state.clipped + state.owed
     return brought + state.layout.booked(moved)
-
-
-def packed_agrees(state: PeerState) -> bool:
-    """Whether what is said of packed totals leads to those in the books; true at any moment."""
-    return all(
-        edge.packed.base == edge.acked
-        and np.array_equal(unpack(state.layout, edge.confirmed, edge.packed), edge.sent)
-        for edge in state.out.values()
-        if edge.packed is not None
-    )
 
 
 def untracked(states: Iterable[PeerState], place: slice) -> Fixed:

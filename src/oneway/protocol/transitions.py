@@ -217,12 +217,6 @@ def stay(state: PeerState) -> PeerState:
     return replace(state, leaving=False)
 
 
-def write_off(state: PeerState) -> PeerState:
-    """Give up all that is held: it is in nobody's hands from now on."""
-    held = state.layout.booked(state.holding)
-    return replace(state, holding=state.holding - held, clipped=state.clipped + held)
-
-
 # What the senders of edges say to their receiver.
 
 

@@ -12,6 +12,8 @@ from oneway.records.measures import Measures
 REPEATED = "repeated"
 """Why most messages are not taken in: the network, or a careful sender, said them twice."""
 
+REST_SECONDS = 4.0
+"""A running peer writes its status at least this often, and within a second of a change."""
 
 SILENT_SECONDS = 75.0
 """A sender repeats itself every 30 s even at rest: after two that did not come it is silent."""

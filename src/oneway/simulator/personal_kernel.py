@@ -17,7 +17,7 @@ import numpy as np
 from oneway.personal import Personal
 from oneway.personal.experts import BY_COORDINATE, FAR, NORMS, PARAMS, SQUARES
 from oneway.personal.mixtures import LEAST, SHARE
-from oneway.personal.personal import PRIOR
+from oneway.personal.personal import HEARD, PRIOR, SAME
 from oneway.records import Floats, Ints, Matrix, Vector
 from oneway.simulator import intrinsics
 
@@ -43,15 +43,18 @@ _LOG2_E = 1.0 / math.log(2.0)
 _ROOT_HALF = 0x3FE6A09E667F3BCD
 """The bits of sqrt(1/2)."""
 _PRIOR_SHARED, _PRIOR_ALONE, _PRIOR_ADAPTED = (float(it) for it in PRIOR)
+_HALVES, _THIRDS = np.array([0.5, 0.5]), np.array(PRIOR)
+"""The priors of a pair and of the three experts."""
 
 # Rows of a group's state; all of it is one flat array, so that compilers see what is apart.
 _ACTIVE, _LABEL, _SHARED, _LENGTH, _ANSWER = range(5)
 _SCORES, _SLOPES, _LOSSES, _PAIRS = 5, 9, 13, 17
-_TOP, _NORMS, _PAIR_GAPS, _TOP_GAP, _STEPS = 21, 24, 26, 28, 29
-_NUM_ROWS = 31
-_BAYES = {NORMS: _NORMS, "pairs.weights": _PAIRS, "top.weights": _TOP}
+_TOP, _NORMS, _PAIR_GAPS, _TOP_GAP, _STEPS, _HEARD = 21, 24, 26, 28, 29, 31
+_NUM_ROWS = 32
+_BAYES = {NORMS: _NORMS, HEARD: _HEARD, "pairs.weights": _PAIRS, "top.weights": _TOP}
 _HEDGE = {
     NORMS: _NORMS,
+    HEARD: _HEARD,
     "pairs.losses": _PAIRS,
     "pairs.gaps": _PAIR_GAPS,
     "top.losses": _TOP,
@@ -89,7 +92,7 @@ def walk(
     """
     linear, num_nodes = personal.linear, rows.shape[1]
     rates = np.array([[it.reach, it.most(linear.num_features + 1)] for it in linear.rates])
-    curvature = linear.link.curvature or 0.0
+    curvature, start = linear.link.curvature or 0.0, float(linear.start[0])
     answers = np.zeros(rows.shape)
     mixtures = _BAYES if personal.has_probabilities else _HEDGE
     params = memory[PARAMS].reshape(num_nodes, 4, -1)
@@ -107,7 +110,7 @@ def walk(
         for name, row in mixtures.items():
             state[row : row + memory[name].shape[1], :count] = memory[name][nodes].T
         _walk_group(
-            kind, seen, said, features, targets, rates, curvature,
+            kind, seen, said, features, targets, rates, curvature, start,
             state.reshape(-1), models.reshape(-1), sums, own_sums,
         )  # fmt: skip
         params[nodes] = models[:, :4, :count].transpose(2, 1, 0)
@@ -188,75 +191,62 @@ def _slope(kind: int, score: float, label: float) -> float:
 
 
 @_compiled
-def _hedge_weights(losses: Any, gap: float, weights: Any) -> None:
+def _hedge_weights(losses: Any, gap: float, prior: Any, weights: Any) -> None:
     count = len(losses)
-    best = losses.min()
-    total = 0.0
-    rate = math.log(count) / gap if gap > 0.0 else math.inf
+    best, rate, total = losses.min(), math.log(count) / gap, 0.0
     for k in range(count):
-        excess = losses[k] - best
-        if rate == math.inf:
-            weights[k] = 1.0 if excess == 0.0 else 0.0
-        else:
-            weights[k] = math.exp(-rate * excess)
+        weights[k] = prior[k] * math.exp(-rate * (losses[k] - best))
         total += weights[k]
     for k in range(count):
         weights[k] /= total
 
 
 @_compiled
-def _hedge(weights: Any, losses: Any, gap: float, suffered: Any) -> float:
-    """Add the losses; the gap after them."""
+def _hedge(there: Any, weights: Any, losses: Any, gap: float, prior: Any, suffered: Any) -> float:
+    """Add the losses, of experts that take no part their mean; the gap after them."""
     count = len(losses)
-    worst = -math.inf
+    total, mean = 0.0, 0.0
     for k in range(count):
-        if math.isfinite(suffered[k]):
-            worst = max(worst, suffered[k])
-    if worst == -math.inf:
+        if there[k]:
+            total += weights[k]
+    if not there.any():
         return gap
-    # By logarithms of the weights, which may themselves be too small for a number.
-    least, best, lowest = math.inf, math.inf, math.inf
     for k in range(count):
-        if math.isfinite(suffered[k]):
-            least = min(least, suffered[k])
-            best = min(best, losses[k])
+        if there[k]:
+            # All weight may be with experts that take no part.
+            weight = weights[k] / total if total > 0.0 else 1.0 / there.sum()
+            mean += weight * suffered[k]
     for k in range(count):
-        if math.isfinite(suffered[k]):
-            lowest = min(lowest, (losses[k] - best) + (suffered[k] - least))
-    rate = math.log(count) / gap if gap > 0.0 else math.inf
+        if not there[k]:
+            suffered[k] = mean
+    least, best, lowest = suffered.min(), losses.min(), math.inf
+    for k in range(count):
+        lowest = min(lowest, (losses[k] - best) + (suffered[k] - least))
+    rate = math.log(count) / gap
     mean, before, after = 0.0, 0.0, 0.0
     for k in range(count):
-        if math.isfinite(suffered[k]):
-            excess, above = losses[k] - best, suffered[k] - least
-            mean += weights[k] * above
-            if rate < math.inf:
-                before += math.exp(-rate * excess)
-                after += math.exp(-rate * ((excess + above) - lowest))
-        else:
-            suffered[k] = worst
-    mix = lowest
-    if rate < math.inf:
-        mix += (math.log(before) - math.log(after)) / rate
-    for k in range(count):
+        excess, above = losses[k] - best, suffered[k] - least
+        mean += weights[k] * above
+        before += prior[k] * math.exp(-rate * excess)
+        after += prior[k] * math.exp(-rate * ((excess + above) - lowest))
         losses[k] += suffered[k]
-    return gap + max(0.0, mean - mix)
+    return gap + max(0.0, mean - (lowest + (math.log(before) - math.log(after)) / rate))
 
 
 @_compiled
-def _take_part(weights: Any, answers: Any, own: Any) -> None:
-    """The weights of experts with a finite answer, of sum 1."""
-    total, there = 0.0, 0
+def _take_part(weights: Any, there: Any, own: Any) -> None:
+    """The weights of experts that take part, of sum 1."""
+    total = 0.0
     for k in range(len(weights)):
-        if math.isfinite(answers[k]):
+        if there[k]:
             total += weights[k]
-            there += 1
     for k in range(len(weights)):
-        if not math.isfinite(answers[k]):
+        if not there[k]:
             own[k] = 0.0
         elif total > 0.0:
             own[k] = weights[k] / total
         else:
-            own[k] = 1.0 / there
+            own[k] = 1.0 / there.sum()
 
 
 @_compiled
@@ -277,6 +267,7 @@ def _walk_group(
     targets: Any,
     rates: Any,
     curvature: float,
+    start: float,
     state: Any,
     models: Any,
     sums: Any,
@@ -292,6 +283,7 @@ def _walk_group(
         targets: Its labels as scores see them.
         rates: Reach and ceiling of the rate by norm, `[kind, 2]`.
         curvature: Of the loss; 0 at a kink.
+        start: The score that all start from.
         state: `[row, node]`, flat: see the numbers of rows above.
         models: `[input, row, node]`, flat. Rows: parameters of alone by norm and by coordinate and
             of adapted, squares of alone and adapted, and the input itself.
@@ -314,6 +306,9 @@ def _walk_group(
                 _mix_scores(kind, lane, state)
         for lane in range(LANES):
             scores[t, lane] = state[_ANSWER * LANES + lane]
+            away = abs(state[_SHARED * LANES + lane] - start)
+            says = SAME < away < math.inf and state[_ACTIVE * LANES + lane] > 0.0
+            state[_HEARD * LANES + lane] = 1.0 if says else state[_HEARD * LANES + lane]
         for column in range(4):
             total = 0.0
             for lane in range(LANES):
@@ -399,27 +394,31 @@ def _mix_chances(state: Any) -> None:
         alone, adapted = j0 + j1, j2 + j3
         score = state[_SHARED * LANES + lane]
         chance, _ = _of_label(score, label)
-        # A score that is not a number takes no part.
-        heard = score == score
-        shared = scale * chance + LEAST if heard else 1.0
+        # A score that is not a number takes no part, nor does a model that says nothing yet.
+        known = score == score
+        heard = known and state[_HEARD * LANES + lane] > 0.0
+        shared = scale * chance + LEAST if known else 1.0
         w0, w1 = state[_TOP * LANES + lane], state[(_TOP + 1) * LANES + lane]
         w2 = state[(_TOP + 2) * LANES + lane]
         u0 = w0 if heard else 0.0
-        total = 1.0 / (u0 + w1 + w2)
+        sum_there = u0 + w1 + w2
+        total = 1.0 / sum_there
         t0, t1, t2 = u0 * total * shared, w1 * total * alone, w2 * total * adapted
         mixed = t0 + t1 + t2
         state[_ANSWER * LANES + lane] = mixed if label > 0.0 else 1.0 - mixed
         state[_LOSSES * LANES + lane] = -active * _log(mixed)
         loss = -active * _log(shared)
-        state[(_LOSSES + 1) * LANES + lane] = loss if heard or not there else math.nan
+        state[(_LOSSES + 1) * LANES + lane] = loss if known or not there else math.nan
         state[(_LOSSES + 2) * LANES + lane] = -active * _log(alone)
         state[(_LOSSES + 3) * LANES + lane] = -active * _log(adapted)
-        by_alone, by_adapted, by_mixed = keep / alone, keep / adapted, keep / mixed
+        by_alone, by_adapted, by_mixed = keep / alone, keep / adapted, keep * sum_there / mixed
+        # Who takes no part counts as if it had said what the mixture says.
+        n0 = t0 * by_mixed if heard else keep * w0
         state[_PAIRS * LANES + lane] = j0 * by_alone + half if there else v0
         state[(_PAIRS + 1) * LANES + lane] = j1 * by_alone + half if there else v1
         state[(_PAIRS + 2) * LANES + lane] = j2 * by_adapted + half if there else v2
         state[(_PAIRS + 3) * LANES + lane] = j3 * by_adapted + half if there else v3
-        state[_TOP * LANES + lane] = t0 * by_mixed + SHARE * _PRIOR_SHARED if there else w0
+        state[_TOP * LANES + lane] = n0 + SHARE * _PRIOR_SHARED if there else w0
         state[(_TOP + 1) * LANES + lane] = t1 * by_mixed + SHARE * _PRIOR_ALONE if there else w1
         state[(_TOP + 2) * LANES + lane] = t2 * by_mixed + SHARE * _PRIOR_ADAPTED if there else w2
 
@@ -433,28 +432,35 @@ def _mix_scores(kind: int, lane: int, state: Any) -> None:
     if rows[_ACTIVE] == 0.0:
         return
     label, weights, own = rows[_LABEL], np.empty(3), np.empty(3)
-    said, suffered, inner = np.empty(3), np.empty(3), np.empty(2)
+    said, suffered, there = np.empty(3), np.empty(3), np.empty(3, np.bool_)
     said[0] = rows[_SHARED]
     for k in range(2):
         scores = rows[_SCORES + 2 * k : _SCORES + 2 * k + 2]
         losses = rows[_PAIRS + 2 * k : _PAIRS + 2 * k + 2]
-        _hedge_weights(losses, rows[_PAIR_GAPS + k], weights[:2])
-        _take_part(weights[:2], scores, inner)
-        finite = math.isfinite(scores[0]) or math.isfinite(scores[1])
-        said[1 + k] = _mix(inner, scores) if finite else math.nan
+        _hedge_weights(losses, rows[_PAIR_GAPS + k], _HALVES, weights[:2])
         for g in range(2):
-            suffered[g] = _loss(kind, scores[g], label) if math.isfinite(scores[g]) else math.nan
+            there[g] = math.isfinite(scores[g])
             rows[_SLOPES + 2 * k + g] = _slope(kind, scores[g], label)
-        rows[_PAIR_GAPS + k] = _hedge(inner, losses, rows[_PAIR_GAPS + k], suffered[:2])
+        _take_part(weights[:2], there[:2], own[:2])
+        said[1 + k] = _mix(own[:2], scores) if there[:2].any() else math.nan
+        for g in range(2):
+            suffered[g] = _loss(kind, scores[g], label)
+            there[g] = there[g] and math.isfinite(suffered[g])
+        gap = rows[_PAIR_GAPS + k]
+        rows[_PAIR_GAPS + k] = _hedge(there[:2], weights[:2], losses, gap, _HALVES, suffered[:2])
     top = rows[_TOP : _TOP + 3]
-    _hedge_weights(top, rows[_TOP_GAP], weights)
-    _take_part(weights, said, own)
+    _hedge_weights(top, rows[_TOP_GAP], _THIRDS, weights)
+    for e in range(3):
+        there[e] = math.isfinite(said[e])
+    there[0] = there[0] and rows[_HEARD] > 0.0
+    _take_part(weights, there, own)
     rows[_ANSWER] = _mix(own, said)
     rows[_LOSSES] = _loss(kind, rows[_ANSWER], label)
     for e in range(3):
         suffered[e] = _loss(kind, said[e], label) if math.isfinite(said[e]) else math.nan
         rows[_LOSSES + 1 + e] = suffered[e]
-    rows[_TOP_GAP] = _hedge(own, top, rows[_TOP_GAP], suffered)
+        there[e] = there[e] and math.isfinite(suffered[e])
+    rows[_TOP_GAP] = _hedge(there, weights, top, rows[_TOP_GAP], _THIRDS, suffered)
 
 
 @_compiled

@@ -6,14 +6,12 @@ import logging
 import os
 import re
 import signal
-import socket
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager
 from functools import partial
-from importlib import import_module
 from itertools import islice
 from typing import Any
 
@@ -25,9 +23,7 @@ from oneway.sentences import cut, shown
 LOCAL = "local"
 _PORT = 6379
 """The default port of `ray start --head`."""
-_GREETING_SECONDS = 5.0
 _JOIN_SECONDS = 60.0
-_AUTHENTICATION = "RAY_AUTH_MODE"
 _AT_ONCE = 8
 """Jobs per core that are given to Ray together; their results come back together."""
 _QUIET = {
@@ -36,8 +32,6 @@ _QUIET = {
     # Ray prints the log of every lost machine to stdout, where results go.
     "RAY_DEDUP_LOGS_SKIP_REGEX": ".",
 }
-_HTTP2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))
-_SETTINGS_FRAME = 4
 
 
 class Workers:
@@ -176,15 +170,8 @@ def open_workers(on: str = LOCAL) -> Iterator[Workers]:
         ray.shutdown()
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, usual or signal.SIG_DFL)  # Ray takes it
-        asks_for_tokens = os.environ.get(_AUTHENTICATION) != before.get(_AUTHENTICATION)
         os.environ.clear()
         os.environ.update(before)
-        if asks_for_tokens:
-            # Ray sets that where it starts a cluster. Its native code would go on to ask for them,
-            # and a cluster without tokens, joined later, would then lose all its workers.
-            raylet = import_module("ray._raylet")
-            raylet.Config.initialize("")
-            raylet.AuthenticationTokenLoader.instance().reset_cache()
 
 
 def _begin(ray: Any, address: str | None) -> None:
@@ -199,8 +186,6 @@ def _begin(ray: Any, address: str | None) -> None:
             ) from error
         return
     assert address is not None
-    if address != "auto":
-        _greet(address.removeprefix("ray://"))
     failure: list[Exception] = []
 
     def join() -> None:
@@ -218,25 +203,6 @@ def _begin(ray: Any, address: str | None) -> None:
             f"the Ray cluster at {address} cannot be joined ({why}); give the port of ray start "
             f"--head, and run ray start --address={address} on this machine first"
         )
-
-
-def _greet(address: str) -> None:
-    """See that the head of a cluster listens: it speaks HTTP/2, whose server answers at once.
-
-    Where something else listens, Ray would try for a quarter of an hour.
-    """
-    host, _, port = address.rpartition(":")
-    fails = f"the Ray cluster at {address} does not answer"
-    remedy = "start it with ray start --head on that machine, and give the address it prints"
-    try:
-        with socket.create_connection((host.strip("[]"), int(port)), _GREETING_SECONDS) as link:
-            link.settimeout(_GREETING_SECONDS)
-            link.sendall(_HTTP2)
-            answer = link.recv(9)
-    except (OSError, OverflowError, ValueError) as error:
-        raise ClusterError(f"{fails} ({error}); {remedy}") from None
-    if len(answer) < 4 or answer[3] != _SETTINGS_FRAME:
-        raise ClusterError(f"{fails} as Ray does: another program listens there; {remedy}")
 
 
 def _one_line(error: Exception) -> str:

@@ -224,7 +224,7 @@ def _read_lab(blank: Entry) -> Entry:
 def _read_demo(blank: Entry) -> Entry:
     report = blank.path / REPORT
     return replace(
-        blank, complete=True, data="flights by dest", report=report if report.is_file() else None
+        blank, complete=True, data="flights by tailnum", report=report if report.is_file() else None
     )
 
 

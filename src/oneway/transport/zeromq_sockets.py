@@ -118,15 +118,14 @@ class Environment:
 class RateLimitedWarning:
     """Logs a warning, but no more often than every so many seconds."""
 
-    def __init__(self, clock: Callable[[], float], seconds: float = WARN_SECONDS) -> None:
+    def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._seconds = seconds
         self._quiet_until = -math.inf
 
     def __call__(self, sentence: str, *values: object) -> None:
         """Log it, unless the last one was logged just now."""
         if (now := self._clock()) >= self._quiet_until:
-            self._quiet_until = now + self._seconds
+            self._quiet_until = now + WARN_SECONDS
             _log.warning(sentence, *values)
 
 

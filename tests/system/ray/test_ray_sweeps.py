@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import pickle
 import signal
 import socket
-import threading
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -52,24 +49,19 @@ def test_a_sweep_has_the_same_bits_and_sends_its_table_once(ray_cluster, tmp_pat
     assert numbers(found) == numbers(ow.sweep(table, jobs=1, progress=False, **grid))
 
 
-def test_ray_is_started_for_a_sweep_and_leaves_the_process_as_it_was(ray_cluster, monkeypatch):
-    """Newer versions set RAY_AUTH_MODE: a cluster without tokens then loses all actors."""
+TOLD = {"nodes": 4, "rounds": 30, "privacy": "none", "progress": False, "rates": (0.1, 0.3)}
+
+
+def test_the_cluster_of_the_environment_and_a_session_of_the_caller_are_used(
+    ray_cluster, monkeypatch
+):
     import ray
 
-    monkeypatch.delenv("RAY_AUTH_MODE", raising=False)
-    monkeypatch.setenv("RAY_AUTH_TOKEN", "0" * 64)  # or Ray writes one into the user's home
-    told = {"nodes": 4, "rounds": 30, "privacy": "none", "progress": False, "rates": (0.1, 0.3)}
-    here = numbers(ow.sweep("synthetic", jobs=1, **told))
-    before, usual = dict(os.environ), signal.getsignal(signal.SIGTERM)
-    assert numbers(ow.sweep("synthetic", on="ray", **told)) == here
-    assert not ray.is_initialized()
-    assert signal.getsignal(signal.SIGTERM) is usual
-    assert dict(os.environ) == before
-    # The address of the environment is used, and a session of the caller is.
+    here = numbers(ow.sweep("synthetic", jobs=1, **TOLD))
     monkeypatch.setenv("RAY_ADDRESS", ray_cluster.address)
     with open_workers("ray") as some:
         assert sorted(some.results([(pow, number, 2) for number in range(3)])) == [0, 1, 4]
-        assert numbers(ow.sweep("synthetic", on="ray", **told)) == here
+        assert numbers(ow.sweep("synthetic", on="ray", **TOLD)) == here
         with pytest.raises(ConfigError, match="already"), open_workers("ray://127.0.0.1:9"):
             pass
         assert ray.is_initialized()
@@ -87,30 +79,25 @@ def test_a_worker_that_is_killed_is_one_sentence(ray_cluster):
         list(some.results([(end,)] * 2))
 
 
-@pytest.mark.parametrize("answer", [None, b"", b"HTTP/1.1 400 Bad Request\r\n\r\n"])
-def test_an_address_where_no_ray_answers_is_named_soon(answer, monkeypatch):
-    """Nothing listens there, something is silent, or something else answers."""
+def test_an_address_where_no_ray_answers_is_named_soon(monkeypatch):
+    """Ray itself would try for a quarter of an hour."""
     pytest.importorskip("ray")
-    monkeypatch.setattr(workers, "_GREETING_SECONDS", 0.5)
-    server = socket.create_server(("127.0.0.1", 0))
-    address = f"127.0.0.1:{server.getsockname()[1]}"
+    monkeypatch.setattr(workers, "_JOIN_SECONDS", 0.5)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(ClusterError, match=address), open_workers(f"ray://{address}"):
+            pass
 
-    def reply():
-        with contextlib.suppress(OSError):
-            connection, _ = server.accept()
-            with connection:
-                connection.recv(100)
-                connection.sendall(answer)
-                connection.recv(100)
 
-    thread = threading.Thread(target=reply)
-    if answer is None:
-        server.close()
-    else:
-        thread.start()
-    began = time.monotonic()
-    with server, pytest.raises(ClusterError, match=address), open_workers(f"ray://{address}"):
-        pass
-    assert time.monotonic() - began < 120
-    if answer is not None:
-        thread.join(120)
+def test_ray_is_started_for_a_sweep_and_leaves_the_process_as_it_was(monkeypatch):
+    """The last test: Ray goes on to ask for a token, which clusters of other tests do not have."""
+    ray = pytest.importorskip("ray")
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.delenv("RAY_AUTH_MODE", raising=False)
+    monkeypatch.setenv("RAY_AUTH_TOKEN", "0" * 64)  # or Ray writes one into the user's home
+    before, usual = dict(os.environ), signal.getsignal(signal.SIGTERM)
+    here = numbers(ow.sweep("synthetic", jobs=1, **TOLD))
+    assert numbers(ow.sweep("synthetic", on="ray", **TOLD)) == here
+    assert not ray.is_initialized()
+    assert signal.getsignal(signal.SIGTERM) is usual
+    assert dict(os.environ) == before

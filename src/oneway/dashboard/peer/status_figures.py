@@ -10,12 +10,12 @@ from oneway.dashboard.components.numbers import ago, counted, number, size
 from oneway.metrics.baselines import is_worse
 from oneway.metrics.measure_rows import beside
 from oneway.records.measures import Measures
-from oneway.records.status import REPEATED, ReceiverStatus, SenderStatus, Status
+from oneway.records.status import REPEATED, REST_SECONDS, ReceiverStatus, SenderStatus, Status
 from oneway.sentences import listed, short_age
 from oneway.web.peer_page import PeerLook
 
-SILENT_SECONDS = 5.0
-"""A running peer says something about itself every second."""
+SILENT_SECONDS = 3 * REST_SECONDS
+"""A running peer without a newer status is halted, or the machine is very busy."""
 
 _SETTLING_SECONDS = 3.0
 """A link that has just begun to connect is nobody's fault."""
@@ -155,7 +155,7 @@ def figures(look: PeerLook) -> list[Figure]:
     units = units if status.minted else f"{units}; its own 1 is not in it yet"
     units = f"{units}; owes {status.owed:.4g}" if status.owed else units
     if not status.has_possible_mass:
-        units = "cannot be; oneway peer doctor says what to do"
+        units = "impossible; see oneway peer doctor"
     ignored = sum(sender.quarantined for sender in status.senders)
     quarantine = f"{ignored or 'nobody'} in quarantine"
     rejected = sum(sender.num_rejected for sender in status.senders) + status.undecodable

@@ -37,13 +37,13 @@ def hold(path: Path, what: str) -> Iterator[None]:
 
 
 @contextmanager
-def in_turn(path: Path, patience: float = PATIENCE_SECONDS) -> Iterator[None]:
+def in_turn(path: Path) -> Iterator[None]:
     """Wait until no other process or thread holds the lock, and hold it; the file stays.
 
     Raises:
         ConfigError: If the file cannot be opened, stays locked, or the disk cannot lock files.
     """
-    lock = FileLock(path, timeout=patience, mode=_PRIVATE, poll_interval=0.01)
+    lock = FileLock(path, timeout=PATIENCE_SECONDS, mode=_PRIVATE, poll_interval=0.01)
     with _acquired(lock, "a change"):
         yield
 
