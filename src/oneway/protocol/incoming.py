@@ -352,7 +352,8 @@ def _within(
     pulls = mass > 0 and not layout.copies_model
     if not (pulls or any(delta[place].any() for place in layout.carried)):
         return delta, None, 0.0
-    own, moved = layout.model_in(state.holding), np.zeros(layout.model.stop - layout.model.start)
+    own = layout.model_in(state.holding)
+    moved = np.zeros_like(own)
     if pulls:
         moved += layout.model_in(state.holding + delta) - own
     pull = moved.copy()
@@ -363,7 +364,7 @@ def _within(
     if part == 1.0:
         return delta, moved, 0.0
     kept = delta.copy()
-    for place in {*layout.carried, *layout.forwarded}:
+    for place in layout.carried + tuple(it for it in layout.forwarded if it not in layout.carried):
         kept[place] = portion(delta[place], part)
     if pulls:
         there = (own + part * pull) * (mass_of(state.holding) + mass)
