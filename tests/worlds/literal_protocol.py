@@ -628,7 +628,9 @@ class Transcript:
         if mass > 0:
             pull = np.array(plus(holding, delta)[:DIM]) / float(holding[-1] + mass) - own
         if self.relays:
-            steps = DEPOSITED / ONE * np.array(delta[PARCEL])
+            count, after = holding[COUNT] + delta[COUNT], holding[-1] + mass
+            of_it = DEPOSITED / math.sqrt(min(1.0, max(1, count) / ONE))
+            steps = min(of_it, ONE / after) / ONE * np.array(delta[PARCEL])
         move = pull - steps
         if mass == 0 and not steps.any():
             return delta, 0.0
@@ -641,7 +643,7 @@ class Transcript:
         if mass > 0:
             there = (own + part * pull) * (holding[-1] + mass)
             numerator = minus([round(z) for z in there], holding[:DIM])
-        kept = (*numerator, *floors(delta[DIM:-1], part), mass)
+        kept = (*numerator, *floors(delta[DIM:-1][:DIM], part), *delta[COUNT:-1], mass)
         return kept, (1.0 - part) * float(np.linalg.norm(move))
 
     def within_the_clip(self, delta, pushes):
