@@ -219,14 +219,16 @@ def test_after_any_old_backup_no_mass_is_negative_and_in_the_end_none_is_owed(pu
 
 
 @pytest.mark.parametrize("owed", [0, ONE // 4, 1000 * ONE])
-def test_what_pays_a_debt_does_not_count_as_brought(owed):
-    """Else a sender of a restored peer, whose total is far ahead, would be behind for days."""
+def test_what_pays_a_debt_has_room_beyond_the_limit_and_the_rest_is_burned(owed):
+    """Else what a restored peer hears anew would be lost with its debt unpaid."""
+    rules, came = Rules(b"s" * 32, mass_limit=4.0), units(0, 0, owed + 4 * ONE)
     state = replace(holding(units(0, 0, ONE)), owed=units(0, 0, owed))
-    rules, came = Rules(b"s" * 32), units(0, 0, owed + ONE)
     life = say(trust(state, BOB, EPOCH), trust(state, BOB, EPOCH).out[BOB, EPOCH], rules).life
-    edge = InEdge(BOB, EPOCH, zeros(DIM))
-    done = absorb(
-        state, edge, Close(EPOCH, life, 0, 5, came, NO_TAG, NO_PROGRESS), rules, allowance=2 * ONE
-    )
+    close = Close(EPOCH, life, 0, 5, came, NO_TAG, NO_PROGRESS)
+    done = absorb(state, InEdge(BOB, EPOCH, zeros(DIM)), close, rules)
     assert not done.waits
-    assert done.taken == mass_of(done.state.holding) - mass_of(state.holding) == ONE
+    room = 3 * ONE + min(owed, 4 * ONE)
+    assert mass_of(done.state.clipped) == owed + 4 * ONE - room
+    paid_back = owed - mass_of(done.state.owed)
+    assert mass_of(done.state.holding) == ONE + room - paid_back
+    assert mass_of(done.state.holding) <= 4 * ONE

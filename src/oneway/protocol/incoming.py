@@ -352,23 +352,41 @@ def _within(
     pulls = mass > 0 and not layout.copies_model
     if not (pulls or any(delta[place].any() for place in layout.carried)):
         return delta, None, 0.0
-    own, moved = layout.model_in(state.holding), np.zeros(layout.model.stop - layout.model.start)
+    own = layout.model_in(state.holding)
+    moved = np.zeros_like(own)
     if pulls:
         moved += layout.model_in(state.holding + delta) - own
     pull = moved.copy()
     for place in layout.carried:
-        weight = DEPOSITED if place in layout.forwarded else 1.0
+        weight = _deposited(state, delta) if place in layout.forwarded else 1.0
         moved -= weight / ONE * delta[place]
     part = allowance.part_of(moved)
     if part == 1.0:
         return delta, moved, 0.0
     kept = delta.copy()
-    for place in layout.carried + tuple(it for it in layout.forwarded if it not in layout.carried):
+    for place in layout.carried:
         kept[place] = portion(delta[place], part)
+    if layout.parcel is not None:
+        # With a count of less than a step more would be deposited of what is left; with all of
+        # it, a sender could make so many steps of a few that nobody deposits any more.
+        count = layout.parcel[1]
+        kept[count] = np.maximum(portion(delta[count], part), np.minimum(delta[count], ONE))
     if pulls:
         there = (own + part * pull) * (mass_of(state.holding) + mass)
         kept[layout.model] = np.rint(there).astype(np.int64) - state.holding[layout.model]
     return kept, part * moved, (1.0 - part) * float(np.linalg.norm(moved))
+
+
+def _deposited(state: PeerState, delta: Fixed) -> float:
+    """How far a parcel moves its receiver at most, as a part of its length: phi / omega in Relay.
+
+    Of few steps more is deposited, also if they were forwarded in many small parts.
+    """
+    after = state.holding + delta
+    many = 1.0
+    if state.layout.parcel is not None:
+        many = min(1.0, max(1, int(after[state.layout.parcel[1]][0])) / ONE)
+    return min(DEPOSITED / math.sqrt(many), ONE / mass_of(after))
 
 
 def _near(model: Vector, own: Vector, rules: Rules) -> tuple[Vector, float]:
