@@ -352,7 +352,8 @@ def _within(
     pulls = mass > 0 and not layout.copies_model
     if not (pulls or any(delta[place].any() for place in layout.carried)):
         return delta, None, 0.0
-    own, moved = layout.model_in(state.holding), np.zeros(layout.model.stop - layout.model.start)
+    own = layout.model_in(state.holding)
+    moved = np.zeros_like(own)
     if pulls:
         moved += layout.model_in(state.holding + delta) - own
     pull = moved.copy()

@@ -29,6 +29,7 @@ from oneway.protocol.fixed_point import (
     fixed,
     length_of,
     mass_of,
+    portion,
     zeros,
 )
 from oneway.protocol.incoming import (
@@ -135,7 +136,7 @@ def push(state: PeerState, shares: Mapping[Key, float], rules: Rules) -> PeerSta
         and shares.get(edge.receiver, 0.0) > 0.0
     ]
     if state.leaving:
-        state = paid_with_all(_without_momenta(state))
+        state = _without_orphans(paid_with_all(_without_momenta(state)), rules)
         able = [edge for edge in able if _room(edge, rules) >= LEAST * rules.mass_cap * ONE]
         parts = _everything(state, able, shares, rules)
     elif state.is_sound(rules.radius):
@@ -354,8 +355,36 @@ def _fraction(state: PeerState, edge: OutEdge, share: float, rules: Rules) -> fl
     return min(fraction, room / max(held, 1))
 
 
+def _without_orphans(state: PeerState, rules: Rules) -> PeerState:
+    """A state without steps that lack a count: nobody would take them, and no count is to come."""
+    kept = state.holding.copy()
+    _keep_orphans(kept, rules, state.layout)
+    dropped = state.holding - kept
+    if not dropped.any():
+        return state
+    return replace(state, holding=kept, clipped=state.clipped + dropped)
+
+
+def _keep_orphans(part: Fixed, rules: Rules, layout: Layout) -> None:
+    """Leave for later the part of a parcel that is too long for its count (`objection`).
+
+    Codes leave a remainder of a parcel whose count is gone, and a peer that was restored from a
+    backup may have handed over more of a count than it still has.
+    """
+    if layout.parcel is None:
+        return
+    steps, count = layout.parcel
+    part[count].clip(0, None, out=part[count])
+    many, length = int(part[count][0]) / ONE, length_of(part[steps])
+    if many == 0.0:
+        part[steps] = 0
+    elif length > rules.longest_step * many:
+        part[steps] = portion(part[steps], rules.longest_step * many / length)
+
+
 def _keep_surplus(part: Fixed, rules: Rules, layout: Layout) -> None:
     """Leave for later what one push may not carry beside its model, whoever brought so much."""
+    _keep_orphans(part, rules, layout)
     most = int(rules.radius * ONE)
     for beside in layout.beside(part):
         if extent(beside) > most:
