@@ -32,6 +32,13 @@ def wrap(number):
     return (number + 2**63) % 2**64 - 2**63
 
 
+def part_of_mass(amount, most):
+    """An amount, or the part of it that has no more mass than this."""
+    if most >= amount[-1]:
+        return amount
+    return (*floors(amount[:-1], most / amount[-1]), most)
+
+
 def plus(one, other):
     return tuple(wrap(a + b) for a, b in zip(one, other, strict=True))
 
@@ -113,15 +120,19 @@ class Transcript:
     # The books.
 
     def pay(self, most):
-        """Give back of what is owed, at the model that is owed, no more mass than this."""
-        owed = self.now["owed"]
-        if owed[-1] == 0:
+        """Give back no more mass than this of what is owed, at one's own estimate.
+
+        What was burned pays first. Beside its model, what is owed is given back as it is owed.
+        """
+        now = self.now
+        burned = part_of_mass(now["owed"], max(0, now["clipped"][-1]))
+        now["owed"], now["clipped"] = minus(now["owed"], burned), minus(now["clipped"], burned)
+        part, held = part_of_mass(now["owed"], most), now["holding"]
+        if part[-1] == 0:
             return
-        part = owed
-        if most < owed[-1]:
-            part = (*(math.floor(units * (most / owed[-1])) for units in owed[:-1]), most)
-        self.now["holding"] = minus(self.now["holding"], part)
-        self.now["owed"] = minus(owed, part)
+        given = (*floors(held[:DIM], part[-1] / held[-1]), *part[DIM:])
+        now["holding"], now["owed"] = minus(held, given), minus(now["owed"], part)
+        now["clipped"] = plus(now["clipped"], minus(given, part))
 
     def gain(self, amount):
         """What comes back pays half for debts; of what is lost, half of what is held at most."""

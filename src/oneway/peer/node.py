@@ -258,7 +258,7 @@ class Node:
             state = self.snapshot.state
             if self.has_words or state.leaving or any(it.waits for it in state.out.values()):
                 return True
-            # Who has nobody to push to, or no mass to push, has nothing to wait for.
+            # Without receivers, or without mass, there is nothing to wait for.
             could = bool(self._shares) and state.is_sound(self.rules.radius)
             return could and self._may_push and self._pace.has_news(self.estimate, state)
 
@@ -348,7 +348,7 @@ class Node:
                 return
             ready, memory = self._kept_mass(state), self.snapshot.memory
             if not (self._pace.has_stepped or state.leaving):
-                ready, memory = self.learner.before_push(state, memory, self.rules)
+                ready, memory = self.learner.before_push(ready, memory, self.rules)
             shares = {key: it for key, it in self._shares.items() if not self.held_back(key)}
             after = transitions.push(ready, shares, self.rules)
             if not self._shares:
@@ -362,7 +362,7 @@ class Node:
                 self._pace.pushed(self.estimate)
 
     def _may_deposit(self, state: PeerState) -> bool:
-        """Whether a parcel is worth a commit without a push; at the floor it waits for mass."""
+        """Whether a parcel is worth a commit without a push."""
         is_sound = state.is_sound(self.rules.radius)
         return is_sound and self._pace.has_parcel(self.estimate, state)
 
