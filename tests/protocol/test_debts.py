@@ -229,19 +229,3 @@ def test_after_any_old_backup_no_mass_is_negative_and_in_the_end_none_is_owed(pu
     assert not trio.peers[ALICE].owed.any()
     assert not discrepancy(trio.peers.values()).any()
     assert sum(mass_of(state.holding) for state in trio.peers.values()) == 3 * ONE
-
-
-@pytest.mark.parametrize("owed", [0, ONE // 4, 1000 * ONE])
-def test_what_pays_a_debt_has_room_beyond_the_limit_and_the_rest_is_burned(owed):
-    """Else what a restored peer hears anew would be lost with its debt unpaid."""
-    rules, came = Rules(b"s" * 32, mass_limit=4.0), units(0, 0, owed + 4 * ONE)
-    state = replace(holding(units(0, 0, ONE)), owed=units(0, 0, owed))
-    life = say(trust(state, BOB, EPOCH), trust(state, BOB, EPOCH).out[BOB, EPOCH], rules).life
-    close = Close(EPOCH, life, 0, 5, came, NO_TAG, NO_PROGRESS)
-    done = absorb(state, InEdge(BOB, EPOCH, zeros(DIM)), close, rules)
-    assert not done.waits
-    room = 3 * ONE + min(owed, 4 * ONE)
-    assert mass_of(done.state.clipped) == owed + 4 * ONE - room
-    paid_back = owed - mass_of(done.state.owed)
-    assert mass_of(done.state.holding) == ONE + room - paid_back
-    assert mass_of(done.state.holding) <= 4 * ONE
