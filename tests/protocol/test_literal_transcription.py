@@ -545,7 +545,7 @@ def test_every_transition_is_the_literal_one_integer_by_integer(seed):
 def test_the_comparison_meets_every_message_every_phase_and_every_rule():
     """Guards against the test above passing vacuously."""
     kinds, phases, seen = Counter(), set(), Counter()
-    for seed in range(20):
+    for seed in range(30):
         comparison = Comparison(seed)
         for _ in range(20):
             comparison.run(30)

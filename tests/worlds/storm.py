@@ -68,9 +68,9 @@ def packed_agrees(state: PeerState) -> bool:
     )
 
 
-def layout_of(seed: int) -> Layout:
+def layout_of(seed: int, payload: int | None = None) -> Layout:
     """What peers hold in the schedule of a seed; vectors, which codes can say, in compact ones."""
-    payload = PAYLOADS[seed % len(PAYLOADS)]
+    payload = PAYLOADS[seed % len(PAYLOADS) if payload is None else payload]
     return Layout.of(payload, dim=2 if is_compact(seed) else 1) if payload else Layout()
 
 
