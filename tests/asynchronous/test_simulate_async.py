@@ -94,6 +94,15 @@ METHODS = st.sampled_from(
 )
 
 
+def test_any_directed_graph_is_accepted_and_keeps_exact_books():
+    stream, _ = network(4, 12)
+    graph = ow.TrustGraph.from_edges([(0, 1), (1, 0), (1, 2)], 4)
+    conditions = Conditions(**QUICK)
+    for method in (ow.OnlinePushSum(0.3, "capped"), ow.Relay(0.3, "curvature")):
+        found = ow.simulate_async(method, MODEL, stream, graph, conditions=conditions)
+        assert found.record.config["exact_books"] is True
+
+
 # Without shrinking: each try is two networks, and a smaller one is no clearer.
 @settings(phases=[Phase.explicit, Phase.reuse, Phase.generate])
 @given(conditions=WORLDS, method=METHODS, seed=st.integers(0, 2**20))

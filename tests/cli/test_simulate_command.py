@@ -45,6 +45,17 @@ def test_json_holds_the_numbers_and_everything_that_determines_them(oneway):
     assert answer["versions"]["oneway"] == ow.__version__
 
 
+def test_any_directed_graph_is_simulated_and_what_it_means_is_said_in_a_sentence(oneway):
+    Path("chain.csv").write_text("0,1\n1,2\n2,3\n3,2\n")
+    few = ("--graph", "chain.csv", *REFERENCE, "--no-personal", "--json")
+    result = oneway(*SMALL, *few)
+    assert result.err.count("not strongly connected") == 1
+    assert result.json["config"]["bounds"] == list(ow.Relay.usual_bounds)
+    largest = oneway(*SMALL, *few, "--largest-component")
+    assert largest.err == ""
+    assert largest.json["config"]["num_nodes"] == 2
+
+
 def test_the_command_computes_what_the_library_computes(oneway):
     """By default with noise and in batches; without them if that is written out."""
     few = (*SMALL, *REFERENCE, "--nodes", 6, "--max-receivers", 3, "--learning-rate", 0.3, "--json")

@@ -17,7 +17,6 @@ from oneway.lab.lab import (
     Quiescence,
     TrustEdges,
     dead_ends,
-    overfull,
 )
 from oneway.lab.peer_process import PeerProcess
 from oneway.lab.problem import Problem
@@ -187,12 +186,3 @@ def test_when_one_more_is_down_the_others_have_to_say_it_again(make_observation)
     assert not quiescence.seen_in(later, {BOB})
     later[0] = make_observation(ANN, time=3.0)
     assert quiescence.seen_in(later, {BOB})
-
-
-def test_who_lets_mass_wait_has_to_hand_some_out(make_observation):
-    waiting = make_observation(ANN, time=1.0, edges={BOB: {"acked": 6, "lag": 6.0}, CEM: {}})
-    others = [make_observation(key, time=1.0) for key in (BOB, CEM)]
-    assert overfull([waiting, *others]) == {BOB}
-    assert overfull([waiting, *others], {BOB}) == set()
-    soon = make_observation(ANN, time=1.0, edges={BOB: {"acked": 6, "lag": 4.0}, CEM: {}})
-    assert overfull([soon, *others]) == set()

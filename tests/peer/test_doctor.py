@@ -133,7 +133,6 @@ STARTED = {"link_since": NOW - 2}
 DEAF = {"lag": 0.0, "link_since": NOW - 45, "last_answer": 0.0}
 DRAINED = {"leaving": True, "drained": True}
 REFUSED = Startup("key.secret is not a key file", "peer.sqlite is damaged")
-NO_MASS = {"mass": 0.0078, "senders": [changed(CAROL, last_push=NOW - 60)]}
 FEW = {"samples": 7, "privacy": changed(PRIVACY, waiting=7)}
 NEAR = (Receiver(Card(BOB_CARD.key, "127.0.0.1", 7702, "bob")),)
 
@@ -175,7 +174,6 @@ TABLE: list[tuple[dict[str, Any], dict[str, str]]] = [
     ({"status": carol(last_push=NOW - 200, last_heard=NOW - 30)}, {}),
     ({"status": carol(last_push=0.0)}, {P: "since 13:55 (20 minutes)"}),
     ({"status": carol(left=True)}, {N: "`oneway peer admit --revoke carol`"}),
-    ({"status": carol(waiting=12.5)}, {N: "carol offers 12.5 of mass"}),
     ({"status": carol(clipped=9)}, {N: "was clipped 9 times"}),
     ({"status": carol(clipped=1)}, {}),
     ({"status": carol(quarantined=True, closed=True)}, {}),
@@ -193,8 +191,8 @@ TABLE: list[tuple[dict[str, Any], dict[str, str]]] = [
     # The running peer.
     ({"status": {"skipped": 1, "last_skipped": "line 8"}}, {N: "1 sample was skipped, the last"}),
     ({"status": {"skipped": 37}}, {P: "37 samples were skipped: "}),
-    ({"status": NO_MASS}, {P: "nearly all your mass (0.0078 is left)"}),
-    ({"status": {"mass": 0.0078}}, {}),
+    ({"status": {"replenished": 2.5}}, {N: "mints what is missing (2.5 so far)"}),
+    ({"status": {"mass": 1e-5}}, {}),
     ({"status": {"last_sample": NOW - 900}}, {N: "no sample has arrived since 14:00"}),
     ({"status": {"last_sample": 0.0}}, {N: "no sample has arrived since 13:55 (20 minutes)"}),
     ({"status": {"last_sample": 0.0, "finished": True}}, {}),

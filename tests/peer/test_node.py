@@ -466,7 +466,7 @@ def adds_up(said):
     return said.mass_units == owed
 
 
-def test_the_mass_a_peer_tells_is_what_it_brought_and_heard_minus_what_it_sent():
+def test_the_mass_in_a_status_is_what_was_brought_and_heard_minus_what_was_sent():
     town = quiet(alice=["bob", "carol"], bob=["alice"], carol=[])
     alice, bob = key_text(key_of("alice")), key_text(key_of("bob"))
     for _ in range(5):
@@ -476,8 +476,11 @@ def test_the_mass_a_peer_tells_is_what_it_brought_and_heard_minus_what_it_sent()
         said = {name: status(town, name) for name in town.nodes}
         assert all(map(adds_up, said.values()))
         assert said["alice"].sent_units[bob] > said["bob"].heard_units[alice] > 0
-        assert said["alice"].brought_units == ONE
+        # More goes to carol than ever comes back.
+        assert said["alice"].brought_units == ONE + round(said["alice"].replenished * ONE)
         town.exchange()
+    assert said["alice"].replenished > 0.0
+    assert said["bob"].replenished == said["carol"].replenished == 0.0
     assert status(town, "alice").sent_units[bob] == status(town, "bob").heard_units[alice]
 
 
@@ -522,15 +525,28 @@ def test_a_peer_is_restless_while_something_waits(what):
     assert alice.is_restless
 
 
-@pytest.mark.parametrize("edges", [{"alice": []}, {"alice": ["bob"], "bob": []}])
-def test_who_has_nobody_or_nothing_to_push_rests_with_news(edges):
-    town = quiet(**edges)
-    alice = town.nodes["alice"]
-    town.learn("alice", times=50)  # with a receiver, down to the floor of the mass
-    for _ in range(200):
-        town.pass_time(IDLE_SECONDS)
+def test_a_peer_without_receivers_rests_with_news():
+    town = quiet(alice=[])
     town.learn("alice")
-    assert not alice.is_restless
+    assert not town.nodes["alice"].is_restless
+
+
+def test_a_peer_that_hears_from_nobody_pushes_every_step_for_ever():
+    """It mints the mass that it lacks, at its own estimate, and no more than that."""
+    town = quiet(alice=["bob"], bob=[])
+    alice = town.nodes["alice"]
+    lowest, highest = alice.learner.mass_bounds
+    for _ in range(200):
+        before, seq = alice.estimate, town.edge("alice").seq
+        alice._set(alice._minted())
+        np.testing.assert_allclose(alice.estimate, before, rtol=0, atol=1e-10)
+        town.learn("alice")
+        assert town.edge("alice").seq == seq + 1
+        assert lowest / 2 <= town.state("alice").mass <= 1.0
+    assert town.state("bob").mass > highest
+    town.learn("bob")
+    assert town.state("bob").mass == highest
+    town.check_exact()
 
 
 def test_who_keeps_a_receipt_confirms_it_in_its_own_life():

@@ -84,7 +84,7 @@ def test_labels_of_any_text_are_read_back_as_they_were(peers):
 
 def test_what_cannot_be_and_who_left_or_fell_silent_is_measured():
     bob = msgspec.structs.replace(BOB, left=True, in_flight_mass=0.25, held_back="full", claims=4)
-    carol = msgspec.structs.replace(CAROL, last_push=900.0, waiting=1.5, left=False)
+    carol = msgspec.structs.replace(CAROL, last_push=900.0, left=False)
     strange = msgspec.structs.replace(
         ALICE, mass=-2.0, mass_limit=256.0, owed=0.5, unheard=["carol"], receipts=3
     )
@@ -95,7 +95,6 @@ def test_what_cannot_be_and_who_left_or_fell_silent_is_measured():
     assert value(metrics, "receiver_held_back", **who) == 1
     assert value(metrics, "receiver_claims_total", **who) == 4
     who = {"sender": "carol", "key": CAROL.key[:16]}
-    assert value(metrics, "sender_waiting_mass", **who) == 1.5
     assert (value(metrics, "sender_silent", **who), value(metrics, "sender_left", **who)) == (1, 0)
     assert (value(metrics, "mass_impossible"), value(metrics, "mass_limit")) == (1, 256)
     assert (value(metrics, "mass_owed"), value(metrics, "receipts")) == (0.5, 3)

@@ -23,12 +23,9 @@ def held(town: Town, names) -> float:
     return sum(town.state(name).mass for name in names)
 
 
-def kept(town: Town, names) -> float:
-    """What some peers hold, and what is on its way between them."""
-    keys = {key_of(name) for name in names}
-    edges = [edge for name in names for edge in town.state(name).out.values()]
-    going = [edge for edge in edges if edge.receiver in keys and edge.phase is not OutPhase.DEAD]
-    return held(town, names) + sum(edge.mass_in_flight for edge in going) / ONE
+def sent(town: Town, names) -> int:
+    """How many pushes of some peers there were."""
+    return sum(edge.seq for name in names for edge in town.state(name).out.values())
 
 
 def rounds(town: Town, seconds: float, step: float = 0.5):
@@ -50,22 +47,27 @@ def in_flight(town: Town, name: str) -> int:
 
 @pytest.mark.parametrize("sees_links", [True, False], ids=["link down", "link silent"])
 @pytest.mark.parametrize("graph", GRAPHS)
-def test_with_one_of_eight_closed_the_others_keep_nearly_all_they_have(graph, sees_links):
+def test_with_one_of_eight_closed_the_others_go_on_and_all_is_exact_when_it_is_back(
+    graph, sees_links
+):
     town = quiet(sees_links=sees_links, **GRAPHS[graph])
     for _ in rounds(town, 20.0):
         pass
     closed, *others = EIGHT
-    # In a ring, all stops before the gap, and what cannot be taken in at once is on its way.
-    measure = kept if graph == "ring" else held
-    before = measure(town, others)
+    before = held(town, others)
     disk = town.power_off(closed)
-    lowest = before
+    bounds = town.nodes[others[0]].learner.mass_bounds
+    lowest, pushes = before, sent(town, others)
     for _ in rounds(town, LONG):
-        lowest = min(lowest, measure(town, others))
+        lowest = min(lowest, held(town, others))
+        # A peer whose only sender is closed hands out more than it gets, and mints.
+        assert min(town.state(name).mass for name in others) >= bounds[0] / 2
         town.check_books()
-    assert lowest >= 0.8 * before
-    # Presumed dead, it has given back what it never acknowledged.
-    assert measure(town, others) == pytest.approx(before, abs=1e-9)
+    if graph == "chords":  # the others still reach each other: nothing is minted or burned
+        assert lowest >= 0.8 * before
+        # Presumed dead, it has given back what it never acknowledged.
+        assert held(town, others) == pytest.approx(before, abs=1e-9)
+    assert sent(town, others) >= pushes + len(others) * LONG  # two steps a second
     for name in others:
         town.learn(name, 3)
         assert (
@@ -165,18 +167,22 @@ def test_death_is_presumed_minutes_after_the_last_acknowledgement_whatever_else_
     assert LIMITS.presume_dead_after == 120.0
     alice, bob = town.nodes["alice"], town.nodes["bob"]
     town.learn("alice")
-    if answers:  # as if it had no room: it acknowledges what it had before, and no more
-        bob.inbox.inflow.allowance = lambda *_: 0
-    else:
-        town.ends["bob"].crash()
     before = mass_of(town.state("alice").holding)
     town.time += 1.0
-    town.learn("alice")
     since = town.time
+    alice.learn(SAMPLE, "yes")
+    alice.committed(alice.begin())  # lost
     assert mass_of(town.state("alice").holding) < before
+    replies = 0
     while town.time < since + 119.0:
-        town.pass_time(1.0)
+        town.time += 1.0
+        alice.tick()
+        alice.overdue()  # lost
+        for frame in bob.overdue() if answers else ():  # it acknowledges what it had before
+            alice.take(Arrival(key_of("bob"), frame.content, frame.via))
+            replies += 1
         assert [edge.phase for edge in town.state("alice").out.values()] == [OutPhase.OPEN]
+    assert replies >= 3 or not answers
     town.time += 2.0
     alice.tick()
     assert town.state("alice").out[key_of("bob"), 1].phase is OutPhase.DEAD

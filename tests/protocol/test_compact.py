@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from storm import packed_agrees
 
+from oneway.protocol import transitions
 from oneway.protocol.audit import discrepancy, expected_holding
 from oneway.protocol.compact import BLOCK, FORMATS, flaw, packed_total, unpack
 from oneway.protocol.fixed_point import ONE, Fixed, mass_of
@@ -62,6 +63,9 @@ def amount(layout: Layout, seed: int, mass: float) -> Fixed:
     units[-1] = int(mass * ONE)
     if not layout.copies_model:
         units[layout.model] = numbers[layout.model] * units[-1]
+    if layout.parcel is not None:  # nobody hands over less than no steps
+        count = layout.parcel[1]
+        units[count] = abs(units[count])
     return units
 
 
@@ -154,12 +158,12 @@ class Pair:
     def __init__(self, dim=70, code="int8", takes=FORMATS, payload="ops", share=0.3):
         self.share = share
         self.layout = Layout.of(PAYLOADS[payload], dim)
-        self.rules = Rules(b"alice", format=code)
-        self.bobs = Rules(b"bob", takes=takes)
+        self.rules = Rules(b"alice", format=code, longest_step=1.0)
+        self.bobs = Rules(b"bob", takes=takes, longest_step=1.0)
         width = self.layout.width
         alice = mint(PeerState.new(width, 1, 1 << 20, self.layout), np.zeros(width))
         self.rng = np.random.default_rng(0)
-        self.alice = trust(descend(alice, self.rng.normal(size=width) / 9), BOB, EPOCH)
+        self.alice = trust(descend(alice, self.step(1.0)), BOB, EPOCH)
         self.bob = PeerState.new(width, 2, 1 << 20, self.layout)
         self.strikes = []
         self.exchange()
@@ -172,8 +176,16 @@ class Pair:
     def heard(self):
         return self.bob.in_[ALICE, EPOCH]
 
-    def push(self):
-        self.alice = descend(self.alice, self.rng.normal(size=self.layout.width) / 99)
+    def step(self, length):
+        """A step of this length; a parcel counts it."""
+        step = self.rng.normal(size=self.layout.width) * length / np.sqrt(self.layout.width)
+        if self.layout.parcel is not None:
+            step[self.layout.parcel[1]] = -1.0
+        return step
+
+    def push(self, learns=True):
+        if learns:
+            self.alice = descend(self.alice, self.step(0.1))
         self.alice = push(self.alice, {BOB: self.share}, self.rules)
         return say(self.alice, self.edge, self.rules)
 
@@ -224,6 +236,22 @@ def test_books_are_exact_and_the_remainder_stays_with_the_sender(payload, code):
             unpack(pair.layout, before.heard, pair.heard.packed), pair.heard.heard
         )
         pair.check()
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_what_codes_leave_of_a_parcel_waits_for_a_count(code, monkeypatch):
+    """Its count has gone with the rest: without one, nobody would take so long a step."""
+
+    def strikes():
+        pair = Pair(payload="relay", code=code)
+        for _ in range(3):
+            pair.deliver(pair.push())
+            pair.deliver(pair.push(learns=False))
+        return pair.strikes
+
+    assert not strikes()
+    monkeypatch.setattr(transitions, "_keep_orphans", lambda *_: None)
+    assert {it.kind for it in strikes()} == {"impossible parcel"}
 
 
 def test_lost_repeated_and_reordered_pushes_are_harmless():

@@ -11,6 +11,8 @@ from collections import Counter
 
 import numpy as np
 import pytest
+import storm
+from builders import replace
 from hypothesis import given
 from hypothesis import strategies as st
 from storm import Broken, World
@@ -112,6 +114,19 @@ def test_the_audit_catches_peers_that_book_what_is_only_copied(monkeypatch):
     monkeypatch.setattr(Layout, "booked", lambda _layout, amount: amount)
     worlds = (weathered(World(seed)) for seed in range(2, 2 + 3 * FEW, 3))
     assert is_caught(worlds, 1 / 8)
+
+
+def test_the_audit_catches_peers_that_mint_and_burn_beside_the_books(monkeypatch):
+    """As much too much or too little as was needed, at the peer's own estimate, and no entry."""
+
+    def unbooked(state, bounds):
+        after = transitions.keep_mass(state, bounds)
+        return replace(after, minted=state.minted, clipped=state.clipped)
+
+    monkeypatch.setattr(storm, "keep_mass", unbooked)
+    worlds = (weathered(World(seed)) for seed in range(FEW))
+    assert is_caught(worlds, 1 / 2)
+    assert is_caught(worlds, 1 / 8, lambda world: not world.books_balance)
 
 
 def with_farewells(world):

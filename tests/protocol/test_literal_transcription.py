@@ -19,9 +19,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from literal_protocol import (
     CAP,
+    COUNT,
     DIM,
-    FLOOR,
     LIMIT,
+    LONGEST,
     MOST_EDGES,
     NOTHING_LEARNED,
     RADIUS,
@@ -33,7 +34,8 @@ from literal_protocol import (
 
 from oneway.protocol.audit import expected_holding
 from oneway.protocol.fixed_point import ONE
-from oneway.protocol.incoming import FULL, TOO_FAST, mint
+from oneway.protocol.incoming import Allowance, mint
+from oneway.protocol.layout import Layout
 from oneway.protocol.lives import is_copied, lifted
 from oneway.protocol.messages import Life, Progress, Receipt, Superseded
 from oneway.protocol.outgoing import answer, receipts, remind, report, say, supersede
@@ -46,6 +48,7 @@ from oneway.protocol.transitions import (
     TOO_MANY,
     descend,
     distrust,
+    keep_mass,
     leave,
     presume_dead,
     push,
@@ -54,8 +57,19 @@ from oneway.protocol.transitions import (
     stay,
     trust,
 )
+from oneway.records import Segment
 
 # The implementation, in the same terms.
+
+
+RELAY = Layout.of(
+    [
+        Segment("numerator", "split"),
+        Segment("parcel", "forwarded"),
+        Segment("count", "forwarded", is_vector=False),
+    ],
+    DIM,
+)
 
 
 class Real:
@@ -69,12 +83,13 @@ class Real:
             mass_cap=CAP,
             mass_limit=LIMIT,
             radius=RADIUS,
-            mass_floor=FLOOR,
+            longest_step=LONGEST,
             clip=clip,
             most_edges=MOST_EDGES,
         )
         self.strikes = self.claims = 0
         self.clips = 0.0
+        self.moves = []
         self.waits = []
         self.questions = {}
         self.now = self.durable = state
@@ -119,13 +134,15 @@ class Real:
             self.now = receive_receipt(self.now, self.key, peer, word, self.rules)
             return None
         if via == "push":
-            done = receive_push(self.now, peer, word, self.rules, allowance)
+            may = None if allowance is None else Allowance(*allowance)
+            done = receive_push(self.now, peer, word, self.rules, may)
         else:
             done = receive_reply(self.now, peer, word, self.rules)
         self.strikes += done.strike is not None
         self.claims += done.is_claim
         self.clips += done.clipped
         self.waits += [done.waits] if done.waits else []
+        self.moves += [] if done.moved is None else [done.moved]
         self.now = done.state
         if done.is_older_life:
             return supersede(self.now, peer, word.life, self.rules)
@@ -264,16 +281,17 @@ class Comparison:
         self.rng = random.Random(seed)
         self.keys = [bytes([index + 1]) * 32 for index in range(num_peers)]
         self.clip = self.rng.choice(clips)
+        self.relays = self.rng.random() < 0.5
         said = set()
         self.real, self.literal, self.backups = {}, {}, defaultdict(list)
         for index, key in enumerate(self.keys):
-            states = PeerState.new(DIM, 100 + index, 1), Transcript.nothing(100 + index)
+            states = self.new(100 + index)
             self.real[key] = [Real(key, states[0], self.clip)]
-            self.literal[key] = [Transcript(key, said, states[1], self.clip)]
+            self.literal[key] = [Transcript(key, said, states[1], self.clip, self.relays)]
             self.backups[key].append(states)
         self.said = said
         self.num_learned = 0
-        self.allowances = [None, None, ONE // 8, ONE]
+        self.has_accounts = self.rng.random() < 0.7
         self.in_flight = []
         self.kinds, self.seen = Counter(), Counter()
         backups, verdicts = self.rng.choice([0, 0.5]), self.rng.choice([0.2, 1, 5])
@@ -289,6 +307,7 @@ class Comparison:
             self.distrust: verdicts,
             self.presume_dead: verdicts,
             self.mint: 1,
+            self.keep_mass: 2,
             self.leave: 0.5,
             self.stay: 0.4,
             self.heartbeat: 2 + verdicts,
@@ -299,6 +318,10 @@ class Comparison:
             self.copy: self.rng.choice([0, 0.2]),
             self.forge: 0.5,
         }
+
+    def new(self, ledger):
+        layout, width = (RELAY, RELAY.width) if self.relays else (Layout(), DIM)
+        return PeerState.new(width, ledger, 1, layout), Transcript.nothing(ledger, self.relays)
 
     def in_good_weather(self):
         return {self.learn, self.push, self.commit, self.deliver, self.trust, self.mint}
@@ -318,6 +341,7 @@ class Comparison:
                 assert real.claims == literal.claims, event
                 assert real.clips == literal.clips, event
                 assert len(real.waits) == len(literal.waits), event
+                assert np.array_equal(real.moves, literal.moves), event
                 # The ledger identity, and what no state may be, at every moment.
                 state = real.now
                 assert units(expected_holding(state)) == units(state.holding), event
@@ -346,10 +370,13 @@ class Comparison:
     def learn(self, key, index):
         # Always downhill, but not out of the radius: so the running totals leave 64 bits.
         real, literal = self.both(key, index)
-        *numerator, mass = literal.now["holding"]
+        *numerator, mass = (*literal.now["holding"][:DIM], literal.now["holding"][-1])
         far = self.rng.random() < 0.05 or max(numerator) < RADIUS * mass // 3
         size = self.rng.choice([2**40, 2**59]) if far else 2**10
         step = [-self.rng.randrange(2**10) * (size >> 10) for _ in range(DIM)]
+        if self.relays:  # and a step no longer than they may be, which travels on
+            far = LONGEST / math.sqrt(DIM) * ONE
+            step += [-round(self.rng.uniform(-far, far)) for _ in range(DIM)] + [-ONE]
         self.num_learned += 1
         progress = (self.num_learned, str(size).encode())
         real.now = replace(real.now, progress=Progress(*progress))
@@ -380,7 +407,7 @@ class Comparison:
         sender, receiver, via, word, said = parcel
         index = self.rng.randrange(len(self.real[receiver]))
         real, literal = self.both(receiver, index)
-        allowance = self.rng.choice(self.allowances)
+        allowance = self.allowance()
         told = real.hear(sender, via, word, allowance)
         also = literal.hear(sender, via, said, allowance)
         if told is None or told == "stop":
@@ -391,6 +418,14 @@ class Comparison:
             self.seen["stopped"] += 1
             assert len(self.real[receiver]) > 1
             del self.real[receiver][index], self.literal[receiver][index]
+
+    def allowance(self):
+        """By what a sender moved its receiver so far, and how far it may; None without a limit."""
+        if not self.has_accounts or self.rng.random() < 0.5:
+            return None
+        most = 10.0 ** self.rng.uniform(-3, 6)
+        moved = most / DIM * np.array([self.rng.uniform(-1, 1) for _ in range(DIM)])
+        return (None if self.rng.random() < 0.2 else moved), most
 
     def quiet(self, _key, _index):
         """For a while, everything arrives at once."""
@@ -432,8 +467,20 @@ class Comparison:
         real, literal = self.both(key, index)
         if not real.now.has_minted:
             at = [self.rng.randrange(-5, 5) for _ in range(DIM)]
-            real.now = mint(real.now, np.array(at, dtype=float))
+            beside = real.now.dim - DIM
+            real.now = mint(real.now, np.array(at + [0] * beside, dtype=float))
             literal.mint([number * ONE for number in at])
+
+    def keep_mass(self, key, index):
+        real, literal = self.both(key, index)
+        if not real.now.is_sound(RADIUS):
+            return
+        bounds = self.rng.choice([0.01, 0.5, 1.0]), self.rng.choice([1.0, 1.5])
+        before = real.now
+        real.now = keep_mass(real.now, bounds)
+        literal.keep_mass(*(round(bound * ONE) for bound in bounds))
+        self.seen["minted more"] += real.now.minted is not before.minted
+        self.seen["burned"] += real.now.clipped is not before.clipped
 
     def leave(self, key, index):
         real, literal = self.both(key, index)
@@ -459,7 +506,7 @@ class Comparison:
     def lose_disk(self, key, index):
         if len(self.real[key]) == 1:
             ledger = self.rng.getrandbits(60)
-            self.backups[key] = [(PeerState.new(DIM, ledger, 1), Transcript.nothing(ledger))]
+            self.backups[key] = [self.new(ledger)]
             self.restore(key, index)
 
     def copy(self, key, index):
@@ -469,7 +516,8 @@ class Comparison:
         real, literal = self.both(key, index)
         saved = self.rng.choice([(real.durable, literal.durable), *self.backups[key]])
         self.real[key].append(Real(key, saved[0], self.clip))
-        self.literal[key].append(Transcript(key, self.said, saved[1], self.clip))
+        copy = Transcript(key, self.said, saved[1], self.clip, self.relays)
+        self.literal[key].append(copy)
         self.seen["copied"] += 1
         self.start(key, -1, saved)
 
@@ -497,7 +545,7 @@ def test_every_transition_is_the_literal_one_integer_by_integer(seed):
 def test_the_comparison_meets_every_message_every_phase_and_every_rule():
     """Guards against the test above passing vacuously."""
     kinds, phases, seen = Counter(), set(), Counter()
-    for seed in range(20):
+    for seed in range(30):
         comparison = Comparison(seed)
         for _ in range(20):
             comparison.run(30)
@@ -511,6 +559,10 @@ def test_the_comparison_meets_every_message_every_phase_and_every_rule():
                 seen.update(f"told {edge.told}" for edge in state.in_.values())
                 seen.update(real.waits)
                 seen["clipped"] += real.clips > 0
+                seen["moved"] += bool(real.moves)
+                seen["full"] += state.mass == LIMIT
+                seen["relayed"] += comparison.relays and state.in_ != {}
+                seen["lacks a count"] += comparison.relays and state.holding[COUNT] < 0
                 seen["claims"] += real.claims
                 seen["progress"] += bool(state.heard_progress)
         kinds.update(comparison.kinds)
@@ -521,9 +573,11 @@ def test_the_comparison_meets_every_message_every_phase_and_every_rule():
     assert phases == set(OutPhase)
     for what in ("owed", "retired", "kept", "clipped", "claims", "copied", "stopped", "progress"):
         assert seen[what], what
+    for what in ("moved", "minted more", "burned", "full", "relayed", "lacks a count"):
+        assert seen[what], what
     assert seen["told sender"]
     assert seen["told witness"]
-    assert {FULL, TOO_FAST, TOO_MANY} <= seen.keys()
+    assert TOO_MANY in seen
 
 
 def test_running_totals_that_no_longer_fit_into_64_bits_agree_too():
@@ -532,7 +586,7 @@ def test_running_totals_that_no_longer_fit_into_64_bits_agree_too():
         comparison = Comparison(seed, num_peers=2, clips=[math.inf])
         for event in comparison.weights.keys() - comparison.in_good_weather():
             comparison.weights[event] = 0
-        comparison.allowances = [None]
+        comparison.has_accounts = False
         comparison.run(2500)
         wrapped += any(copies[0].wrapped for copies in comparison.literal.values())
     assert wrapped >= 3

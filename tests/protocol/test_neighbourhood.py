@@ -6,6 +6,7 @@ peers silent, leaving and byzantine ones and live copies (see `weather`).
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import subprocess
@@ -14,10 +15,12 @@ from pathlib import Path
 
 import neighbourhood
 import pytest
+from bad_neighbours import ForgingSender, MintingSender
 from builders import replace
 from neighbourhood import Neighbourhood
 from residents import Resident
 from tiers import schedules
+from weather import Weather
 
 from oneway.peer.inflow import Inflow
 from oneway.protocol import bookkeeping, incoming, lives, replies, transitions
@@ -35,21 +38,52 @@ def test_no_bad_neighbour_and_no_copy_harms_an_honest_peer(first):
         assert not Neighbourhood(seed).run().violations, seed
 
 
-def is_found():
-    """Whether the fuzzer notices, by itself, that a rule is missing."""
-    found = 0
-    for seed in range(FEW):
+def is_found(where=lambda _: True):
+    """Whether the fuzzer notices, by itself, that a rule is missing, where that may matter."""
+    found, matter = 0, (seed for seed in itertools.count() if where(Weather(seed)))
+    for seed in itertools.islice(matter, FEW):
         found += bool(Neighbourhood(seed).run().violations)
         if found >= FEW // 8:
             return True
     return False
 
 
-def test_it_is_found_when_any_sender_may_bring_any_mass(monkeypatch):
-    """D2: no allowance per sender, and no limit of what a peer holds."""
-    monkeypatch.setattr(Inflow, "allowance", lambda *_: None)
-    monkeypatch.setattr(neighbourhood, "ALLOWED_MASS", math.inf)
+def has(*kinds):
+    """Whether such neighbours are about, and peers keep accounts of them."""
+    return lambda weather: not math.isinf(weather.clip) and not {*kinds}.isdisjoint(weather.bad)
+
+
+def in_good_weather(where):
+    return lambda weather: where(weather) and not weather.is_rough
+
+
+def is_one_way(weather):
+    return [] in weather.trusted
+
+
+def test_it_is_found_when_a_peer_may_hold_any_mass(monkeypatch):
+    """D2: what comes beyond the limit is not burned, whoever minted it."""
+    monkeypatch.setattr(neighbourhood, "ALLOWED_MASS", 2.0**32)
     assert is_found()
+
+
+@pytest.mark.parametrize("kind", [ForgingSender, MintingSender])
+def test_it_is_found_when_there_is_no_account_of_moves(kind, monkeypatch):
+    """S2, S4: of a sender that forges steps, and of one that mints mass."""
+    monkeypatch.setattr(Inflow, "allowance", lambda *_: None)
+    assert is_found(has(kind))
+
+
+def test_it_is_found_when_steps_may_be_of_any_length(monkeypatch):
+    """S2: a parcel is not held against the count of its steps."""
+    monkeypatch.setattr(neighbourhood, "LONGEST_ALLOWED", math.inf)
+    assert is_found(in_good_weather(has(ForgingSender)))
+
+
+def test_it_is_found_when_masses_have_no_bounds(monkeypatch):
+    """S1: where somebody only receives, the mass of all others drains."""
+    monkeypatch.setattr(Resident, "keeps_mass", False)
+    assert is_found(in_good_weather(is_one_way))
 
 
 def test_it_is_found_when_mass_under_way_is_not_bounded(monkeypatch):

@@ -8,10 +8,12 @@ from builders import replace
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
+from oneway.methods import OnlinePushSum
+from oneway.methods.base import State
 from oneway.protocol.audit import discrepancy, expected_holding
 from oneway.protocol.fixed_point import ONE, fixed, mass_of, zeros
-from oneway.protocol.incoming import FULL, TOO_FAST, mint
-from oneway.protocol.messages import NO_PROGRESS, Ack, Close, Data, Gone, Hello, Life
+from oneway.protocol.incoming import mint
+from oneway.protocol.messages import NO_PROGRESS, Close, Data, Gone, Hello, Life
 from oneway.protocol.outgoing import answer, say
 from oneway.protocol.replies import receive_reply
 from oneway.protocol.rules import Rules
@@ -21,6 +23,7 @@ from oneway.protocol.transitions import (
     LEAST,
     TOO_MANY,
     descend,
+    keep_mass,
     leave,
     presume_dead,
     push,
@@ -186,7 +189,7 @@ def test_presumed_dead_a_receiver_gives_back_exactly_what_it_never_acknowledged(
     before = alice
     for number in range(lost):
         alice = pushed(alice, 0.1 + number / 10)
-    assert alice.out[name(BOB)].mass_in_flight > 0 or not lost or before.mass < 0.01
+    assert alice.out[name(BOB)].mass_in_flight > 0 or not lost
     alice = presume_dead(alice, name(BOB))
     assert same(alice.holding, before.holding)
     assert books_balance(alice)
@@ -243,49 +246,32 @@ def test_what_no_honest_peer_hands_over_changes_nothing_and_is_a_strike(kind, se
     assert done.clipped == 0.0
 
 
-# What waits: an honest network could bring it, though not now.
-
-
-@given(st.integers(0, 200 * ONE), st.integers(-2, 2), st.integers(0, 40 * ONE), st.booleans())
-def test_more_than_the_allowance_waits_and_a_debt_allows_more(mass, beyond, owed, close):
-    bob = replace(listening(), owed=amount(owed))
-    total = np.array([7, -9, ONE // 2 + mass])
-    word = data(bob, 4, total)
-    if close:
-        word = Close(EPOCH, LIFE, 2, 4, word.total, NO_TAG, NO_PROGRESS)
-    allowance = mass - owed - beyond
-    done = receive_push(bob, ALICE, word, RULES, allowance)
-    assert done.strike is None
-    if beyond > 0:
-        assert done.state is bob  # neither heard nor closed: it comes again
-        assert (done.waits, done.waiting_mass) == (TOO_FAST, mass)
-    else:
-        assert done.waits == ""
-        assert same(done.state.in_[ALICE, EPOCH].heard, total)
-        assert done.state.in_[ALICE, EPOCH].closed == close
-
-
-WAITS = {
+BEYOND = {
     "a unit above the limit": (4, [7, -9, 256 * ONE - ONE + 1]),
     "the highest mass": (4, [7, -9, HIGHEST]),
     "the highest mass, in many pushes": (2**61, [7, -9, HIGHEST]),
+    "the highest mass at a model": (4, [2**55, -(2**55), HIGHEST]),
 }
 
 
-@pytest.mark.parametrize(("seq", "total"), WAITS.values(), ids=WAITS)
+@pytest.mark.parametrize(("seq", "total"), BEYOND.values(), ids=BEYOND)
 @pytest.mark.parametrize("close", [False, True])
-def test_more_than_a_peer_may_hold_is_no_strike_but_stays_with_its_sender(seq, total, close):
+def test_more_than_a_peer_may_hold_is_heard_and_burned_with_its_part_of_the_model(
+    seq, total, close
+):
     bob = listening()
     word = data(bob, seq, total)
     if close:
         word = Close(EPOCH, LIFE, 2, seq, word.total, NO_TAG, NO_PROGRESS)
     done = receive_push(bob, ALICE, word, RULES)
-    assert done.state is bob
-    assert done.strike is None
-    assert (done.waits, done.waiting_mass) == (FULL, total[-1] - ONE // 2)
-    [reply] = answer(bob, ALICE, word, RULES)
-    assert isinstance(reply, Ack)
-    assert reply.seq == 3  # it is told what was heard, and that is not this
+    assert (done.strike, done.waits) == (None, "")
+    assert same(done.state.in_[ALICE, EPOCH].heard, total)
+    assert mass_of(done.state.holding) == 256 * ONE
+    assert books_balance(done.state)
+    came = np.array(total) - bob.in_[ALICE, EPOCH].heard
+    taken = done.state.holding - bob.holding
+    # A floor takes a unit of a numerator; at 100 of mass that moves no model.
+    np.testing.assert_allclose(taken[:-1] / taken[-1], came[:-1] / came[-1], rtol=0, atol=1e-13)
 
 
 @given(
@@ -496,12 +482,66 @@ def test_steps_that_lead_too_far_are_refused_before_anything_wraps():
     assert descend(alice, -step).holding[1] == 2**60
 
 
-def test_a_peer_at_the_floor_of_mass_or_outside_the_radius_keeps_what_it_has():
+def test_a_peer_outside_the_radius_keeps_what_it_has():
     alice, _ = connected(peer(at=[1, 1]), peer(2))
-    thin = replace(alice, holding=fixed(np.array([0.0, 0.0]), 0.00999))
-    assert pushed(thin) is thin
     wild = replace(alice, holding=fixed(np.array([1000.1, 0.0]), 1.0))
     assert pushed(wild) is wild
+
+
+@given(st.integers(1, ONE))
+def test_however_little_mass_is_left_pushes_go_on(units):
+    alice, _ = connected(peer(at=[1, 1]), peer(2))
+    thin = replace(alice, holding=amount(units))
+    assert pushed(thin).out[name(BOB)].seq == alice.out[name(BOB)].seq + 1
+
+
+# Masses within bounds.
+
+bounds = st.tuples(st.floats(1e-4, 1.0), st.floats(1.0, 100.0))
+holdings = st.tuples(models, st.floats(-11.0, 2.4).map(lambda power: 10.0**power))
+
+
+@given(holdings, bounds)
+def test_a_mass_kept_within_bounds_moves_no_estimate_and_is_in_the_books(held, kept_within):
+    at, mass = held
+    alice = replace(peer(at=[0, 0]), holding=(fixed(at * mass, mass)))
+    alice = replace(alice, minted=alice.holding)
+    after = keep_mass(alice, kept_within)
+    lowest, highest = (round(bound * ONE) for bound in kept_within)
+    assert mass_of(after.holding) == min(max(mass_of(alice.holding), lowest), highest)
+    gained = after.holding - alice.holding
+    # Half a unit of the new numerator, and what float64 leaves of numbers of this size.
+    rounding = (0.5 + 2.0**-51 * np.abs(gained[:-1])) / mass_of(after.holding)
+    rounding += 2.0**-51 * np.abs(alice.estimate)
+    assert (np.abs(after.estimate - alice.estimate) <= rounding).all()
+    assert books_balance(after)
+    is_light = mass_of(gained) > 0
+    assert same(after.minted - alice.minted, gained if is_light else 0 * gained)
+    assert same(after.clipped - alice.clipped, 0 * gained if is_light else -gained)
+    assert keep_mass(after, kept_within) is after
+
+
+@pytest.mark.parametrize("mass", [0, -1])
+def test_who_has_no_mass_or_leaves_is_left_as_it_is(mass):
+    alice = replace(peer(at=[1, 1]), holding=amount(mass))
+    assert keep_mass(alice, (0.5, 2.0)) is alice
+    alice = replace(leave(peer(at=[1, 1])), holding=amount(7))
+    assert keep_mass(alice, (0.5, 2.0)) is alice
+
+
+@given(holdings, bounds)
+def test_a_peer_keeps_its_mass_as_a_node_of_a_simulation_does(held, kept_within):
+    at, mass = held
+    alice = replace(peer(at=[0, 0]), holding=fixed(at * mass, mass))
+    method = OnlinePushSum(learning_rate=0.1, bounds=kept_within)
+    numbers = alice.holding / ONE
+    row = State({"numerator": numbers[None, :-1], "mass": numbers[None, -1:]}, {})
+    wanted = method.bounded(row).segments
+    found = keep_mass(alice, kept_within).holding / ONE
+    # The bound itself is a whole number of units of mass, and each weighs as much as the model.
+    close = {"rtol": 1e-12, "atol": (1 + np.abs(at).max()) / ONE}
+    np.testing.assert_allclose(found[:-1], wanted["numerator"][0], **close)
+    np.testing.assert_allclose(found[-1:], wanted["mass"][0], **close)
 
 
 # How many edges one sender has.

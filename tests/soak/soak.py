@@ -1,11 +1,12 @@
-"""Soak: eight real peers under loss and kills, with a hostile sender and a silent receiver.
+"""Soak: eight real peers by the default task under loss and kills, in bad company.
 
 Every peer is a process. A fifth of all messages is lost, peers are killed with SIGKILL and started
-again, one sender mints, lies, floods, replays and sends rubbish, and one receiver shakes hands and
-never answers again. Beside it runs the same without the bad two: same samples, loss and kills.
+again, one sender mints, forges steps, floods, replays and sends rubbish, one receiver
+shakes hands and never answers again, and one acknowledges all and returns nothing. Beside it runs
+the same without them: same samples, loss and kills.
 
 The audit counts what the honest peers' own books say they heard from the hostile key and handed to
-the silent one; between honest peers nothing may be missing or under way.
+the two receivers; between honest peers nothing may be missing or under way.
 
 Exit code 1 if the audit is not exact, a peer ended by itself, one does not learn or has a mass
 below zero, or one's memory or store grows by more than a fifth in the last half.
@@ -54,12 +55,12 @@ FEWEST_READINGS = 12
 """Also of a run of a minute."""
 TURN_SECONDS = 0.2
 DRAIN_SECONDS = 400.0
-"""What came too fast still waits then, until its sender presumes the receiver dead."""
+"""The silent receiver is presumed dead by then."""
 MOST_GROWTH = 1.2
 """Of memory and store from the middle to the end."""
 
 MOST_LOSS = 1.5
-"""Against the run without the bad two: a peer above it counts as not learning."""
+"""Against the run without bad company: a peer above it counts as not learning."""
 
 FIRST_SAMPLES = 32
 """What the loss at the beginning is a mean of; the one at the end is of the last third."""
@@ -71,7 +72,7 @@ VICTIMS = ("peer0", "peer1")
 """Who admits the hostile sender; the second one also gets what earns strikes."""
 
 TRUSTERS = ("peer2", "peer3")
-"""Who sends to the silent receiver."""
+"""Who sends to the silent receiver, and to the one that keeps all it gets."""
 
 
 @dataclass(frozen=True)
@@ -113,17 +114,19 @@ class Soak(Lab):
         """Peers that are down, and the bad: what is on its way to them may never arrive."""
         return super().down | self.bad_keys
 
-    def invite(self, hostile: Hostile, silent: Silent) -> None:
-        """Let some peers admit the hostile sender, and some send to the silent receiver."""
-        self.bad_keys = {hostile.peer.key, silent.peer.key}
+    def invite(self, hostile: Hostile, silent: Sequence[Silent]) -> None:
+        """Let some peers admit the hostile sender, and some send to those who give nothing back."""
+        self.bad_keys = {hostile.peer.key, *(it.peer.key for it in silent)}
         for peer in self._known(*VICTIMS):
             self._tell(peer, lambda config, key: config.with_sender(hostile.peer.key, own_key=key))
         for peer in self._known(*TRUSTERS):
             weights = [receiver.weight for receiver in peer.config.receivers]
-            mean, card = sum(weights) / len(weights), silent.inbox.card
-            self._tell(
-                peer, lambda config, key, m=mean, c=card: config.with_receiver(c, m, own_key=key)
-            )
+            mean = sum(weights) / len(weights)
+            for card in (it.inbox.card for it in silent):
+                self._tell(
+                    peer,
+                    lambda config, key, m=mean, c=card: config.with_receiver(c, m, own_key=key),
+                )
 
     def turn(self, *, kills: bool) -> None:
         """Kill and restart what is due, and note who ended by itself."""
@@ -222,7 +225,7 @@ def audit(lab: Soak) -> tuple[bool, list[str]]:
     said = [
         f"audit {'exact' if is_exact else 'NOT exact'}: mass {found.minted_units / ONE:g} brought "
         f"by the peers, {mass_of(heard) / ONE:.6f} by the hostile sender, "
-        f"{mass_of(sent) / ONE:.6f} with the silent receiver, {found.held_units / ONE:.6f} held; "
+        f"{mass_of(sent) / ONE:.6f} with the two receivers, {found.held_units / ONE:.6f} held; "
         f"{mass_of(wrong):,} units of 2^-40 wrong, {int((wrong[:-1] != 0).sum())} of "
         f"{len(wrong) - 1} numerators wrong, {found.unsettled} edges not at rest, "
         f"{unbalanced} books that do not balance, smallest mass {lowest / ONE:.6f}"
@@ -261,7 +264,7 @@ def report(lab: Soak, calm: Soak, is_quiet: bool) -> int:
     mine, theirs, stored = losses(lab), losses(calm), lab.snapshots()
     columns = ("memory MB", "descriptors", "store kB", "mass")
     print(f"\n{'peer':<7}" + "".join(f"{name:^24}" for name in columns), end="")
-    print(" samples   loss: first   last  /first  /without the bad two")
+    print(" samples   loss: first   last  /first  /without bad company")
     for peer in lab.peers:
         readings, name = lab.readings[peer.name], peer.name
         first, last = mine[name]
@@ -287,9 +290,9 @@ def report(lab: Soak, calm: Soak, is_quiet: bool) -> int:
         if not is_going_on or last >= first or without > MOST_LOSS:
             wrong.append(
                 f"{name} does not learn: loss {first:.4f} at first and {last:.4f} in the end, "
-                f"{without:.2f} times that without the bad two, after {samples:,} samples"
+                f"{without:.2f} times that without bad company, after {samples:,} samples"
             )
-    for name, run in (("with the bad two", lab), ("without them", calm)):
+    for name, run in (("with bad company", lab), ("without them", calm)):
         is_exact, said = audit(run)
         print(f"{name}: {run.kills} kills; {pushes(run):,} pushes; {'; '.join(said)}")
         if not is_exact:
@@ -324,14 +327,15 @@ def run(minutes: float, seed: int, folder: Path) -> int:
     samples = int(1.5 * 60 * minutes * RATE) + 1000
     made = ow.streams.synthetic(NUM_PEERS * samples, NUM_FEATURES, seed)
     graph = ow.TrustGraph.random(num_nodes=NUM_PEERS, max_receivers=3, seed=seed)
-    problem = Problem.deal(made.table, graph, samples=samples, seed=seed, learning_rate=0.1)
+    problem = Problem.deal(made.table, graph, samples=samples, seed=seed)
     calm, lab = (Soak(folder / name, problem, seed) for name in ("calm", "storm"))
     # The model that predicts the opposite of what is true, far away.
     lie = np.resize(-100.0 * made.params, problem.task.dim)
-    hostile, silent = Hostile(problem.task, lie, random.Random(seed)), Silent(problem.task)
+    hostile = Hostile(problem.task, lie, random.Random(seed))
+    silent = [Silent(problem.task), Silent(problem.task, acknowledges=True)]
     lab.invite(hostile, silent)
     with ThreadPoolExecutor() as pool, calm, lab:
-        bad = [pool.submit(silent.listen)]
+        bad = [pool.submit(it.listen) for it in silent]
         try:
             for each in (calm, lab):
                 _until_all_learn(each)
@@ -342,7 +346,8 @@ def run(minutes: float, seed: int, folder: Path) -> int:
             is_quiet = all(list(pool.map(Soak.finish, (calm, lab))))
         finally:
             hostile.stop.set()
-            silent.stop.set()
+            for it in silent:
+                it.stop.set()
         for each in bad:
             each.result()  # re-raise: an attacker that crashed invalidates the run
         done = ", ".join(f"{count:,} {what}" for what, count in hostile.did.items())

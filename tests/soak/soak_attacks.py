@@ -13,11 +13,12 @@ import numpy as np
 
 from oneway.errors import WireError
 from oneway.peer.identity.card import Card
+from oneway.protocol.fixed_point import Fixed
 from oneway.protocol.messages import Hello
 from oneway.task.task import Task
 
 sys.path.append(str(Path(__file__).parents[1] / "worlds"))
-from hostile import ForgedEdge, HostilePeer, Line, amount_of
+from hostile import ForgedEdge, HostilePeer, Line, amount_of, parcel_of
 
 PAUSE_SECONDS = 0.2
 """Between two attacks: the peers share two cores with whoever attacks them."""
@@ -54,8 +55,15 @@ class Hostile:
         with self.peer:
             lines = [self.peer.dial(card) for card in victims]
             edges = [line.edge(self._rng.getrandbits(60)) for line in lines]
-            careful = [self._mint, self._mint, self._replay, self._greet]
-            careless = [self._mint, self._replay, self._flood, self._babble, self._send_parts]
+            careful = [self._mint, self._forge, self._replay, self._greet]
+            careless = [
+                self._mint,
+                self._forge,
+                self._replay,
+                self._flood,
+                self._babble,
+                self._send_parts,
+            ]
             while not self.stop.is_set():
                 for line, edge in zip(lines, edges, strict=True):
                     acts = careful if line is lines[0] else careless
@@ -69,19 +77,30 @@ class Hostile:
     def _mint(self, _: Line, edge: ForgedEdge) -> None:
         """As much as is taken: more after a success, less after a refusal."""
         for _ in range(20):
-            if not edge.is_open and not edge.open(1.0):
-                self.did["hellos without an answer"] += 1
-                return
             amount = self._amounts.get(edge.epoch, 1.0)
-            total = edge.next_total(amount_of(amount, self._lie))
-            self._said[edge.epoch].append(self.peer.frame(total))
-            taken = edge.hand_over(total, 0.5)
+            taken = self._offer(edge, amount_of(amount, self._lie, self.peer.task.layout))
             if taken is None:
-                self.did["totals without an answer"] += 1
                 return
-            self.did["totals taken" if taken else "totals refused"] += 1
             after = 2.0 * amount if taken else amount / 4.0
             self._amounts[edge.epoch] = min(max(after, SMALLEST_AMOUNT), LARGEST_AMOUNT)
+
+    def _forge(self, _: Line, edge: ForgedEdge) -> None:
+        """Steps that nobody took, towards the lie, one at a time and many at once."""
+        for steps in (0.1, 1.0, 100.0) * 5:
+            if self._offer(edge, parcel_of(self.peer.task, steps, self._lie)) is None:
+                return
+
+    def _offer(self, edge: ForgedEdge, amount: Fixed) -> bool | None:
+        """Hand over an amount that nobody held; as `ForgedEdge.hand_over`."""
+        if not edge.is_open and not edge.open(1.0):
+            self.did["hellos without an answer"] += 1
+            return None
+        total = edge.next_total(amount)
+        self._said[edge.epoch].append(self.peer.frame(total))
+        taken = edge.hand_over(total, 0.5)
+        answer = {None: "without an answer", True: "taken", False: "refused"}[taken]
+        self.did[f"totals {answer}"] += 1
+        return taken
 
     def _greet(self, line: Line, _: ForgedEdge) -> None:
         """Hellos about a few edges, in new sessions."""
@@ -118,15 +137,16 @@ class Hostile:
 
 
 class Silent:
-    """A receiver that shakes hands, says hello back, and never another word.
+    """A receiver that shakes hands and never says another word, or acknowledges and keeps it all.
 
     Attributes:
         stop: Ends `listen`.
     """
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: Task, *, acknowledges: bool = False) -> None:
         """Listen; nothing is answered yet."""
-        self.peer = HostilePeer(task, name="silent")
+        self.peer = HostilePeer(task, name="hole" if acknowledges else "silent")
+        self._answers = acknowledges
         self.inbox = self.peer.listen()
         self.stop = threading.Event()
 
@@ -134,4 +154,4 @@ class Silent:
         """Until `stop` is set; in a thread of its own."""
         with self.peer:
             while not self.stop.is_set():
-                self.inbox.be_silent(PAUSE_SECONDS)
+                (self.inbox.swallow if self._answers else self.inbox.be_silent)(PAUSE_SECONDS)

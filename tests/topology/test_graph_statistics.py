@@ -33,6 +33,8 @@ def test_masses_are_those_of_the_largest_component():
     assert facts["strong components"] == "4, the largest has 2 of the nodes"
     assert facts["stationary mass"] == "1 to 1, where 1 is an equal share of the largest component"
     assert facts["edges"] == "5, weighted"
+    assert (found.upstream, found.middle, found.downstream, found.apart) == (2, 2, 1, 0)
+    assert facts["one-way streets"].startswith("2 nodes upstream")
 
 
 def test_a_graph_without_edges_can_be_measured():

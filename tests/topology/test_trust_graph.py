@@ -168,9 +168,28 @@ def test_strong_components_agree_with_networkx(case: tuple[int, list]) -> None:
         assert len({int(labels[node]) for node in component}) == 1
     first_nodes = [labels.tolist().index(label) for label in range(count)]
     assert first_nodes == sorted(first_nodes)
+    between = [
+        (
+            any(a not in it and b in it for a, b in case[1]),
+            any(a in it and b not in it for a, b in case[1]),
+        )
+        for it in expected
+    ]
+    sides = graph.sides()
+    for component, (hears, sends) in zip(expected, between, strict=True):
+        for node in component:
+            found = [bool(side[node]) for side in sides]
+            assert found == [sends > hears, sends and hears, hears > sends, not (sends or hears)]
     largest = graph.largest_strong_component()
     assert largest.num_nodes == max(map(len, expected))
     assert largest.is_strongly_connected
+
+
+def test_what_one_way_streets_mean_is_said_once() -> None:
+    assert TrustGraph.ring(3).one_way_note == ""
+    note = TrustGraph.from_edges([(0, 1), (1, 0), (1, 2), (3, 1)], 5).one_way_note
+    assert "2 of 5 nodes receive nothing" in note  # 3 and 4
+    assert "2 send nothing" in note  # 2 and 4
 
 
 def test_a_union_joins_edges_and_can_be_connected_when_no_member_is() -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections import defaultdict
+from typing import Any
 
 import numpy as np
 from builders import replace
 from residents import TASK
+from storm import LONGEST
 
 from oneway.errors import WireError
 from oneway.protocol.compact import FORMATS, pack
@@ -45,10 +48,13 @@ class BadNeighbour:
     is_trusted = True
     """Whether honest peers hand over mass to it."""
 
-    def __init__(self, endpoint: MemoryEndpoint, victims: list[Key], dim: int, seed: str) -> None:
+    def __init__(
+        self, endpoint: MemoryEndpoint, victims: list[Key], layout: Layout, dim: int, seed: str
+    ) -> None:
         self.endpoint = endpoint
         self.key: Key = endpoint.key
         self.victims = victims
+        self.layout = layout
         self.dim = dim
         self.rng = random.Random(seed)
         self.secret = self.rng.randbytes(32)
@@ -124,8 +130,10 @@ class SilentReceiver(BadNeighbour):
 class ByzantineReceiver(BadNeighbour):
     """Replays its senders' own tagged totals, and claims, closes and retires what it likes."""
 
-    def __init__(self, endpoint: MemoryEndpoint, victims: list[Key], dim: int, seed: str) -> None:
-        super().__init__(endpoint, victims, dim, seed)
+    def __init__(
+        self, endpoint: MemoryEndpoint, victims: list[Key], layout: Layout, dim: int, seed: str
+    ) -> None:
+        super().__init__(endpoint, victims, layout, dim, seed)
         self.heard: dict[tuple[Key, int], list[Data | Close]] = defaultdict(list)
         self.is_honest = False
         self.silent_until = 0.0
@@ -196,13 +204,23 @@ class ByzantineReceiver(BadNeighbour):
             self.boot += 1 << 21
 
 
+class Drain(ByzantineReceiver):
+    """Acknowledges all that it hears, and returns nothing."""
+
+    def __init__(self, *details: Any) -> None:
+        super().__init__(*details)
+        self.is_honest = True
+
+
 class ByzantineSender(BadNeighbour):
     """Mints as much as it can, under ever new epochs, and lies about its model."""
 
     is_trusted = False
 
-    def __init__(self, endpoint: MemoryEndpoint, victims: list[Key], dim: int, seed: str) -> None:
-        super().__init__(endpoint, victims, dim, seed)
+    def __init__(
+        self, endpoint: MemoryEndpoint, victims: list[Key], layout: Layout, dim: int, seed: str
+    ) -> None:
+        super().__init__(endpoint, victims, layout, dim, seed)
         self.granted: dict[Key, State] = {}
         self.epochs: dict[Key, int] = {}
         self.said: dict[Key, list[Body]] = defaultdict(list)
@@ -257,12 +275,8 @@ class ByzantineSender(BadNeighbour):
 
     def _mint(self, peer: Key, known: State) -> None:
         rng = self.rng
-        mass = int(rng.choice([0.5, 4.0, 15.0, 1e3, 2.0**22, -1.0]) * ONE)
-        reach = rng.choice([0.0, 1.0, RADIUS * 0.99, RADIUS * 2])
         jump = rng.choice([1, 1, 1000, 1 << 20, 1 << 50])
-        delta = np.zeros(self.dim + 1, dtype=np.int64)
-        delta[:-1] = int(max(-(2.0**61), min(2.0**61, mass * reach)))
-        delta[-1] = mass
+        delta = self.made_up()
         seq, total, tag = min(known.seq + jump, HUGE), known.total + delta, rng.randbytes(16)
         if rng.random() < 0.1:
             self._say(
@@ -280,6 +294,42 @@ class ByzantineSender(BadNeighbour):
             return
         self._say(peer, Data(*about, total, tag, NO_PROGRESS))
 
+    def made_up(self) -> Fixed:
+        """What it says to hand over."""
+        mass = int(self.rng.choice([0.5, 4.0, 15.0, 1e3, 2.0**22, -1.0]) * ONE)
+        reach = self.rng.choice([0.0, 1.0, RADIUS * 0.99, RADIUS * 2])
+        delta = np.zeros(self.dim + 1, dtype=np.int64)
+        delta[:-1] = int(max(-(2.0**61), min(2.0**61, mass * reach)))
+        delta[-1] = mass
+        return delta
+
     def _say(self, peer: Key, word: Body) -> None:
         self.said[peer] = [*self.said[peer][-20:], word]
         self.send(peer, "push", word)
+
+
+class ForgingSender(ByzantineSender):
+    """Hands over long steps with almost no mass, always in one direction."""
+
+    def made_up(self) -> Fixed:
+        parcel = self.layout.parcel
+        if parcel is None:
+            return super().made_up()
+        steps, count = parcel
+        delta = np.zeros(self.dim + 1)
+        many = self.rng.choice([1e-3, 0.1, 1.0, 30.0])
+        delta[count] = self.rng.choice([1.0, 1.0, 1e-3]) * many
+        delta[steps] = -1.9 * many * LONGEST / math.sqrt(steps.stop - steps.start)
+        delta[-1] = 1e-6
+        return np.rint(delta * ONE).astype(np.int64)
+
+
+class MintingSender(ByzantineSender):
+    """Mints mass at a model that is not far, and always to the same side."""
+
+    def made_up(self) -> Fixed:
+        mass = self.rng.choice([0.5, 4.0, 16.0])
+        delta = np.zeros(self.dim + 1)
+        delta[self.layout.model] = mass * self.rng.choice([1.0, 10.0])
+        delta[-1] = mass
+        return np.rint(delta * ONE).astype(np.int64)

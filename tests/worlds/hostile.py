@@ -23,8 +23,9 @@ import zmq
 
 from oneway.peer.identity.card import Card
 from oneway.protocol.compact import FORMATS
-from oneway.protocol.fixed_point import Fixed, fixed, zeros
-from oneway.protocol.incoming import MOST_PUSHES
+from oneway.protocol.fixed_point import ONE, Fixed, fixed, zeros
+from oneway.protocol.incoming import MOST_PUSHES, SPARE
+from oneway.protocol.layout import Layout
 from oneway.protocol.messages import (
     NO_PROGRESS,
     Ack,
@@ -98,7 +99,7 @@ class HostilePeer:
         here, so that a new field is added once.
         """
         life = Life(boot, over=0, leaving=False, proof=NO_TAG)
-        blank = _BLANK | {"life": life, "total": zeros(self.task.dim)} | fields
+        blank = _BLANK | {"life": life, "total": zeros(self.task.layout.width)} | fields
         known = {field.name: blank[field.name] for field in msgspec.structs.fields(kind)}
         return kind(**known)
 
@@ -199,7 +200,7 @@ class ForgedEdge:
 
     def __init__(self, peer: HostilePeer, line: Line, epoch: int) -> None:
         self.epoch = epoch
-        self.heard: Fixed = zeros(peer.task.dim)
+        self.heard: Fixed = zeros(peer.task.layout.width)
         self.seq = 0
         self.taken = self.refused = 0
         self._peer = peer
@@ -322,6 +323,19 @@ class Inbox:
         about = {"epoch": asked.epoch, "session": asked.session, "ledger": self.ledger}
         self.reply(to, self._peer.forge(State, **about | {"granted": 1} | claims))
 
+    def swallow(self, seconds: float) -> int:
+        """Grant every session and acknowledge every total; how many these were."""
+        swallowed = 0
+        for asked in self.asked(seconds):
+            said = asked.message
+            if isinstance(said, Hello):
+                self.grant(asked)
+            elif isinstance(said, Data):
+                about = {"epoch": said.epoch, "seq": said.seq, "tag": said.tag}
+                self.reply(asked, self._peer.forge(Ack, digest=digest_of(said.total), **about))
+                swallowed += 1
+        return swallowed
+
     def be_silent(self, seconds: float) -> None:
         """Answer the first hello of every session, so that pushes come, and nothing else at all."""
         for asked in self.asked(seconds):
@@ -331,13 +345,27 @@ class Inbox:
                 self.grant(asked)
 
 
-def amount_of(mass: float, model: Vector) -> Fixed:
-    """So much mass at a model, in units.
+def amount_of(mass: float, model: Vector, layout: Layout | None = None) -> Fixed:
+    """So much mass at a model, in units, and nothing beside it.
 
     Raises:
         OverflowError: If a number does not fit.
     """
-    return fixed(mass * np.asarray(model, dtype=float), mass)
+    numerator = mass * np.asarray(model, dtype=float)
+    if layout is None or not layout.places:
+        return fixed(numerator, mass)
+    return fixed(layout.start(numerator, layout.width), mass)
+
+
+def parcel_of(task: Task, steps: float, direction: Vector) -> Fixed:
+    """So many steps against a direction, as long as no strike is earned by; and hardly any mass."""
+    layout = task.layout
+    assert layout.parcel is not None
+    amount, (parcel, count) = zeros(layout.width), layout.parcel
+    longest = 0.99 * SPARE * steps * task.longest_step
+    amount[parcel] = np.rint(-longest * ONE * direction / np.linalg.norm(direction))
+    amount[count], amount[-1] = round(steps * ONE), 1
+    return amount
 
 
 def _milliseconds_until(deadline: float) -> int:

@@ -23,10 +23,15 @@ def times(factor, values):
 
 
 class PushSumNode:
-    """Online Push-Sum: descend on z, hand out shares of z and omega, keep the rest of both."""
+    """Online Push-Sum: descend on z, hand out shares of z and omega, keep the rest of both.
 
-    def __init__(self, start):
+    With bounds, a node below the lowest mass mints what it lacks, and one above the highest burns
+    what is too much, each unit of mass together with one model of its own.
+    """
+
+    def __init__(self, start, bounds=None):
         self.z, self.omega = list(start), 1.0
+        self.bounds, self.minted, self.burned = bounds, 0.0, 0.0
 
     def estimate(self):
         return [value / self.omega for value in self.z]
@@ -46,6 +51,21 @@ class PushSumNode:
     def receive(self, sender, number, message):
         self.z, self.omega = plus(self.z, message["z"]), self.omega + message["omega"]
 
+    def keep_mass(self):
+        """At the end of a round."""
+        if self.bounds is None or self.omega == 0.0:
+            return
+        lowest, highest = self.bounds
+        x = self.estimate()
+        if self.omega < lowest:
+            lacking = lowest - self.omega
+            self.z, self.omega = plus(self.z, x, lacking), self.omega + lacking
+            self.minted += lacking
+        if self.omega > highest:
+            excess = self.omega - highest
+            self.z, self.omega = plus(self.z, x, -excess), self.omega - excess
+            self.burned += excess
+
     def settle(self):
         """Right before the next step."""
 
@@ -53,8 +73,8 @@ class PushSumNode:
 class RelayNode(PushSumNode):
     """Relay: steps go into a parcel; a fraction is deposited, the rest is sent on, all of it."""
 
-    def __init__(self, start, amount=0.3):
-        super().__init__(start)
+    def __init__(self, start, amount=0.3, bounds=None):
+        super().__init__(start, bounds)
         self.b, self.c = [0.0] * len(self.z), 0.0
         self.amount = amount
 
@@ -72,7 +92,8 @@ class RelayNode(PushSumNode):
             j: {"b": times((1 - phi) * s / handed, self.b), "c": (1 - phi) * s / handed * self.c}
             for j, s in shares.items()
         }
-        self.b, self.c = [0.0] * len(self.b), 0.0
+        rest = 0.0 if shares else 1.0 - phi  # there is nobody to send it to
+        self.b, self.c = times(rest, self.b), rest * self.c
         sent = super().send(kept, shares)
         return {j: {**sent[j], **parcels[j]} for j in sent}
 
@@ -102,6 +123,9 @@ class PullNode:
     def receive(self, sender, number, message):
         if sender not in self.heard or number > self.heard[sender][0]:
             self.heard[sender] = (number, message["x"])
+
+    def keep_mass(self):
+        """There is none."""
 
     def settle(self):
         models = [self.x, *(model for _, model in self.heard.values())]
@@ -224,6 +248,8 @@ class LiteralNetwork:
             for i, node in enumerate(self.nodes):
                 if self.acts(i, following):
                     node.settle()
+        for node in self.nodes:
+            node.keep_mass()
 
     def acts(self, i, round_index):
         """In lockstep always; with delays on a sample, or to pass on after too long a wait."""

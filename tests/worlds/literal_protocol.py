@@ -1,7 +1,8 @@
 """A slow, literal transcription of the protocol with unbounded integers, dictionaries and lists.
 
 A set of all that a key ever said takes the place of keyed hashes. `test_literal_transcription`
-compares every transition of the protocol with it.
+compares every transition of the protocol with it. An amount is a tuple: the numerator, then, where
+peers relay, a parcel and how many steps are in it, and the mass.
 """
 
 from __future__ import annotations
@@ -13,12 +14,15 @@ import numpy as np
 
 from oneway.protocol.compact import FORMATS
 from oneway.protocol.fixed_point import ONE
+from oneway.protocol.incoming import DEPOSITED
 
 DIM = 2
-NOTHING = (0,) * (DIM + 1)
+PARCEL, COUNT = slice(DIM, 2 * DIM), 2 * DIM
 NOTHING_LEARNED = (0, b"")
 # A radius that lets totals wrap after some pushes, a cap and a limit that are often reached.
-RADIUS, CAP, FLOOR, WINDOW, LIMIT, MOST_EDGES = 2**20, 1, 0.01, 3, 2, 1
+RADIUS, CAP, WINDOW, LIMIT, MOST_EDGES = 2**20, 1, 3, 2, 1
+LONGEST = 0.01
+"""No step of an honest peer is longer."""
 
 
 # The transcription.
@@ -26,6 +30,13 @@ RADIUS, CAP, FLOOR, WINDOW, LIMIT, MOST_EDGES = 2**20, 1, 0.01, 3, 2, 1
 
 def wrap(number):
     return (number + 2**63) % 2**64 - 2**63
+
+
+def part_of_mass(amount, most):
+    """An amount, or the part of it that has no more mass than this."""
+    if most >= amount[-1]:
+        return amount
+    return (*floors(amount[:-1], most / amount[-1]), most)
 
 
 def plus(one, other):
@@ -40,35 +51,61 @@ def size_of(numbers):
     return max(abs(number) for number in numbers)
 
 
+def length(units):
+    """The Euclidean length of the numbers that units stand for."""
+    numbers = np.array(units) / ONE
+    return math.sqrt(float(numbers @ numbers))
+
+
+def floors(units, part):
+    return tuple(math.floor(number * part) for number in units)
+
+
 def later(than, now):
     """A greater stamp with the last 20 bits of `now`; `now` itself if it is greater."""
     return now if now > than and now >> 20 > than >> 20 else ((than >> 20) + 1 << 20) + now % 2**20
 
 
+def largest_part(before, move, most):
+    """The largest part of a move with |before + part * move| <= most, from 0 to 1."""
+    squared = float(move @ move)
+    if squared == 0.0:
+        return 1.0
+    along, inside = float(before @ move), most**2 - float(before @ before)
+    if inside <= 0.0 and along >= 0.0:
+        return 0.0
+    root = math.sqrt(max(0.0, along**2 + squared * inside))
+    return min(1.0, max(0.0, (root - along) / squared))
+
+
 class Transcript:
     """One peer. A message is a dictionary; `proof` stands for a tag of the key it is a proof to."""
 
-    def __init__(self, key, said, state, clip):
+    def __init__(self, key, said, state, clip, relays=False):
         self.key = key
         self.said = said  # by every key: as a secret, it survives every restored backup
         self.clip = clip
+        self.relays = relays
+        self.nothing_yet = (0,) * len(state["holding"])
         self.strikes = self.claims = self.wrapped = 0
         self.clips = 0.0
+        self.moves = []
         self.waits = []
         self.questions = {}
         self.now, self.durable = deepcopy(state), deepcopy(state)
 
     @staticmethod
-    def nothing(ledger):
+    def nothing(ledger, relays=False):
+        nothing = (0,) * (2 * DIM + 2 if relays else DIM + 1)
         return {
             "ledger": ledger,
             "boot": 1,
             "over": 0,
-            "holding": NOTHING,
-            "minted": NOTHING,
-            "steps": NOTHING,
-            "clipped": NOTHING,
-            "owed": NOTHING,
+            "holding": nothing,
+            "minted": nothing,
+            "steps": nothing,
+            "clipped": nothing,
+            "owed": nothing,
             "out": {},
             "in": {},
             "settled": {},
@@ -83,15 +120,19 @@ class Transcript:
     # The books.
 
     def pay(self, most):
-        """Give back of what is owed, at the model that is owed, no more mass than this."""
-        owed = self.now["owed"]
-        if owed[-1] == 0:
+        """Give back no more mass than this of what is owed, at one's own estimate.
+
+        What was burned pays first. Beside its model, what is owed is given back as it is owed.
+        """
+        now = self.now
+        burned = part_of_mass(now["owed"], max(0, now["clipped"][-1]))
+        now["owed"], now["clipped"] = minus(now["owed"], burned), minus(now["clipped"], burned)
+        part, held = part_of_mass(now["owed"], most), now["holding"]
+        if part[-1] == 0:
             return
-        part = owed
-        if most < owed[-1]:
-            part = (*(math.floor(units * (most / owed[-1])) for units in owed[:-1]), most)
-        self.now["holding"] = minus(self.now["holding"], part)
-        self.now["owed"] = minus(owed, part)
+        given = (*floors(held[:DIM], part[-1] / held[-1]), *part[DIM:])
+        now["holding"], now["owed"] = minus(held, given), minus(now["owed"], part)
+        now["clipped"] = plus(now["clipped"], minus(given, part))
 
     def gain(self, amount):
         """What comes back pays half for debts; of what is lost, half of what is held at most."""
@@ -111,8 +152,24 @@ class Transcript:
     # What the peer does itself.
 
     def mint(self, at):
-        self.now["minted"] = (*at, ONE)
-        self.now["holding"] = plus(self.now["holding"], self.now["minted"])
+        unit = (*at, *self.nothing_yet[DIM:-1], ONE)
+        self.now["minted"] = plus(self.now["minted"], unit)
+        self.now["holding"] = plus(self.now["holding"], unit)
+
+    def keep_mass(self, lowest, highest):
+        """Mint what mass is lacking, or burn what is too much, at one's own estimate."""
+        now = self.now
+        mass = now["holding"][-1]
+        kept = max(lowest, min(highest, mass))
+        if mass <= 0 or now["leaving"] or kept == mass:
+            return
+        at = [round(z * ((kept - mass) / mass)) for z in now["holding"][:DIM]]
+        change = (*at, *self.nothing_yet[DIM:-1], kept - mass)
+        now["holding"] = plus(now["holding"], change)
+        if kept > mass:
+            now["minted"] = plus(now["minted"], change)
+        else:
+            now["clipped"] = minus(now["clipped"], change)
 
     def learn(self, units):
         self.now["holding"] = minus(self.now["holding"], (*units, 0))
@@ -128,11 +185,15 @@ class Transcript:
             and shares.get(receiver, 0) > 0
         ]
         if now["leaving"] and now["owed"][-1] > now["holding"][-1]:
-            now["owed"], now["holding"] = minus(now["owed"], now["holding"]), NOTHING
+            now["owed"], now["holding"] = minus(now["owed"], now["holding"]), self.nothing_yet
         elif now["leaving"]:
             self.pay(now["holding"][-1])
+        if now["leaving"]:  # what nobody would take, and no count is to come for
+            kept = self.plausible(now["holding"])
+            now["clipped"] = plus(now["clipped"], minus(now["holding"], kept))
+            now["holding"] = kept
         holding, mass = now["holding"], now["holding"][-1]
-        size, parts = size_of(holding[:-1]), []
+        size, parts = size_of(holding[:DIM]), []
 
         def flying(edge):
             return edge["history"][edge["seq"]][-1] - edge["history"][edge["acked"]][-1]
@@ -141,35 +202,61 @@ class Transcript:
             """No more is ever under way to a receiver than one push may carry."""
             return CAP * ONE - flying(edge)
 
-        def part_of(share, edge):
+        def part_of(share, edge, of_all):
             share = min(share, room(edge) / max(mass, 1))
-            return tuple(math.floor(number * share) for number in holding)
+            split = floors(holding, share)
+            return (*split[:DIM], *floors(holding[DIM:-1], share / of_all), split[-1])
 
         if now["leaving"]:
             able = [edge for edge in able if room(edge) >= CAP * ONE / 16]
-            if not able or holding == NOTHING or mass < 0 or size > RADIUS * mass + 2:
+            if not able or holding == self.nothing_yet or mass < 0 or size > RADIUS * mass + 2:
                 return
             total = sum(shares[edge["receiver"]] for edge in able)
-            parts = [(edge, part_of(shares[edge["receiver"]] / total, edge)) for edge in able]
+            parts = [(edge, part_of(shares[edge["receiver"]] / total, edge, 1.0)) for edge in able]
             rest = holding
             for _, part in parts:
                 rest = minus(rest, part)
             last, part = parts[-1]
             if plus(part, rest)[-1] <= room(last):
                 parts[-1] = (last, plus(part, rest))
-        elif mass > FLOOR * ONE and size <= RADIUS * mass:
+        elif mass > 0 and size <= RADIUS * mass:
+            of_all = sum(shares.values())
             for edge in able:
                 share, fraction = shares[edge["receiver"]], shares[edge["receiver"]]
                 if flying(edge) > 0:  # so that flying + part = share * (holding + flying)
                     fraction = share - (1 - share) * flying(edge) / mass
                 if fraction >= share / 16 and room(edge) >= CAP * ONE / 16:
-                    parts.append((edge, part_of(fraction, edge)))
+                    parts.append((edge, part_of(fraction, edge, of_all)))
         for edge, part in parts:
+            part = self.not_too_much(part)
             sent = edge["history"][edge["seq"]]
             edge["history"][edge["seq"] + 1] = plus(sent, part)
             self.wrapped += tuple(map(sum, zip(sent, part, strict=True))) != plus(sent, part)
             edge["seq"] += 1
             now["holding"] = minus(now["holding"], part)
+
+    def plausible(self, part):
+        """No steps without a count, and none longer than so many can be."""
+        if not self.relays:
+            return part
+        parcel, count = part[PARCEL], max(0, part[COUNT])
+        if count == 0:
+            parcel = (0,) * DIM
+        elif length(parcel) > LONGEST * (count / ONE):
+            parcel = floors(parcel, LONGEST * (count / ONE) / length(parcel))
+        return (*part[:DIM], *parcel, count, part[-1])
+
+    def not_too_much(self, part):
+        """A part without what is to go with a later one."""
+        part = self.plausible(part)
+        beside = [max(-RADIUS * ONE, min(RADIUS * ONE, units)) for units in part[DIM:-1]]
+        part = (*part[:DIM], *beside, part[-1])
+        if not self.relays:
+            return part
+        factor = 8 * self.clip / max(length(part[PARCEL]), 1e-300)
+        if factor < 1.0:
+            part = (*part[:DIM], *floors(part[DIM:-1], factor), part[-1])
+        return part
 
     def trust(self, receiver, epoch):
         edges = self.now["out"].values()
@@ -191,7 +278,7 @@ class Transcript:
             "granted": 0,
             "seq": 0,
             "acked": 0,
-            "history": {0: NOTHING},
+            "history": {0: self.nothing_yet},
             "their_boot": 0,
             "phase": phase,
         }
@@ -331,7 +418,7 @@ class Transcript:
             if kind == "data":
                 replies.append(self.word("stale", epoch))
             if kind == "close" and question["seq"] == 0:
-                nothing = {"seq": 0, "total": NOTHING, "proof": None}
+                nothing = {"seq": 0, "total": self.nothing_yet, "proof": None}
                 replies.append(self.word("closed", epoch, **nothing, **told))
         elif edge["closed"]:
             replies.append(self.closed(sender, edge))
@@ -438,7 +525,7 @@ class Transcript:
             "session": 0,
             "granted": 0,
             "seq": 0,
-            "heard": NOTHING,
+            "heard": self.nothing_yet,
             "proof": None,
             "closed": self.now["leaving"],
             "told": "nobody",
@@ -448,8 +535,8 @@ class Transcript:
             if word["session"] > edge["session"]:
                 edge["session"], edge["granted"] = word["session"], self.now["boot"]
         elif kind == "close":
-            if word["seq"] > edge["seq"] and self.absorb(edge, word, allowance) == "waits":
-                return
+            if word["seq"] > edge["seq"]:
+                self.absorb(edge, word, allowance)
             edges[name] = edge
             edge["closed"] = True
             if (word["seq"], word["total"]) == (edge["seq"], edge["heard"]):
@@ -474,7 +561,7 @@ class Transcript:
             if names[0] != told[0] and len(names) < 2 * MOST_EDGES:
                 return  # there is an older one, of which its sender may still have to hear
             oldest = edges.pop(told[0])
-            sum_ = edges.get((sender, 0), {"heard": NOTHING})["heard"]
+            sum_ = edges.get((sender, 0), {"heard": self.nothing_yet})["heard"]
             edges[sender, 0] = {
                 "epoch": 0,
                 "session": 0,
@@ -486,54 +573,116 @@ class Transcript:
                 "told": "sender",
             }
 
+    def objects(self, delta, pushes):
+        """Whether no honest peer hands over this in so many pushes."""
+        mass, pushes, few = delta[-1], min(pushes, 2**20), min(pushes, 64)
+        most = RADIUS * (mass + mass / ONE + few) + 2 * few
+        if mass < 0 or size_of(delta[:DIM]) > most:
+            return True
+        if not self.relays:
+            return False
+        many, rounded = delta[COUNT] / ONE, 2 * few * (math.sqrt(DIM) + LONGEST) / ONE
+        too_long = length(delta[PARCEL]) > 2 * LONGEST * many + rounded
+        return many < 0 or too_long or size_of(delta[DIM:-1]) > RADIUS * ONE * pushes
+
     def absorb(self, edge, word, allowance):
-        *numerator, mass = delta = minus(word["total"], edge["heard"])
-        pushes = min(word["seq"] - edge["seq"], 64)
-        most = RADIUS * (mass + mass / ONE + pushes) + 2 * pushes
-        if mass < 0 or size_of(numerator) > most:
+        delta = minus(word["total"], edge["heard"])
+        pushes = word["seq"] - edge["seq"]
+        if self.objects(delta, pushes):
             return "refused"
         now = self.now
-        owed, held = now["owed"][-1], now["holding"][-1]
-        too_fast = allowance is not None and mass - owed > allowance
-        if too_fast or (mass > 0 and held + mass - owed > LIMIT * ONE):
-            self.waits.append("too fast" if too_fast else "full")
-            return "waits"
-        excess, distance = self.beyond_the_clip(numerator, mass)
-        kept = minus(delta, excess)
-        if size_of(now["holding"]) + size_of(kept) > 2**62:
-            self.waits.append("full")
-            return "waits"
-        self.clips += distance
+        kept = self.without_surplus_mass(delta)
+        kept, beyond = self.within_the_clip(kept, min(pushes, 64))
+        kept = self.without_what_nobody_can_hold(kept)
+        if allowance is not None and now["holding"][-1] > 0:
+            kept, cut = self.within_the_account(kept, *allowance)
+            beyond = max(beyond, cut)
+        self.clips += beyond
         edge.update(heard=word["total"], seq=word["seq"], proof=word["proof"])
-        now["clipped"] = plus(now["clipped"], excess)
+        now["clipped"] = plus(now["clipped"], minus(delta, kept))
         now["holding"] = plus(now["holding"], kept)
         held = now["holding"][-1]
-        self.pay(max(0, min(mass // 2, held - ONE // 2), held - ONE))
-        if now["minted"] == NOTHING and mass > 0:
-            model = [max(-RADIUS, min(RADIUS, float(z) / float(mass))) for z in kept[:-1]]
+        self.pay(max(0, min(kept[-1] // 2, held - ONE // 2), held - ONE))
+        if now["minted"][-1] == 0 and kept[-1] > 0:
+            model = [max(-RADIUS, min(RADIUS, float(z) / float(kept[-1]))) for z in kept[:DIM]]
             self.mint([round(number * ONE) for number in model])
         return "absorbed"
 
-    def beyond_the_clip(self, numerator, mass):
-        """What of a numerator is dropped, so that its model is near one's own, or near zero."""
+    def without_surplus_mass(self, delta):
+        """What comes beyond the limit of mass is burned, with its part of the model."""
+        held, owed = self.now["holding"][-1], self.now["owed"][-1]
+        room = max(0, LIMIT * ONE - held + min(owed, LIMIT * ONE))
+        if delta[-1] <= room:
+            return delta
+        return (*floors(delta[:DIM], room / delta[-1]), *delta[DIM:-1], room)
+
+    def without_what_nobody_can_hold(self, delta):
+        """Beside a model, nobody holds more than so much."""
+        most, holding = RADIUS * LIMIT * ONE, self.now["holding"]
+        if size_of(holding) + size_of(delta) <= most:
+            return delta
+        beside = []
+        for held, more in zip(holding[DIM:-1], delta[DIM:-1], strict=True):
+            after = held + max(-2 * most, min(2 * most, more))
+            beside.append(max(min(held, -most), min(max(held, most), after)) - held)
+        return (*delta[:DIM], *beside, delta[-1])
+
+    def within_the_account(self, delta, moved, most):
+        """As much as moves one's estimate no further than its sender still may, and what is cut."""
+        holding, (*_, mass) = self.now["holding"], delta
+        own = np.array(holding[:DIM]) / float(holding[-1])
+        pull, steps = np.zeros(DIM), np.zeros(DIM)
+        if mass > 0:
+            pull = np.array(plus(holding, delta)[:DIM]) / float(holding[-1] + mass) - own
+        if self.relays:
+            count, after = holding[COUNT] + delta[COUNT], holding[-1] + mass
+            of_it = DEPOSITED / math.sqrt(min(1.0, max(1, count) / ONE))
+            steps = min(of_it, ONE / after) / ONE * np.array(delta[PARCEL])
+        move = pull - steps
+        if mass == 0 and not steps.any():
+            return delta, 0.0
+        before = np.zeros(DIM) if moved is None else moved
+        part = largest_part(before, move, most)
+        self.moves.append(part * move)
+        if part == 1.0:
+            return delta, 0.0
+        numerator = delta[:DIM]
+        if mass > 0:
+            there = (own + part * pull) * (holding[-1] + mass)
+            numerator = minus([round(z) for z in there], holding[:DIM])
+        counted = ()
+        if self.relays:
+            [many] = floors(delta[COUNT : COUNT + 1], part)
+            counted = (max(many, min(delta[COUNT], ONE)),)
+        kept = (*numerator, *floors(delta[DIM:-1][:DIM], part), *counted, mass)
+        return kept, (1.0 - part) * float(np.linalg.norm(move))
+
+    def within_the_clip(self, delta, pushes):
+        """A delta whose model is near one's own, or near zero, and how far beyond that it was."""
         if math.isinf(self.clip):
-            return NOTHING, 0.0
-        if mass == 0:
-            return (*numerator, 0), 0.0  # without mass there is no model to be near
+            return delta, 0.0
         own, held = [0.0] * DIM, self.now["holding"]
         if held[-1] > 0:
-            own = [max(-RADIUS, min(RADIUS, float(z) / float(held[-1]))) for z in held[:-1]]
+            own = [max(-RADIUS, min(RADIUS, float(z) / float(held[-1]))) for z in held[:DIM]]
+        limit, mass, beyond = self.clip * (1.0 + float(np.linalg.norm(own))), delta[-1], 0.0
+        if self.relays and length(delta[PARCEL]) > (longest := pushes * 16 * limit):
+            shorter = longest / length(delta[PARCEL])
+            beyond = length(delta[PARCEL]) - longest
+            dropped = [round(b / ONE * (1.0 - shorter) * ONE) for b in delta[PARCEL]]
+            delta = (*delta[:DIM], *minus(delta[PARCEL], dropped), *delta[COUNT:])
+        numerator = delta[:DIM]
+        if mass == 0:  # without mass there is no model to be near
+            return (*[0] * DIM, *delta[DIM:]), beyond
         model = [float(z) / float(mass) for z in numerator]
         away = [theirs - mine for theirs, mine in zip(model, own, strict=True)]
         distance = float(np.linalg.norm(away))
-        limit = self.clip * (1.0 + float(np.linalg.norm(own)))
         if distance <= limit:
-            return NOTHING, 0.0
+            return delta, beyond
         moved = [mine + way * (limit / distance) for mine, way in zip(own, away, strict=True)]
-        excess = [
+        dropped = [
             round((z / ONE - x * (mass / ONE)) * ONE) for z, x in zip(numerator, moved, strict=True)
         ]
-        return (*excess, 0), distance - limit
+        return (*minus(numerator, dropped), *delta[DIM:]), max(beyond, distance - limit)
 
     def hear_reply(self, receiver, word):
         name, kind = (receiver, word["epoch"]), word["kind"]
@@ -568,15 +717,13 @@ class Transcript:
     def believes(self, receiver, word):
         total = word.get("total", word.get("digest"))
         if word["seq"] == 0:
-            return total == NOTHING
+            return total == self.nothing_yet
         proof = (self.key, self.now["ledger"], receiver, word["epoch"], word["seq"], total)
         return word["proof"] == proof and proof in self.said
 
     def could_follow(self, claimed, known, pushes):
         """Whether an honest sender gets from one total to the other in so many pushes."""
-        *numerator, mass = minus(known, claimed)
-        most = RADIUS * (mass + mass / ONE + min(pushes, 64)) + 2 * min(pushes, 64)
-        return pushes > 0 and mass >= 0 and size_of(numerator) <= most
+        return pushes > 0 and not self.objects(minus(known, claimed), pushes)
 
     def ask_again(self, edge):
         if edge["phase"] == "open":
@@ -605,7 +752,7 @@ class Transcript:
             return
         history, acked = edge["history"], edge["acked"]
         heard, sent, confirmed = word["total"], history[edge["seq"]], history[acked]
-        seq, lost = max(edge["seq"], word["seq"]) + 1, NOTHING
+        seq, lost = max(edge["seq"], word["seq"]) + 1, self.nothing_yet
         if history.get(word["seq"]) == heard:
             history = {n: t for n, t in history.items() if n >= word["seq"]} | {seq: sent}
             edge.update(acked=word["seq"], history=history)
@@ -631,7 +778,7 @@ class Transcript:
             granted=word["granted"],
             their_boot=word["life"]["boot"],
         )
-        self.gain(minus(NOTHING, lost))
+        self.gain(minus(self.nothing_yet, lost))
 
     def settle(self, edge, seq, heard):
         name = (edge["receiver"], edge["epoch"])
@@ -643,7 +790,7 @@ class Transcript:
     def retire_settled(self, name, ledger, total, until):
         settled = self.now["settled"]
         settled.pop(name, None)
-        before = settled.get((name[0], 0), {"total": NOTHING, "seq": 0})
+        before = settled.get((name[0], 0), {"total": self.nothing_yet, "seq": 0})
         settled[name[0], 0] = {
             "ledger": ledger,
             "seq": max(until, name[1], before["seq"]),

@@ -8,27 +8,31 @@ from hashlib import blake2b
 
 import numpy as np
 from bad_neighbours import BadNeighbour, ByzantineReceiver
-from residents import Resident, facts
-from storm import DIM, formats_of, layout_of
+from residents import RELAY, Resident, facts
+from storm import DIM, LONGEST, formats_of, layout_of
 from weather import HONEST, TICK, TICKS, Event, Weather
 
 from oneway.protocol.audit import expected_holding
-from oneway.protocol.fixed_point import ONE, extent, mass_of
+from oneway.protocol.fixed_point import ONE, extent, length_of, mass_of
 from oneway.protocol.rules import Rules
 from oneway.protocol.stamps import RANDOM_BITS, first_stamp
 from oneway.protocol.state import Key, PeerState
 from oneway.testing.memory_network import MemoryNetwork
 
-CALM_TICK, A_WHILE = 20.0, 300.0
+CALM_TICK = 20.0
 LONG_ENOUGH, BACK_HOME = 8, 20
 """Rounds of calm in which the dead are presumed dead; and after which everybody has power."""
 MOST_EDGES = 6
 MASS_LIMIT = 256.0
-ALLOWED_MASS = MASS_LIMIT
-"""What peers go by; the invariant goes by the limit itself."""
+ALLOWED_MASS, LONGEST_ALLOWED = MASS_LIMIT, LONGEST
+"""What peers go by; the invariants go by the limits themselves."""
 A_MINUTE = 60.0
 ENOUGH = 0.05
 """Mass below which a peer's part of the network is too small to compare."""
+FAR = 4.0
+"""So far from what it learns no peer is moved, whoever is beside it."""
+STEPS_BESIDE = 4.0
+"""So many of the longest steps a parcel may be longer than its count allows: codes leave some."""
 
 
 @dataclass
@@ -49,7 +53,7 @@ class Neighbourhood:
 
     def __post_init__(self) -> None:
         self.weather = Weather(self.seed)
-        self.layout = layout_of(self.seed)
+        self.layout = layout_of(self.seed, payload=(1, 0, 1, 2)[self.seed // 2 % 4])
         self.network = MemoryNetwork()
         self.closings: dict[frozenset[Key], int] = {}
         self.events = {tick: list(events) for tick, events in self.weather.events.items()}
@@ -70,6 +74,7 @@ class Neighbourhood:
             mass_limit=ALLOWED_MASS,
             most_edges=MOST_EDGES,
             clip=self.weather.clip,
+            longest_step=LONGEST_ALLOWED,
             **formats_of(self.seed, index),
         )
         ledger, dim = self.weather.rng.getrandbits(61) | 1, self.layout.width or DIM
@@ -83,9 +88,10 @@ class Neighbourhood:
         endpoint.admit(None)
         beside = [self.honest[index] for index in self.weather.beside_bad[number]]
         victims, dim = [resident.key for resident in beside], self.layout.width or DIM
-        bad = self.weather.bad[number](endpoint, victims, dim, f"{self.seed}/bad {number}")
+        seed = f"{self.seed}/bad {number}"
+        bad = self.weather.bad[number](endpoint, victims, self.layout, dim, seed)
         if isinstance(bad, ByzantineReceiver):
-            bad.is_honest = self.without_misdeeds
+            bad.is_honest = bad.is_honest or self.without_misdeeds
         elif self.without_misdeeds:
             endpoint.admit(frozenset())  # absent: it hears nobody, and speaks to nobody
             bad.victims = []
@@ -157,10 +163,6 @@ class Neighbourhood:
             at_least += BACK_HOME
         for round_index in range(most_rounds):
             self.now += CALM_TICK
-            if quiet and any(one.lets_wait for one in self.residents):
-                self.now, quiet = self.now + A_WHILE, 0  # until what waits is allowed
-            for one in self.residents:
-                one.lets_wait = False
             before = [facts(resident.current) for resident in self.residents]
             self._turn([False] * HONEST, is_calm=True)
             self._carry(is_calm=True)
@@ -247,8 +249,8 @@ class Neighbourhood:
         ]
 
     def quarrel(self, one: Resident, event: Event) -> None:
-        receiver = one.trusted[event.whom]
-        if one.runs and not one.current.leaving:
+        if one.runs and one.trusted and not one.current.leaving:
+            receiver = one.trusted[event.whom]
             pair = frozenset((one.key, receiver))
             self.closings[pair] = self.closings.get(pair, 0) + 1
             one.distrust(receiver)
@@ -278,6 +280,8 @@ class Neighbourhood:
         is_settled = not self.copies or any(other.stopped for other in self.residents)
         if self._has_copies(one) or not is_settled or somebody_left or self.tick < TICKS // 4:
             return False
+        if not one.trusted:
+            return False  # to whom?
         return one.runs and self.now - self.went_back_at > A_MINUTE and not self.in_the_dark
 
     @property
@@ -327,6 +331,7 @@ class Neighbourhood:
             # What was under way when it was full may come back.
             if state.mass > 2 * MASS_LIMIT + 1:
                 self.blame(f"{name} holds {state.mass:g}, more than the limit")
+            self._look_at_learning(resident, name)
             if extent(state.holding) > 1 << 61:
                 self.blame(f"{name} holds numbers near the limits of int64")
             for accused, sentence in resident.strikes:
@@ -334,6 +339,28 @@ class Neighbourhood:
                     self.blame(f"{name} accuses an honest peer: {sentence}")
             if resident.stopped and not self._has_copies(resident):
                 self.blame(f"{name} stopped, and there is no copy of it")
+
+    def _look_at_learning(self, resident: Resident, name: str) -> None:
+        """Whether somebody moved it away from what it learns, or drained it, or overfilled it.
+
+        In rough weather, what is lost and comes back moves mass and counts by itself.
+        """
+        state = resident.current
+        if state.layout.copies_model or not state.is_sound(resident.rules.radius):
+            return
+        length = float(np.linalg.norm(state.estimate))
+        if length > FAR and not np.isinf(resident.rules.clip):
+            self.blame(f"{name} was moved to {length:g}")
+        if self.weather.is_rough:
+            return
+        if state.mass < RELAY.usual_bounds[0] / 16:
+            self.blame(f"{name} has only {state.mass:g} of mass left")
+        if state.layout.parcel is not None:
+            steps, count = state.layout.parcel
+            many = 2.0 * max(0.0, state.holding[count][0] / ONE) + STEPS_BESIDE
+            length = length_of(state.holding[steps])
+            if length > many * LONGEST:
+                self.blame(f"{name} holds a parcel of {length:g}, which is no {many:g} steps")
 
     def _count_copies(self) -> None:
         for first in self.honest:

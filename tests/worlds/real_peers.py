@@ -42,13 +42,18 @@ def until(holds: Callable[[], bool], what: str, seconds: float = PATIENCE) -> No
 
 
 class Town(ExitStack):
-    """Peers in processes of their own, which end with the test; without privacy unless told."""
+    """Peers in processes of their own, which end with the test; without privacy unless told.
 
-    def __init__(self, folder: Path, **learning: Any) -> None:
+    With `defaults`, they learn by a task as a user gets it.
+    """
+
+    def __init__(self, folder: Path, *, defaults: bool = False, **learning: Any) -> None:
         super().__init__()
         self.folder = folder
-        self.table = ow.streams.synthetic(num_samples=40_000, num_features=4, seed=3).table
-        self.task: Task = Task.of(self.table, learning_rate=0.2, **PLAIN | learning)
+        made = ow.streams.synthetic(num_samples=40_000, num_features=4, seed=3)
+        self.table, self.truth = made.table, made.params
+        chosen = {} if defaults else {"learning_rate": 0.2, **PLAIN} | learning
+        self.task: Task = Task.of(self.table, **chosen)
         self._ports = self.enter_context(Ports())
         write_task(folder, self.task)
 

@@ -1,16 +1,24 @@
-"""A peer as its runtime drives it, in virtual time: retries, heartbeats, verdicts of death."""
+"""A peer as its runtime drives it, in virtual time: retries, heartbeats, verdicts of death.
+
+It learns that the model is 0, from noisy samples, by Relay where it has parcels.
+"""
 
 from __future__ import annotations
 
+import math
 import random
 
 import numpy as np
 from builders import replace
+from storm import LONGEST, any_step
 
+from oneway.methods import Relay
+from oneway.methods.base import State
 from oneway.peer.inflow import Inflow
+from oneway.peer.learner import part_within
 from oneway.protocol import lives, transitions
 from oneway.protocol.bookkeeping import RETIRED
-from oneway.protocol.fixed_point import mass_of
+from oneway.protocol.fixed_point import ONE
 from oneway.protocol.incoming import Absorbed, mint
 from oneway.protocol.messages import Closed, Gone, Push, Receipt, Superseded
 from oneway.protocol.outgoing import answer, receipts, remind, report, say, supersede
@@ -25,6 +33,7 @@ TASK = b"the task of tests"
 HEARTBEAT = 30.0
 PRESUME_DEAD = 120.0
 REOPEN = 60.0
+RELAY = Relay(learning_rate=LONGEST)
 
 
 class Resident:
@@ -38,10 +47,12 @@ class Resident:
         strikes: Whom it accused, and of what.
         gives_receipts: Whether it waits, when leaving, until every sender has heard or has a
             witness; a rule that can be taken out.
+        keeps_mass: Whether it keeps its mass within bounds; another one.
     """
 
     presume_dead_after = PRESUME_DEAD
     gives_receipts = True
+    keeps_mass = True
 
     def __init__(self, endpoint: MemoryEndpoint, rules: Rules, saved: PeerState, seed: str) -> None:
         self.endpoint = endpoint
@@ -53,17 +64,16 @@ class Resident:
         self.rng = random.Random(seed)
         self.online, self.departed, self.stopped = True, False, False
         self.strikes: list[tuple[Key, str]] = []
+        self.num_steps = 0
         self.forget()
 
     def forget(self) -> None:
         """Lose what only the process knew."""
-        self.inflow = Inflow(
-            self.rules.mass_cap, self.rules.mass_limit, mass_of(self.current.holding)
-        )
+        self.inflow = Inflow(LONGEST, self.num_steps, 0.0)
         self.questions: dict[EdgeId, Push] = {}
         self.words: list[tuple[Key, Via, Body]] = []
         self.ends: list[EdgeId] = []
-        self.echoes, self.lets_wait = False, False
+        self.echoes = False
         self.reopen_at: dict[Key, float] = {}
         self.lagging: dict[EdgeId, tuple[int, float]] = {}
         self.said: dict[EdgeId, object] = {}
@@ -116,15 +126,11 @@ class Resident:
             self.current = done.state
 
     def _take_push(self, peer: Key, message: Push, now: float) -> Absorbed:
-        edge_id, before = (peer, message.epoch), self.current
-        self.questions[edge_id] = message
-        self.inflow.held = mass_of(before.holding)
-        allowance = self.inflow.allowance(peer, now)
-        done = transitions.receive_push(before, peer, message, self.rules, allowance)
-        self.inflow.took(peer, done.taken, now)
-        self.lets_wait = self.lets_wait or bool(done.waits)
-        if done.waits:
-            self.inflow.waits(peer, done.waiting_mass, now)
+        self.questions[peer, message.epoch] = message
+        allowance = None if math.isinf(self.rules.clip) else self.inflow.allowance(peer, now)
+        done = transitions.receive_push(self.current, peer, message, self.rules, allowance)
+        if not done.is_older_life:
+            self.inflow.moved(peer, done.moved, now)
         return done
 
     def _take_reply(self, peer: Key, message: Body, now: float) -> Absorbed:
@@ -156,24 +162,50 @@ class Resident:
                 epoch = (int(now) << 30) | self.rng.getrandbits(30)
                 self.current = transitions.trust(self.current, receiver, epoch)
         if learns and not self.current.leaving:
-            self._learn()
+            self._learn(now)
         if learns or self.current.leaving:
             self.push()
 
-    def _learn(self) -> None:
-        dim = self.current.dim
+    def _learn(self, now: float) -> None:
         if not self.current.has_minted:
-            self.current = mint(self.current, np.zeros(dim))
-        step = np.array([self.rng.gauss(0, 1) for _ in range(dim)])
-        if self.current.mass > 0:
-            self.current = transitions.descend(
-                self.current, 0.1 * min(1.0, self.current.mass) * step
-            )
+            self.current = mint(self.current, np.zeros(self.current.dim))
+        state = self.current = self._kept_mass(self.current)
+        if state.mass <= 0:
+            return
+        layout, step = state.layout, np.append(any_step(self.rng, state), 0.0)
+        if not layout.copies_model:
+            gradient = layout.model_in(state.holding)
+            gradient += [self.rng.gauss(0, 1) for _ in gradient]
+            gradient *= LONGEST / max(1.0, float(np.linalg.norm(gradient)))
+            self.inflow.stepped(float(np.linalg.norm(gradient)), now)
+            if layout.parcel is None:
+                step[layout.model] = min(1.0, state.mass) * gradient
+            else:
+                step[layout.model], step[layout.parcel[0]] = 0.0, -gradient
+        self.num_steps += 1
+        self.current = transitions.descend(state, step[:-1])
+
+    def _kept_mass(self, state: PeerState) -> PeerState:
+        if not self.keeps_mass or not state.is_sound(self.rules.radius):
+            return state
+        return transitions.keep_mass(state, RELAY.usual_bounds)
+
+    def _deposited(self, state: PeerState) -> PeerState:
+        """A state after Relay has deposited some of its parcel."""
+        if state.layout.parcel is None or state.leaving or not state.is_sound(self.rules.radius):
+            return state
+        held, places = state.holding / ONE, {**state.layout.places, "mass": slice(-1, None)}
+        row = State({name: held[None, place] for name, place in places.items()}, {})
+        after = RELAY.before_push(row, np.random.default_rng(0))
+        part = part_within(RELAY, row, after, self.rules)
+        step = np.zeros(state.dim)
+        for name, place in state.layout.places.items():
+            step[place] = part * (row.segments[name] - after.segments[name])[0]
+        return transitions.descend(state, step)
 
     def push(self) -> None:
-        after = transitions.push(self.current, self.shares, self.rules)
-        self.inflow.handed_out(mass_of(self.current.holding) - mass_of(after.holding))
-        self.current = after
+        ready = self._deposited(self._kept_mass(self.current))
+        self.current = transitions.push(ready, self.shares, self.rules)
 
     def commit(self, now: float, says_all: bool = False) -> None:
         """Make the current state durable; then, and only then, speak about it."""

@@ -24,6 +24,7 @@ from oneway.protocol.state import OutPhase, PeerState
 from oneway.protocol.transitions import (
     descend,
     distrust,
+    keep_mass,
     leave,
     presume_dead,
     push,
@@ -51,6 +52,10 @@ PAYLOADS = (
     ),
 )
 """What peers hold: push-sum's numerator; with parcels that are forwarded; with copied models."""
+LONGEST = 0.05
+"""The longest step that a peer takes."""
+BOUNDS = (0.5, 1.5)
+"""Between which masses a peer keeps itself."""
 
 
 def packed_agrees(state: PeerState) -> bool:
@@ -63,9 +68,9 @@ def packed_agrees(state: PeerState) -> bool:
     )
 
 
-def layout_of(seed: int) -> Layout:
+def layout_of(seed: int, payload: int | None = None) -> Layout:
     """What peers hold in the schedule of a seed; vectors, which codes can say, in compact ones."""
-    payload = PAYLOADS[seed % len(PAYLOADS)]
+    payload = PAYLOADS[seed % len(PAYLOADS) if payload is None else payload]
     return Layout.of(payload, dim=2 if is_compact(seed) else 1) if payload else Layout()
 
 
@@ -81,6 +86,22 @@ def formats_of(seed: int, index: int) -> dict[str, object]:
     rng = random.Random(f"formats of {index} in {seed}")
     takes = rng.choice([FORMATS, FORMATS, FORMATS, ("total", "int8"), ("total",)])
     return {"format": rng.choice(["int8", "int8", "int4", "total"]), "takes": takes}
+
+
+def any_step(rng: random.Random, state: PeerState) -> np.ndarray:
+    """A step for every segment; in a parcel, one that may be in it, and counted."""
+    step = np.array([rng.gauss(0, 1) for _ in range(state.dim)])
+    step *= 0.1 * min(1.0, state.mass)
+    if state.layout.parcel is not None:
+        steps, count = state.layout.parcel
+        step[steps] *= min(1.0, LONGEST / np.linalg.norm(step[steps]))
+        step[count] = -1.0
+    return step
+
+
+def kept(state: PeerState, rules: Rules) -> PeerState:
+    """A state with its mass within bounds, as a runtime keeps it before a step and a push."""
+    return keep_mass(state, BOUNDS) if state.is_sound(rules.radius) else state
 
 
 @dataclass(frozen=True)
@@ -103,7 +124,8 @@ class Node:
         self.key = bytes([index]) * 32
         self.rng = rng
         clip, formats = rng.choice([np.inf, 0.3]), formats_of(seed, index)
-        self.rules = Rules(secret=bytes([index + 100]) * 32, clip=clip, **formats)
+        secret = bytes([index + 100]) * 32
+        self.rules = Rules(secret=secret, clip=clip, longest_step=LONGEST, **formats)
         self.endpoint = network.endpoint(self.key)
         self.endpoint.admit(None)
         self.current = PeerState.new(self.dim, rng.getrandbits(62) | 1, 1, self.layout)
@@ -175,9 +197,9 @@ class Node:
     def learn_and_push(self) -> None:
         if not self.current.has_minted and self.rng.random() < 0.5:
             self.current = mint(self.current, np.zeros(self.dim))
+        self.current = kept(self.current, self.rules)
         if self.current.mass > 0:
-            step = np.array([self.rng.gauss(0, 1) for _ in range(self.dim)])
-            self.current = descend(self.current, 0.1 * min(1.0, self.current.mass) * step)
+            self.current = descend(self.current, any_step(self.rng, self.current))
         self.push()
 
     def push(self) -> None:

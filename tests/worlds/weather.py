@@ -9,13 +9,27 @@ import random
 from dataclasses import dataclass
 
 import numpy as np
-from bad_neighbours import ByzantineReceiver, ByzantineSender, SilentReceiver
+from bad_neighbours import (
+    ByzantineReceiver,
+    ByzantineSender,
+    Drain,
+    ForgingSender,
+    MintingSender,
+    SilentReceiver,
+)
 
 HONEST = 6
 TICK = 4.0
 """Seconds."""
 TICKS = 60
-KINDS = (SilentReceiver, ByzantineReceiver, ByzantineSender)
+KINDS = (
+    SilentReceiver,
+    ByzantineReceiver,
+    ByzantineSender,
+    ForgingSender,
+    MintingSender,
+    Drain,
+)
 WIDTH = HONEST + 3
 """Keys begin with a byte below this."""
 
@@ -50,10 +64,14 @@ class Weather:
     def __init__(self, seed: int) -> None:
         self.rng = rng = random.Random(seed)
         self.mass_cap = rng.choice([1.0, 1.0, 4.0, 16.0])
-        self.clip = rng.choice([np.inf, 0.3])
+        self.clip = rng.choice([np.inf, 0.3, 0.3, 0.3])
         self.trusted = [self._receivers(index) for index in range(HONEST)]
         self.is_rough = rng.random() < 0.6
-        drawn = rng.choices([None, *KINDS], k=2) if self.is_rough else rng.choices(KINDS, [3, 2, 1])
+        drawn = (
+            rng.choices([None, *KINDS], k=2)
+            if self.is_rough
+            else rng.choices(KINDS, [3, 2, 1, 3, 2, 1])
+        )
         self.bad = [kind for kind in drawn if kind is not None]
         self.beside_bad = [rng.sample(range(HONEST), rng.randint(3, 5)) for _ in self.bad]
         self.chances = {
@@ -72,11 +90,17 @@ class Weather:
         fates = ("lost", "late", "twice", "arrives")
         self._fates = [rng.choices(fates, weights, k=2 * WIDTH**2) for _ in range(TICKS)]
         self.clocks = random.Random(f"clocks of {seed}")
+        self._lay_a_street(random.Random(f"street of {seed}"))
 
     def _receivers(self, index: int) -> list[int]:
         ring = (index + 1) % HONEST
         further = [other for other in range(HONEST) if other not in (index, ring)]
         return [ring, self.rng.choice(further)]
+
+    def _lay_a_street(self, rng: random.Random) -> None:
+        """Perhaps one way only: somebody receives, and sends to nobody."""
+        if rng.random() < 0.4:
+            self.trusted[rng.randrange(HONEST)] = []
 
     def _events(self) -> dict[int, list[Event]]:
         rng = self.rng

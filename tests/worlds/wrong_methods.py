@@ -8,6 +8,7 @@ import numpy as np
 
 import oneway as ow
 from oneway.methods import Segment, State
+from oneway.methods.base import only
 from oneway.methods.transforms import AdaGrad, Momentum
 
 
@@ -75,6 +76,51 @@ class CountsNodesWithoutASample(ow.Relay):
     def before_push(self, state, rng):
         counts = np.maximum(state.segments["count"], 1.0)
         return super().before_push(State({**state.segments, "count": counts}, state.memory), rng)
+
+
+class MintsWithoutANumerator(ow.OnlinePushSum):
+    def bounded(self, state):
+        after = super().bounded(state)
+        lacks = state.segments["mass"] < after.segments["mass"]
+        kept = np.where(lacks, state.segments["numerator"], after.segments["numerator"])
+        return State({**after.segments, "numerator": kept}, after.memory)
+
+
+class BurnsMassWithoutANumerator(ow.OnlinePushSum):
+    def bounded(self, state):
+        after = super().bounded(state)
+        has_too_much = state.segments["mass"] > after.segments["mass"]
+        kept = np.where(has_too_much, state.segments["numerator"], after.segments["numerator"])
+        return State({**after.segments, "numerator": kept}, after.memory)
+
+
+class MintsAtTheMeanOfTheNetwork(ow.OnlinePushSum):
+    def bounded(self, state):
+        after = super().bounded(state)
+        mean = state.segments["numerator"].sum(axis=0) / state.segments["mass"].sum()
+        added = (after.segments["mass"] - state.segments["mass"]) * mean
+        numerator = state.segments["numerator"] + added
+        return State({**after.segments, "numerator": numerator}, after.memory)
+
+
+class MintsBeforeTheExchange(ow.OnlinePushSum):
+    def before_push(self, state, rng):
+        return super().bounded(state)
+
+    def bounded(self, state):
+        return state
+
+
+class NeverMints(ow.OnlinePushSum):
+    def bounded(self, state):
+        after = super().bounded(state)
+        return only((state.segments["mass"] > after.segments["mass"])[:, 0], state, after)
+
+
+class NeverBurns(ow.OnlinePushSum):
+    def bounded(self, state):
+        after = super().bounded(state)
+        return only((state.segments["mass"] < after.segments["mass"])[:, 0], state, after)
 
 
 class ShortensStepsByMassToo(ow.Relay):

@@ -15,7 +15,6 @@ from oneway.asynchronous.exact_nodes import Counts
 from oneway.asynchronous.virtual_links import Chance, EventQueue, VirtualLinks
 from oneway.asynchronous.virtual_peer import Recorder, Surroundings, VirtualPeer
 from oneway.models import Model
-from oneway.peer.conduct import WAITS
 from oneway.peer.home.config import PeerConfig, Receiver, Sender
 from oneway.peer.home.limits import Limits
 from oneway.peer.identity.card import Card
@@ -157,10 +156,8 @@ class ExactNetwork:
         counts = self.counts
         counts["commits"] += peer.runtime.commits
         for conduct in peer.node.guard.known.values():
-            waited, repeated = conduct.rejected[WAITS], conduct.rejected[REPEATED]
             counts["clipped"] += conduct.clipped
-            counts["waited"] += waited
-            counts["rejected"] += conduct.rejected.total() - waited - repeated
+            counts["rejected"] += conduct.rejected.total() - conduct.rejected[REPEATED]
 
     @property
     def lost(self) -> int:

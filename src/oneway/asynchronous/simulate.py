@@ -59,7 +59,6 @@ class Traffic:
         presumed_dead: Edges given up after silence.
         rejected: Messages refused, other than repeats and those that have to wait their turn.
         clipped: Pushes that were too far from the receiver's own model.
-        waited: Pushes that had to wait, since too much mass would have come at once.
         crashes: Crashes of nodes.
         sleeps: How often a node fell asleep.
         joined: Nodes that joined later.
@@ -80,7 +79,6 @@ class Traffic:
     presumed_dead: int
     rejected: int
     clipped: int
-    waited: int
     crashes: int
     sleeps: int
     joined: int
@@ -127,7 +125,7 @@ def simulate_async(
             do not fit into memory.
         DataError: If the labels do not fit the model.
         DivergenceError: Peers refused more samples than they learned from.
-        GraphError: If the graph does not fit the stream, or is not strongly connected.
+        GraphError: If the graph does not fit the stream.
         TaskError: If the method needs a server.
 
     >>> import oneway as ow
@@ -273,7 +271,7 @@ def _traffic(network: ExactNetwork, samples: int) -> Traffic:
         network.count_life(peer)
     counted = (
         "pushes", "acknowledgements", "repeats", "commits", "presumed_dead", "rejected", "clipped",
-        "waited", "crashes", "sleeps", "joined",
+        "crashes", "sleeps", "joined",
     )  # fmt: skip
     return Traffic(
         events=network.queue.done,

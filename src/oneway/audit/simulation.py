@@ -146,7 +146,7 @@ def _run(
             "a method that does, for example ops"
         )
     network = Network(method, graph, stream)
-    engine = _Watched(method, model, stream, Measurements.blank(stream.num_rounds), seed)
+    engine = _Watched(network.method, model, stream, Measurements.blank(stream.num_rounds), seed)
     mixing = next(network.stretches(0, 1))[2]
     receiver = None
     if mixing is not None:

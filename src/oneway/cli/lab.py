@@ -110,6 +110,8 @@ def lab(
         raise ConfigError("--listen, --token-file and --open are for the page; add --dashboard")
     problem = problem_of(settings, watched=dashboard)
     show_columns(problem.table.notes, len(problem.table))
+    if problem.graph.one_way_note:
+        note(problem.graph.one_way_note)
     if out is not None:
         clear(out, COMMAND)
     page = _page(listen, token_file, open_browser, aside=as_json) if dashboard else nullcontext()

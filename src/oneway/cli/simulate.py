@@ -84,6 +84,8 @@ def simulate(
         check_out_folder(out, "simulate", force=force)
     parts = assemble(settings)
     show_columns(parts.table.notes, len(parts.table))
+    if parts.method.exchange == "graph" and parts.graph.one_way_note:
+        note(parts.graph.one_way_note)
     about = parts.method, parts.model, parts.stream, parts.graph
     if asynchronous:
         run = simulate_async(*about, conditions=conditions, seed=settings.seed)
@@ -176,7 +178,7 @@ def _traffic(config: Mapping[str, Any]) -> dict[str, str]:
         "messages": f"{known['messages']:,}, {known['messages_lost']:,} of them lost, "
         f"{spoken_bytes(known['bytes_sent'])}",
         "pushes": f"{known['pushes']:,}, and {known['repeats']:,} repeated without an answer; "
-        f"{known['clipped']:,} clipped, {known['waited']:,} had to wait",
+        f"{known['clipped']:,} clipped",
         "round trip": "unknown" if trip is None else f"{1e3 * trip:,.3g} ms on average",
         "events": f"{known['events']:,}",
         "mass in flight": f"{config['mass_in_flight']:.3g} at the end",

@@ -52,16 +52,13 @@ class SimulatedNetwork:
 
     Attributes:
         samples: The number of samples so far.
-
-    Raises:
-        GraphError: The graph is not strongly connected, and the method needs it to be.
     """
 
     def __init__(
         self, method: Method, model: Model, graph: TrustGraph, num_features: int, seed: int
     ) -> None:
-        if method.exchange == "graph":
-            graph.require_strongly_connected()
+        if not graph.is_strongly_connected:
+            method = method.suited_to_any_graph()
         method = method.suited(*typical_sample(model, num_features))
         self.method, self.model = method, model
         self.num_nodes = graph.num_nodes

@@ -383,16 +383,12 @@ class Lab:
         deadline = time.monotonic() + seconds
         quiescence = Quiescence()
         while not (
-            quiescence.seen_in(seen := self.observe(), self.down)
+            quiescence.seen_in(self.observe(), self.down)
             and num_unsettled(self.snapshots(), self.down) == 0
         ):
             if time.monotonic() >= deadline:
                 self.note(f"the network did not come to rest within {seconds:g} s")
                 return False
-            let_go = overfull(seen, self.down)
-            for peer in self.peers:
-                if peer.config.paused is (peer.key in let_go):
-                    peer.change(lambda config: replace(config, paused=not config.paused))
             meanwhile()
             time.sleep(POLL_SECONDS)
         self.note(f"nothing is in flight any more{' between peers that run' if self.down else ''}")
@@ -512,22 +508,6 @@ def flow_sentence(ends: Sequence[tuple[str, ...]], num_running: int = 2) -> str:
     [end] = ends
     who = "which sends" if len(end) == 1 else "which send"
     return f"mass now gathers at {listed(end)}, {who} to nobody else that runs"
-
-
-def overfull(observations: Sequence[Observation], down: Collection[Key] = ()) -> set[Key]:
-    """The paused peers that hold so much mass that they take in no more (see `peer.inflow`).
-
-    The first peer to pause receives what the others still hold; the network comes to rest only
-    after that peer has passed some of it on.
-    """
-    waited_for = {
-        edge.key
-        for peer in observations
-        if peer.status is not None and peer.key not in down
-        for edge in peer.status.receivers
-        if edge.lag > _LAG_SECONDS
-    }
-    return {it.key for it in observations if key_text(it.key) in waited_for and it.key not in down}
 
 
 class Quiescence:

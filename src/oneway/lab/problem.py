@@ -65,7 +65,7 @@ class Problem:
 
         Args:
             table: Samples with labels that suit the model.
-            graph: Strongly connected, so that everybody can learn from everybody.
+            graph: Who sends to whom.
             samples: At most so many for each peer.
             seed: Of the dealing.
             owner: A column of the table: the owners with the most samples are the peers, and get
@@ -75,13 +75,11 @@ class Problem:
 
         Raises:
             DataError: If there are too few rows or owners.
-            GraphError: If the graph is not strongly connected.
             TaskError: If the task breaks a rule.
             ConfigError: If its delta is too large for so many samples.
         """
         if samples < 1:
             raise ConfigError(f"samples is {samples}; every peer needs at least 1")
-        graph.require_strongly_connected()
         if owner is None:
             dealt = table.deal(graph.num_nodes, seed=seed, classes_per_node=classes_per_node)
             stream = dealt.head(samples)

@@ -91,6 +91,9 @@ class Method(ABC):
             sample is a step.
         mixes: How many times payload is exchanged in a round; in a peer, how many pushes follow a
             step.
+        bounds: Between which masses a node is kept (`bounded`); None if nobody's mass is changed,
+            as published. Peers, and simulations of graphs that are not strongly connected, take
+            `usual_bounds` in place of None.
 
     Raises:
         ConfigError: A parameter breaks its rule.
@@ -101,6 +104,7 @@ class Method(ABC):
     transforms: tuple[Transform, ...] = ()
     batches: Batches | None = field(default=None, kw_only=True)
     mixes: int = field(default=1, kw_only=True)
+    bounds: tuple[float, float] | None = field(default=None, kw_only=True)
 
     name: ClassVar[str]
     """Short name, as on the command line."""
@@ -116,8 +120,8 @@ class Method(ABC):
     """What travels. The first segment is the model, or with a segment `mass` its numerator."""
 
     usual_bounds: ClassVar[tuple[float, float]] = (0.25, 4.0)
-    """Between which masses a node is kept where the graph alone would not: it mints or burns at its
-    own estimate. The first is no less than what the method's steps can bear."""
+    """The bounds of masses on graphs that are not strongly connected. The lower one is the smallest
+    mass at which the method's steps still suit a model."""
 
     has_mass: ClassVar[bool] = False
     """Whether a mass travels with the payload and corrects the bias of a directed graph."""
@@ -141,6 +145,8 @@ class Method(ABC):
         object.__setattr__(self, "transforms", tuple(self.transforms))
         if not (type(self.mixes) is int and self.mixes >= 1):
             raise ConfigError(f"mixes is {self.mixes!r}; it must be a whole number from 1 on")
+        if self.bounds is not None:
+            object.__setattr__(self, "bounds", _checked_bounds(self.bounds))
         if not (callable(self.learning_rate) or self.auto):
             self.rate(0)
 
@@ -168,6 +174,14 @@ class Method(ABC):
             return self
         other = copy(self)
         object.__setattr__(other, "learning_rate", self.auto.suited(curvature, num_features))
+        return other
+
+    def suited_to_any_graph(self) -> Self:
+        """The same method, which keeps masses within its usual bounds unless it has others."""
+        if not self.has_mass or self.bounds is not None:
+            return self
+        other = copy(self)
+        object.__setattr__(other, "bounds", self.usual_bounds)
         return other
 
     def start(self, params: Matrix) -> State:
@@ -268,6 +282,28 @@ class Method(ABC):
         """What nodes do right before they hand over their payload; by default nothing."""
         return state
 
+    def bounded(self, state: State) -> State:
+        """The state with every mass within `bounds`; no estimate changes.
+
+        A node mints the mass that it lacks, and burns what is too much, at its own estimate:
+
+            omega' = min(max(omega, lowest), highest),  z' = x * omega'
+
+        Where trust is one-sided mass drains from some nodes and gathers in others for ever; without
+        this the former would end without mass, and so without a voice.
+        """
+        if self.bounds is None or not self.has_mass:
+            return state
+        mass = state.segments["mass"]
+        kept = np.where(mass > 0.0, mass.clip(*self.bounds), mass)
+        if np.array_equal(kept, mass):
+            return state
+        factors = np.divide(kept, mass, out=np.ones_like(mass), where=mass > 0.0)
+        name = self.payload[0].name
+        numerators = state.segments[name]
+        scaled = factors.astype(numerators.dtype) * numerators
+        return State({**state.segments, name: scaled, "mass": kept}, state.memory)
+
     def estimate(self, state: State) -> Matrix:
         """The models to predict with, `[node, dim]`: x = z / omega."""
         first = self._first(state)
@@ -310,6 +346,19 @@ class Method(ABC):
             )
         return value
 
+    @property
+    def longest_step(self) -> float:
+        """No node ever takes a longer step; infinite if its length is not limited.
+
+        A rate that is chosen is at most `reach` over the length of the step's own update.
+        """
+        if self.auto:
+            return self.auto.reach
+        batches = self.batches
+        if callable(self.learning_rate) or self.transforms or batches is None or batches.noise:
+            return math.inf
+        return self.rate(0) * batches.samples * batches.clip
+
     def rates(self, first: int, last: int) -> Vector:
         """The learning rates of steps `first` to `last` (excluded).
 
@@ -325,7 +374,7 @@ class Method(ABC):
     def describe(self) -> dict[str, Any]:
         """Name and all parameters, in terms JSON can hold; the name under `method`."""
         described = describe(self)
-        for name, usual in (("batches", None), ("mixes", 1)):
+        for name, usual in (("batches", None), ("mixes", 1), ("bounds", None)):
             if getattr(self, name) == usual:
                 del described[name]
         return {"method": described.pop("name"), **described}
@@ -347,6 +396,22 @@ class Method(ABC):
 
 METHODS: Registry[type[Method]] = Registry("method")
 """The methods by name."""
+
+
+def _checked_bounds(bounds: object) -> tuple[float, float]:
+    """Two masses around 1, which every node begins with.
+
+    Raises:
+        ConfigError: They are not.
+    """
+    match bounds:
+        case [int() | float() as lowest, int() | float() as highest]:
+            if 0.0 < lowest <= 1.0 <= highest < math.inf:
+                return float(lowest), float(highest)
+    raise ConfigError(
+        f"bounds is {bounds!r}; it must be two masses, the first above 0 and at most 1, the second "
+        "finite and at least 1"
+    )
 
 
 def only(active: Bools, before: State, after: State) -> State:

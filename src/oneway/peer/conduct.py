@@ -32,9 +32,6 @@ ANSWER_SECONDS = 10.0
 COPIES_SECONDS = 300.0
 """A peer that ran twice is named for this long."""
 
-WAITS = "has to wait"
-"""Why a push is not taken in for now: too much mass would come at once."""
-
 _SAME_TASK = "agree on one task.toml, put it into both folders, and start both peers again"
 _SAME_RELEASE = "let both run the same release of oneway"
 
@@ -51,8 +48,6 @@ class Conduct:
         strikes: Rejections that count against it.
         quarantined_until: Before this time nothing of it is even decoded.
         mismatch: How its task or release differs from ours, and the remedy; to follow its name.
-        waiting: Why its last push is not taken in for now; empty if it was.
-        waiting_mass: How many units wait.
         copies_seen: When two copies of it were last seen to run with one key.
         last_line: When something about it was last logged.
         unsaid: What was not logged since.
@@ -63,8 +58,6 @@ class Conduct:
     strikes: int = 0
     quarantined_until: float = 0.0
     mismatch: str = ""
-    waiting: str = ""
-    waiting_mass: int = 0
     copies_seen: float = -math.inf
     last_line: float = -LOG_SECONDS
     unsaid: int = 0
@@ -128,17 +121,6 @@ class ConductLog:
         conduct.clipped += 1
         name = self._name_of(peer)
         self._say(conduct, f"clipped a push of {name}: it lay {excess:.3g} beyond the limit")
-
-    def wait(self, peer: Key, why: str, units: int) -> None:
-        """Note whether a push is taken in, or has to wait."""
-        if why:
-            conduct = self._record(peer)
-            conduct.rejected[WAITS] += 1
-            conduct.waiting, conduct.waiting_mass = why, units
-            name = self._name_of(peer)
-            self._say(conduct, f"what {name} hands over has to wait: it is {why}")
-        elif peer in self._conduct:
-            self._conduct[peer].waiting, self._conduct[peer].waiting_mass = "", 0
 
     def is_news(self, peer: Key) -> bool:
         """Note that an older life of a peer spoke after a newer one; whether to tell it now."""

@@ -16,7 +16,6 @@ from oneway.metrics.baselines import half_width, is_worse
 from oneway.peer.home.config import PeerConfig
 from oneway.peer.machine import MachineFacts
 from oneway.peer.status_text import nobody_takes_over, what_is_owed, who_has_not_heard
-from oneway.protocol.rules import Rules
 from oneway.records.measures import Baselines, Measures
 from oneway.records.status import REPEATED, ReceiverStatus, SenderStatus, Status, is_possible_mass
 from oneway.sentences import shown
@@ -246,12 +245,6 @@ def _about_sender(
             f"{_count(sender.clipped, 'time', 'times')}: compare your data, or raise clip in "
             "peer.toml if you trust it"
         )
-    if sender.waiting:
-        yield note(
-            f"{name} offers {sender.waiting:.6g} of mass that is not taken in, as more may not "
-            f"come in or be held at the moment: it stays with {name} until there is room; if that "
-            f"lasts, ask {name} why it has so much"
-        )
     silent_since = status.silent_since(sender)
     last_push = sender.last_push or status.started
     if silent_since is not None:
@@ -428,7 +421,6 @@ def _about_batches(status: Status, time: SpokenTime) -> Iterator[Finding]:
 STALE_SECONDS = 30.0
 """A peer that runs says how it is every few seconds."""
 
-MASS_FLOOR = Rules.mass_floor
 LITTLE_DISK = 100 * 10**6
 
 CLOCK_SLACK = 5.0
@@ -610,14 +602,13 @@ def _about_peer(
         )
     if status.leaving:
         yield _about_leaving(status)
-    elif status.receivers and status.minted and status.mass <= MASS_FLOOR:
-        last = max((sender.last_push for sender in status.senders), default=0.0)
-        if time.now - last > QUIET_SECONDS / 10:
-            yield problem(
-                f"you have given away nearly all your mass ({status.mass:.4f} is left) and nothing "
-                "comes back, so you no longer push: somebody who hears from you, directly or "
-                "through others, must send to you; admit them"
-            )
+    elif status.replenished:
+        yield note(
+            "less mass comes back than you hand out: somebody who hears from you, directly or "
+            "through others, sends to nobody who leads back to you. The peer mints what is missing "
+            f"({status.replenished:.3g} so far) and goes on; those downstream learn from you, and "
+            "you learn from those who send to you"
+        )
     yield from _about_samples(status, time)
 
 

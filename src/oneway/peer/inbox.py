@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field
@@ -12,8 +13,7 @@ from oneway.errors import WireError
 from oneway.peer.conduct import COPIES_SECONDS, ConductLog, Mismatches
 from oneway.peer.inflow import AskLimit, Inflow
 from oneway.peer.stream_progress import ToldProgress
-from oneway.protocol.fixed_point import mass_of
-from oneway.protocol.incoming import TOO_FAST, Absorbed
+from oneway.protocol.incoming import Absorbed
 from oneway.protocol.lives import is_copied, life_of, lifted, meet
 from oneway.protocol.messages import (
     Closed,
@@ -119,7 +119,7 @@ class Inbox:
 
     Attributes:
         guard: Who behaved how.
-        inflow: How much mass may come from whom.
+        inflow: How far each sender may move this peer.
         heard: When anything last came from each peer in this life.
         pushed: When each sender last pushed in this life.
         answered: When each receiver last answered in this life.
@@ -137,13 +137,13 @@ class Inbox:
         task: Task,
         guard: ConductLog,
         clock: Callable[[], float],
-        held: int,
+        inflow: Inflow,
         told: ToldProgress,
     ) -> None:
-        """Nothing has come yet in this life, in whose beginning so many units of mass are held."""
+        """Nothing has come yet in this life."""
         self.guard = guard
         self.told = told
-        self.inflow = Inflow(task.mass_at_once, task.mass_limit, held)
+        self.inflow = inflow
         self.heard: dict[Key, float] = {}
         self.pushed: dict[Key, float] = {}
         self.answered: dict[Key, float] = {}
@@ -239,22 +239,20 @@ class Inbox:
         if may is not None and not may(sender, now):
             self.guard.count(sender, "asked too often")
             return Absorbed(state)
-        self.inflow.held = mass_of(state.holding)
-        done = receive_push(state, sender, message, rules, self.inflow.allowance(sender, now))
+        allowance = None if math.isinf(rules.clip) else self.inflow.allowance(sender, now)
+        done = receive_push(state, sender, message, rules, allowance)
         if done.misleads:
             # The answer makes an honest sender ask. Others say it for ever: in a hundred bytes, and
             # a digest of all the model's numbers shows it.
             self._asks.may_ask(sender, now)
         if not done.is_older_life:
             self._owe(sender, message)
-            self.inflow.took(sender, done.taken, now)
+            self.inflow.moved(sender, done.moved, now)
         refused = done.waits or done.strike is not None
         if isinstance(message, Data | Compact) and done.state is state and not refused:
             self.guard.count(sender, REPEATED)
-        if done.waits == TOO_FAST:
-            # What waits for another reason could not be taken in its turn either.
-            self.inflow.waits(sender, done.waiting_mass, now)
-        self.guard.wait(sender, done.waits, done.waiting_mass)
+        if done.waits:
+            self.guard.count(sender, done.waits)
         if done.clipped:
             self.guard.clip(sender, done.clipped)
         return done

@@ -1,12 +1,10 @@
-"""Limits on what one sender may bring and ask: mass by what an honest network could send.
+"""Limits on what one sender may do: how far it may move this peer, and how often it may ask.
 
-Mass that comes in was handed out before. What this peer hands out may come back through any sender,
-but only once; beyond that a sender may bring little, since a network of honest peers has one unit
-each. A push is taken in as a whole or not at all: whoever may bring anything may bring what one
-push carries, and is behind by the rest afterwards. So only a peer that has gained several units
-lets mass wait, which stays in its sender's books meanwhile, until it has handed some out. Where
-there is not enough for all, whoever has brought less lately comes first: a sender that mints cannot
-keep the others from being heard.
+A sender moves a peer at once, by a model with mass, and later, by steps in a parcel. Honest ones
+pull to and fro: noise, and what each learned since. A liar pulls in one direction for ever. So what
+counts is the sum of a sender's moves, as a vector, over this peer's last steps: it may be as long
+as a part of those steps would be, did they all go in one direction. A peer's own steps then bring
+it back faster than one sender can carry it away, whatever the task, the learning rate or the noise.
 """
 
 from __future__ import annotations
@@ -14,115 +12,86 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from oneway.protocol.fixed_point import ONE
+import numpy as np
+
+from oneway.protocol.incoming import Allowance
 from oneway.protocol.state import Key
+from oneway.records import Vector
 
-FIRST_UNITS = ONE
-"""What a sender may bring to a peer without mass, whatever that has handed out."""
+STEPS = 32
+"""The sum of a sender's moves is over about so many steps of this peer."""
 
-UNITS_PER_SECOND = ONE / 300
-"""What it may bring besides, on average, in the long run: one unit in five minutes.
+PART = 0.1
+"""It is no longer than this part of those steps, laid end to end."""
 
-A liar's mass pulls like steps of learning do, each unit by as much as the clip lets it: with one
-unit a second, it outweighs eight peers that learn from ten samples a second each.
-"""
-
-POOR, POOR_UNITS_PER_SECOND = 4 * ONE, ONE / 10
-"""The same for a peer that holds less than so much: a total that is far ahead of what a peer that
-was restored from a backup has heard is taken in within minutes."""
-
-TURN_SECONDS = 2.0
-"""A push that has to wait is said again within this time; until then it has its turn."""
-
-RECENT_SECONDS = 60.0
-"""What was brought before that hardly counts when senders take turns."""
+SECONDS_PER_STEP = 10.0
+"""In so much time without a step a sender may move a peer as far as after one: a peer without
+samples follows its senders, too, but slowly."""
 
 HELLOS, HELLOS_PER_SECOND = 8.0, 4.0
 """How many hellos of a sender are answered in a row, and in the long run: each costs a model."""
 
 
 @dataclass
-class _Sender:
-    """One sender's account, in units.
+class _Moves:
+    """By what one sender moved this peer lately, as of when this peer had made so many steps."""
 
-    Attributes:
-        left: What it may still bring besides what this peer handed out; below 0, it is behind.
-        brought: What it has brought lately.
-        at: When both were so.
-        offers: What it has to wait with.
-        waits_until: Until when it has a turn.
-    """
-
-    left: float
-    at: float
-    brought: float = 0.0
-    offers: int = 0
-    waits_until: float = -math.inf
+    total: Vector
+    steps: float
 
 
 class Inflow:
     """Keeps every sender's account; time is an argument.
 
-    Attributes:
-        held: The units of mass that this peer holds now; to be told before it is asked.
+    Args:
+        longest_step: The longest step that an honest peer takes; infinite if nothing limits it.
+        steps: How many steps this peer made in former lives.
+        now: When this life begins.
     """
 
-    def __init__(self, mass_at_once: float, mass_limit: float, held: int = 0) -> None:
-        """Begin a life, in which a sender may bring the less the more units are `held` already.
+    def __init__(self, longest_step: float, steps: int, now: float) -> None:
+        # Until it takes a step, a peer's are as long as they should be after so many.
+        self._first = longest_step / math.sqrt(max(steps, 1))
+        self._squares, self._weight = 0.0, 0.0
+        self._steps, self._last_step = 0.0, now
+        self._senders: dict[Key, _Moves] = {}
 
-        Otherwise every restart would let in as much again.
-        """
-        self._one_push, self._most = mass_at_once * ONE, mass_limit * ONE
-        self._first = float(max(FIRST_UNITS - held, 0))
-        self.held = held
-        self._returning = 0.0
-        """What this peer handed out, and has not come back."""
-        self._senders: dict[Key, _Sender] = {}
+    def stepped(self, length: float, now: float) -> None:
+        """This peer took a step that moved its estimate by so much, had it a mass of 1."""
+        self._steps = self._now(now) + 1.0
+        self._last_step = now
+        self._squares = (1.0 - 1.0 / STEPS) * self._squares + length**2
+        self._weight = (1.0 - 1.0 / STEPS) * self._weight + 1.0
 
-    def allowance(self, sender: Key, now: float) -> int:
-        """The most units that may come from a sender now; 0 while it is behind."""
-        known = self._of(sender, now)
-        is_before = (
-            other.waits_until > now
-            and other.brought < known.brought
-            and other.offers <= self._most_of(other)
-            for other in self._senders.values()
-        )
-        return 0 if any(is_before) else int(self._most_of(known))
+    @property
+    def own_step(self) -> float:
+        """How long this peer's steps are: the root of their mean square."""
+        return math.sqrt(self._squares / self._weight) if self._weight else self._first
 
-    def took(self, sender: Key, units: int, now: float) -> None:
-        """Some units have come from a sender."""
-        if units > 0:
-            known = self._of(sender, now)
-            returned = min(units, self._returning)
-            self._returning -= returned
-            known.left -= units - returned
-            known.brought += units
-            known.waits_until = -math.inf
+    def allowance(self, sender: Key, now: float) -> Allowance:
+        """How far a sender may move this peer."""
+        moves = self._senders.get(sender)
+        most = PART * STEPS * self.own_step
+        if moves is None:
+            return Allowance(None, most)
+        steps = self._now(now)
+        moves.total *= np.float32((1.0 - 1.0 / STEPS) ** (steps - moves.steps))
+        moves.steps = steps
+        return Allowance(moves.total, most)
 
-    def waits(self, sender: Key, units: int, now: float) -> None:
-        """A sender offers some units that are not taken in for now."""
-        known = self._of(sender, now)
-        known.offers, known.waits_until = units, now + TURN_SECONDS
-
-    def handed_out(self, units: int) -> None:
-        """This peer has handed out some units, which will come back one day."""
-        self._returning = min(self._most, self._returning + max(0, units))
-
-    def _most_of(self, known: _Sender) -> float:
-        left = known.left + self._returning
-        return max(left, self._one_push) if left > 0 else 0.0
-
-    def _of(self, sender: Key, now: float) -> _Sender:
-        known = self._senders.get(sender)
+    def moved(self, sender: Key, move: Vector | None, now: float) -> None:
+        """A sender moved this peer."""
+        if move is None:
+            return
+        known = self.allowance(sender, now).moved
         if known is None:
-            known = self._senders[sender] = _Sender(self._first, now)
-        passed, known.at = now - known.at, now
-        if passed > 0:
-            rate = POOR_UNITS_PER_SECOND if self.held < POOR else UNITS_PER_SECOND
-            known.left = min(self._most, known.left + rate * passed)
-            known.brought *= math.exp(-passed / RECENT_SECONDS)
-        return known
+            # Half the memory of what moves a model, for each sender, is precise enough.
+            self._senders[sender] = _Moves(move.astype(np.float32), self._now(now))
+        else:
+            known += move
+
+    def _now(self, now: float) -> float:
+        return self._steps + max(0.0, now - self._last_step) / SECONDS_PER_STEP
 
 
 class AskLimit:

@@ -63,6 +63,7 @@ class Lesson:
     Attributes:
         state, memory: After it.
         released: Whether its batch is full now.
+        step: If so, how far its step moves a model of mass 1.
         measured: The losses of the prediction that answers, and of those beside it.
     """
 
@@ -70,6 +71,7 @@ class Lesson:
     memory: Mapping[str, Matrix]
     released: bool
     measured: Measured
+    step: float = 0.0
 
 
 class ForeseenRow(dict[str, object]):
@@ -109,6 +111,7 @@ class Learner:
         mixes: How many pushes follow a step.
         samples_per_step: How many samples fill a batch, which makes a step.
         prepares: Whether the method does something right before a push.
+        mass_bounds: Between which masses the peer keeps itself.
         own: What this peer asks for beyond the task's privacy.
         as_learned: The task with the privacy that this peer has.
 
@@ -132,7 +135,9 @@ class Learner:
         self._model = task.build_model()
         self.as_learned = own.applied(task)
         num_features = task.encoder.width
-        self._method = self.as_learned.build_method()
+        # Nobody knows the whole graph: what others trust may be one-sided anywhere.
+        self._method = self.as_learned.build_method().suited_to_any_graph()
+        self.mass_bounds = self._method.bounds or self._method.usual_bounds
         task.require_without_server()
         self.layout = task.layout
         start = self._model.init(num_features, np.random.default_rng(list(task.fingerprint)))
@@ -183,7 +188,7 @@ class Learner:
     def stored_estimate(self, snapshot: Snapshot, radius: float = math.inf) -> Vector | None:
         """The model that is stored; None without a positive mass, or outside the radius."""
         state = replace(snapshot.state, layout=self.layout)
-        if not state.is_sound(radius, 0.0):
+        if not state.is_sound(radius):
             return None
         return self.estimate(state, snapshot.memory or self.first_memory(), Rules(secret=b""))
 
@@ -226,7 +231,7 @@ class Learner:
             if self._bounds is not None:
                 curvatures = self._bounds(batch.features)
             learned = Gradients(self._checked(told.gradients), samples_seen, curvatures)
-            after = self._after(row, learned, rules)
+            after, step = self._after(row, learned, rules)
             del told, learned  # they are as long as the model, and what follows is, too
         if not math.isfinite(loss):
             raise DataError(f"the loss of the sample is {loss}; its features are far too large")
@@ -254,16 +259,28 @@ class Learner:
                 "large"
             ) from None
         released = released and not has_left
-        return Lesson(state, self._stored(after.memory), released, measured)
+        return Lesson(state, self._stored(after.memory), released, measured, step)
 
-    def _after(self, row: State, learned: Gradients, rules: Rules) -> State:
-        """A row after the method has learned, ready to be pushed if that moved it."""
+    def _after(self, row: State, learned: Gradients, rules: Rules) -> tuple[State, float]:
+        """A row after the method has learned, ready to be pushed if that moved it; and its step."""
         after = self._method.learn(row, learned, self._rng, self._normals)
+        step = self._step_length(row, after)
         if self.layout.carried and after.segments is not row.segments:
             after = limited(self._method, row, after, rules)
         if self.prepares and after.segments is not row.segments:
             after = self._prepared(after, rules)
-        return after
+        return after, step
+
+    def _step_length(self, row: State, after: State) -> float:
+        """How far a step moves a model of the mass that the step rule goes by."""
+        squares = sum(
+            _distance(after.segments[it.name][0], row.segments[it.name][0]) ** 2
+            for it in self._method.payload
+            if it.is_vector and after.segments[it.name] is not row.segments[it.name]
+        )
+        if not squares:
+            return 0.0
+        return math.sqrt(squares) / float(self._method.step_masses(row)[0])
 
     def until_released(self, memory: Mapping[str, Matrix]) -> int:
         """How many samples more fill the batch: until then the model stays as it is."""

@@ -20,6 +20,7 @@ from oneway.peer.conduct import ConductLog
 from oneway.peer.groups import GroupCounter, Groups, added
 from oneway.peer.home.config import PeerConfig
 from oneway.peer.inbox import Answers, Inbox
+from oneway.peer.inflow import Inflow
 from oneway.peer.learner import Learner
 from oneway.peer.push_pace import PushPace
 from oneway.peer.send_schedule import SendSchedule, Word
@@ -28,7 +29,6 @@ from oneway.peer.store.large import is_large
 from oneway.peer.store.snapshot import Contact, Snapshot
 from oneway.peer.stream_progress import ProgressSeal, ToldProgress, unanswered
 from oneway.protocol import transitions
-from oneway.protocol.fixed_point import mass_of
 from oneway.protocol.incoming import mint
 from oneway.protocol.rules import Rules
 from oneway.protocol.state import LIVE, InEdge, Key, OutPhase, PeerState, Told
@@ -85,7 +85,7 @@ class Estimates:
         state, memory = snapshot.state, snapshot.memory
         basis = (*self._learner.basis(state, memory), rules)
         is_new = not all(map(is_, basis, self._of))
-        if is_new and state.is_sound(rules.radius, 0.0):
+        if is_new and state.is_sound(rules.radius):
             self._last = self._learner.estimate(state, memory, rules)
             self._of = basis
         return self._last
@@ -99,7 +99,7 @@ class Estimates:
     def stored(self, snapshot: Snapshot, rules: Rules, momentary: bool) -> Vector:
         """The settled or the momentary model of this snapshot alone, or else the first one."""
         average, state = snapshot.average, snapshot.state
-        if state.is_sound(rules.radius, 0.0) and (momentary or average is None):
+        if state.is_sound(rules.radius) and (momentary or average is None):
             return self._learner.estimate(state, snapshot.memory, rules)
         return self._learner.start if average is None else average.params
 
@@ -110,7 +110,7 @@ class Estimates:
         """
         state = snapshot.state
         is_same = since is not None and state.in_ is since.state.in_
-        if is_same or not state.is_sound(rules.radius, 0.0):
+        if is_same or not state.is_sound(rules.radius):
             return snapshot
         estimate = self.momentary(snapshot, rules)
         return replace(snapshot, average=with_estimate(snapshot.average, estimate))
@@ -170,14 +170,15 @@ class Node:
         self.last_sample: float | None = None
         self.guard = ConductLog(config.limits.max_strikes, clock, self.name_of)
         self._seal = ProgressSeal(secret, task.fingerprint)
-        held = mass_of(snapshot.state.holding)
-        self.inbox = Inbox(key, task, self.guard, clock, held, ToldProgress(self._seal))
         self.connected: frozenset[Key] | None = None
         self.recent_losses: deque[float] = deque(maxlen=RECENT)
         self.started = clock()
         self._secret = secret
         self.clock, self.wall_clock, self.new_stamp = clock, wall_clock, new_epoch
         self.learner = learner or Learner(task, rng, config.privacy)
+        steps = snapshot.journal.samples // self.learner.samples_per_step
+        self.inflow = Inflow(task.longest_step, steps, self.clock())
+        self.inbox = Inbox(key, task, self.guard, clock, self.inflow, ToldProgress(self._seal))
         self.each_sample_once = bool(self.learner.as_learned.privacy)
         progress = self._seal.seal(snapshot.journal)
         self.groups = GroupCounter(self.learner.as_learned.privacy, secret)
@@ -257,8 +258,8 @@ class Node:
             state = self.snapshot.state
             if self.has_words or state.leaving or any(it.waits for it in state.out.values()):
                 return True
-            # Who has nobody to push to, or no mass to push, has nothing to wait for.
-            could = bool(self._shares) and state.is_sound(self.rules.radius, self.rules.mass_floor)
+            # Without receivers, or without mass, there is nothing to wait for.
+            could = bool(self._shares) and state.is_sound(self.rules.radius)
             return could and self._may_push and self._pace.has_news(self.estimate, state)
 
     def name_of(self, key: Key) -> str:
@@ -316,6 +317,7 @@ class Node:
             if lesson.released:  # an unfinished batch is nobody else's business
                 moved = self._pace.moved(self.estimate, self.snapshot.state)
                 self._pace.stepped(self.learner.mixes, self.last_sample, moved)
+                self.inflow.stepped(lesson.step, self.last_sample)
             self.push_if_due()
             return lesson.measured.loss
 
@@ -344,9 +346,9 @@ class Node:
             shortest = 1.0 / self.config.limits.pushes_per_second
             if not (self._may_push and self._pace.is_due(self.estimate, state, now, shortest)):
                 return
-            ready, memory = state, self.snapshot.memory
+            ready, memory = self._kept_mass(state), self.snapshot.memory
             if not (self._pace.has_stepped or state.leaving):
-                ready, memory = self.learner.before_push(state, memory, self.rules)
+                ready, memory = self.learner.before_push(ready, memory, self.rules)
             shares = {key: it for key, it in self._shares.items() if not self.held_back(key)}
             after = transitions.push(ready, shares, self.rules)
             if not self._shares:
@@ -356,13 +358,12 @@ class Node:
             self._pace.last = now
             self.snapshot = replace(self.snapshot, state=after, memory=memory)
             if after is not ready:
-                self.inbox.inflow.handed_out(mass_of(ready.holding) - mass_of(after.holding))
                 self._set(replace(after, progress=self._seal.seal(self.snapshot.journal)))
                 self._pace.pushed(self.estimate)
 
     def _may_deposit(self, state: PeerState) -> bool:
-        """Whether a parcel is worth a commit without a push; at the floor it waits for mass."""
-        is_sound = state.is_sound(self.rules.radius, self.rules.mass_floor)
+        """Whether a parcel is worth a commit without a push."""
+        is_sound = state.is_sound(self.rules.radius)
         return is_sound and self._pace.has_parcel(self.estimate, state)
 
     def held_back(self, receiver: Key) -> str:
@@ -463,11 +464,22 @@ class Node:
             self.snapshot = replace(self.snapshot, state=state)
 
     def _minted(self) -> PeerState:
-        """The state with its unit of mass, at the first model unless it was brought before."""
+        """The state with its unit of mass and within bounds; at first, at the first model."""
         state = self.snapshot.state
-        if state.has_minted or state.leaving:
+        if state.leaving:
             return state
-        return mint(state, state.layout.start(self.learner.start, state.dim))
+        if not state.has_minted:
+            state = mint(state, state.layout.start(self.learner.start, state.dim))
+        return self._kept_mass(state)
+
+    def _kept_mass(self, state: PeerState) -> PeerState:
+        """The state with its mass within bounds, as a simulation keeps it after every exchange.
+
+        Before a step or a push and not with every inflow: what was handed out may come back.
+        """
+        if not state.is_sound(self.rules.radius):
+            return state
+        return transitions.keep_mass(state, self.learner.mass_bounds)
 
     def _open_edges(self) -> None:
         now, state = self.clock(), self.snapshot.state

@@ -181,7 +181,6 @@ def sender_table(status: Status) -> list[dict[str, str]]:
             "state": _state(peer, status),
             "heard": f"{peer.seq:,}",
             "last push": _ago(peer.last_push, status.time),
-            "waits": f"{peer.waiting:.3g}" if peer.waiting else "-",
             "rejected": f"{peer.num_rejected:,}",
             "clipped": f"{peer.clipped:,}",
             "strikes": f"{peer.strikes:,}",

@@ -12,7 +12,7 @@ from oneway.peer.identity.keys import key_text
 from oneway.peer.measuring import measures_in
 from oneway.peer.node import Node
 from oneway.protocol.audit import books_of
-from oneway.protocol.fixed_point import ONE
+from oneway.protocol.fixed_point import ONE, mass_of
 from oneway.protocol.state import LIVE, InEdge, Key, OutEdge, OutPhase
 from oneway.records.status import PrivacyStatus, ReceiverStatus, SenderStatus, Status
 from oneway.transport.base import Link, Transport
@@ -62,6 +62,7 @@ def status_of(node: Node, transport: Transport, activity: Activity) -> Status:
             mass=state.mass,
             mass_units=books.held,
             minted=state.has_minted,
+            replenished=max(0.0, mass_of(state.minted) / ONE - 1.0),
             leaving=state.leaving,
             drained=node.is_drained,
             paused=node.config.paused,
@@ -182,7 +183,6 @@ def _sender(node: Node, key: Key, edge: InEdge | None, admitted: bool) -> Sender
         quarantined=node.guard.is_quarantined(key),
         problem=_problem(node, key),
         left=_has_left(node, key),
-        waiting=conduct.waiting_mass / ONE,
         last_heard=_wall_clock(node, node.inbox.heard.get(key)),
     )
 

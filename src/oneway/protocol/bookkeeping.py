@@ -3,7 +3,9 @@
 A peer restored from a backup may learn that it had handed over more than it now holds. That is
 booked at once, so that both ends of the edge agree, but mass never falls below zero: what is
 missing is owed, and half of whatever comes in pays for it. Since the same mass is elsewhere in the
-network, paying takes away only what is there twice.
+network, paying takes away only what is there twice. Only mass is paid back, at the estimate that
+the peer has now: at the one it had when it handed the mass over, a large debt would carry the
+little that remains far away.
 """
 
 from __future__ import annotations
@@ -37,20 +39,26 @@ def booked(state: PeerState, gained: Fixed) -> PeerState:
 
 
 def paid(state: PeerState, most: int) -> PeerState:
-    """Pay back what is owed, with no more units of mass than `most`."""
-    owed = mass_of(state.owed)
-    if owed == 0:
+    """Pay back what is owed, with no more units of mass than `most`; the estimate stays."""
+    state = _paid_with_burned(state)
+    owed, held = mass_of(state.owed), mass_of(state.holding)
+    if owed == 0 or most <= 0:
         return state
-    if most >= owed:
-        part = state.owed
-    else:
-        part = portion(state.owed, most / owed)
-        part[-1] = most
-    return replace(state, holding=state.holding - part, owed=state.owed - part)
+    part = _of_mass(state.owed, min(most, owed))
+    given = part.copy()
+    if not state.layout.copies_model:
+        given[state.layout.model] = portion(state.holding[state.layout.model], part[-1] / held)
+    return replace(
+        state,
+        holding=state.holding - given,
+        owed=state.owed - part,
+        clipped=state.clipped + (given - part),
+    )
 
 
 def paid_with_all(state: PeerState) -> PeerState:
     """Pay back what is owed with all that is held: nothing else is to come."""
+    state = _paid_with_burned(state)
     held = state.layout.booked(state.holding)
     if mass_of(state.owed) <= mass_of(held):
         return paid(state, mass_of(held))
@@ -87,6 +95,24 @@ def without_out(state: PeerState, edge: OutEdge, gained: Fixed | None = None) ->
 def with_in(state: PeerState, edge: InEdge) -> PeerState:
     """Put an edge from a sender."""
     return replace(state, in_={**state.in_, (edge.sender, edge.epoch): edge})
+
+
+def _paid_with_burned(state: PeerState) -> PeerState:
+    """Let mass that was burned, perhaps before it was known to be owed, pay for what is owed."""
+    owed, burned = mass_of(state.owed), mass_of(state.clipped)
+    if owed == 0 or burned <= 0:
+        return state
+    part = _of_mass(state.owed, min(burned, owed))
+    return replace(state, owed=state.owed - part, clipped=state.clipped - part)
+
+
+def _of_mass(owed: Fixed, mass: int) -> Fixed:
+    """The part of what is owed that has so many units of mass."""
+    if mass == mass_of(owed):
+        return owed
+    part = portion(owed, mass / mass_of(owed))
+    part[-1] = mass
+    return part
 
 
 def settle(state: PeerState, edge: OutEdge, seq: int, heard: Fixed, rules: Rules) -> PeerState:

@@ -19,6 +19,7 @@ from oneway.protocol.fixed_point import (
     length_of,
     mass_of,
     pieces,
+    portion,
 )
 from oneway.protocol.layout import Layout
 from oneway.protocol.memo import extent_of_all
@@ -39,8 +40,11 @@ MOST_PUSHES = 2**20
 CARRIED = 16.0
 """How long what a push carries beside its model may be, in units of how far a model may lie."""
 
-TOO_FAST = "more mass than an honest network brings so fast"
-FULL = "more mass than a peer may hold"
+DEPOSITED = 0.4
+"""How much of a parcel moves its receiver, roughly: a little more than Relay deposits at once."""
+
+SPARE = 2.0
+"""A parcel may be this many times as long as the longest steps in it: pushes may be rounded."""
 
 
 @dataclass(frozen=True)
@@ -60,10 +64,10 @@ class Absorbed:
         strike: Why an honest peer would not have said this; None if it may have.
         clipped: How far beyond the limit the sender's model, or what came beside it, lay, as a
             distance; 0 if nothing did.
-        taken: How many units of mass were taken in, besides those that paid what is owed.
+        moved: By what the message moves the estimate, now and with what it will deposit; None if
+            nobody counts that.
         waits: Why a push is not taken in for now; empty if it is. It is not acknowledged, so it
             stays in its sender's books, and comes again.
-        waiting_mass: How many units wait.
         is_older_life: Whether a newer life of its key has spoken: it was not taken in.
         is_claim: Whether one of the two was restored from a backup, and the other set it right.
         misleads: Whether a compact push did not lead to the total it names, which took long to see.
@@ -72,12 +76,39 @@ class Absorbed:
     state: PeerState
     strike: Objection | None = None
     clipped: float = 0.0
-    taken: int = 0
+    moved: Vector | None = None
     waits: str = ""
-    waiting_mass: int = 0
     is_older_life: bool = False
     is_claim: bool = False
     misleads: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Allowance:
+    """How far one sender may move this peer.
+
+    Attributes:
+        moved: By what it moved the estimate lately; None if by nothing.
+        most: How long that may become.
+    """
+
+    moved: Vector | None
+    most: float
+
+    def part_of(self, move: Vector) -> float:
+        """How much of a further move is within the limit, from 0 to 1."""
+        squared = float(move @ move)
+        if squared == 0.0:
+            return 1.0
+        along, before = 0.0, 0.0
+        if self.moved is not None:
+            along, before = float(self.moved @ move), float(self.moved @ self.moved)
+        room = self.most**2 - before
+        if room <= 0.0 and along >= 0.0:
+            return 0.0
+        # The positive root of |moved + part * move| = most.
+        part = (math.sqrt(max(0.0, along**2 + squared * room)) - along) / squared
+        return min(1.0, max(0.0, part))
 
 
 def absorb(
@@ -85,18 +116,20 @@ def absorb(
     edge: InEdge,
     message: Data | Close,
     rules: Rules,
-    allowance: int | None = None,
+    allowance: Allowance | None = None,
     packed: Packed | None = None,
 ) -> Absorbed:
     """Add what is new in a total to `holding`, and remember the total as heard.
+
+    What goes too far is dropped, and an entry of the books; the rest is taken in, so that nobody
+    waits.
 
     Args:
         state: Before.
         edge: What was heard of it before.
         message: Brings the total.
         rules: Of this peer.
-        allowance: The most units of mass that may come from the sender at this moment, besides what
-            this peer owes; None if there is no such limit.
+        allowance: How far the sender may move this peer; None if there is no such limit.
         packed: How the total followed from what was heard before, if it came like that.
     """
     if message.total.shape != edge.heard.shape:
@@ -110,46 +143,41 @@ def absorb(
     strike = objection(brought, message.seq - edge.seq, rules, layout)
     if strike is not None:
         return Absorbed(state, strike)
-    mass, owed = mass_of(delta), mass_of(state.owed)
-    if allowance is not None and mass > allowance + owed:
-        return Absorbed(state, waits=TOO_FAST, waiting_mass=mass)
-    if mass and mass_of(state.holding) + mass - owed > rules.mass_limit * ONE:
-        return Absorbed(state, waits=FULL, waiting_mass=mass)
-    kept, excess, distance = delta, None, 0.0
-    if not _is_near(state, delta, message.seq - edge.seq, rules):
-        try:
-            excess, distance = _excess(state, delta, message.seq - edge.seq, rules)
-        except OverflowError:  # what is owed lets much come in
-            return Absorbed(state, waits=FULL, waiting_mass=mass)
-        kept = delta - excess
-    reached = extent_of_all(state.holding) + extent(kept)
-    if reached > LARGEST:
-        return Absorbed(state, waits=FULL, waiting_mass=mass)
+    kept = _without_surplus_mass(state, delta, rules)
+    distance = 0.0
+    if not _is_near(state, kept, message.seq - edge.seq, rules):
+        excess, distance = _excess(state, kept, message.seq - edge.seq, rules)
+        kept = kept - excess
     most = int(min(rules.radius * rules.mass_limit * ONE, LARGEST))
-    if reached > most:
-        excess = np.zeros_like(delta) if excess is None else excess
-        _drop_surplus(state, kept, excess, most)
+    if extent_of_all(state.holding) + extent(kept) > most:
+        kept = _without_surplus(state, kept, most)
+    moved = None
+    if allowance is not None and mass_of(state.holding) > 0:
+        kept, moved, beyond = _within(state, kept, allowance)
+        distance = max(distance, beyond)
     edge = replace(edge, heard=message.total, seq=message.seq, tag=message.tag, packed=packed)
     taken = taken_in(
         replace(
             state,
             # As it was if nothing is dropped: what does not change is not made durable again.
-            clipped=state.clipped if excess is None or not excess.any() else state.clipped + excess,
+            clipped=state.clipped if kept is delta else state.clipped + (delta - kept),
             in_={**state.in_, (edge.sender, edge.epoch): edge},
         ),
         kept,
     )
-    if not state.has_minted and mass > 0:
+    if not state.has_minted and mass_of(kept) > 0:
         # Minted at the model that arrived, a newcomer does not pull the others back to its start.
         model = layout.model_in(layout.with_copies(kept, brought))
         taken = mint(taken, layout.start(model.clip(-rules.radius, rules.radius), state.dim))
-    # What pays a debt does not count: it is in the network twice, and its sender is not to wait.
-    paid = owed - mass_of(taken.owed)
-    return Absorbed(taken, clipped=distance, taken=mass - paid)
+    return Absorbed(taken, clipped=distance, moved=moved)
 
 
 def absorb_packed(
-    state: PeerState, edge: InEdge, message: Compact, rules: Rules, allowance: int | None = None
+    state: PeerState,
+    edge: InEdge,
+    message: Compact,
+    rules: Rules,
+    allowance: Allowance | None = None,
 ) -> Absorbed:
     """Take in a compact push like the total that it stands for.
 
@@ -205,6 +233,17 @@ def objection(
         return Objection(
             "outside the radius", f"its estimate lies outside the radius of {rules.radius:g}"
         )
+    if layout.parcel is not None:
+        steps, count = layout.parcel
+        many = int(delta[count][0]) / ONE
+        if many < 0:
+            return Objection("impossible parcel", f"it hands over {many:.6g} steps")
+        rounded = 2 * roundings * (math.sqrt(steps.stop - steps.start) + rules.longest_step) / ONE
+        if length_of(delta[steps]) > SPARE * rules.longest_step * many + rounded:
+            return Objection(
+                "impossible parcel",
+                f"{many:.6g} steps of its are longer than {rules.longest_step:.6g} each",
+            )
     # What is split adds up over pushes; what is copied is one value, however many were lost.
     copies = (delta[place] for place in layout.copied if place != layout.model)
     if any(extent(part) > rules.radius * ONE * pushes for part in layout.beside(delta)) or any(
@@ -219,7 +258,7 @@ def objection(
 def mint(state: PeerState, at: np.ndarray) -> PeerState:
     """Bring one unit of mass into the network, at a model."""
     minted = fixed(at, 1.0)
-    return replace(state, minted=minted, holding=state.holding + minted)
+    return replace(state, minted=state.minted + minted, holding=state.holding + minted)
 
 
 def _is_near(state: PeerState, delta: Fixed, pushes: int, rules: Rules) -> bool:
@@ -278,13 +317,76 @@ def _excess(state: PeerState, delta: Fixed, pushes: int, rules: Rules) -> tuple[
     return excess, max(beyond, away)
 
 
-def _drop_surplus(state: PeerState, kept: Fixed, excess: Fixed, most: int) -> None:
-    """Drop what nobody can hold beside a model: if it waited, so would all that others bring."""
-    beside = (state.layout.beside(amount) for amount in (state.holding, kept, excess))
-    for held, more, dropped in zip(*beside, strict=True):
-        most_kept = (held + more).clip(np.minimum(held, -most), np.maximum(held, most)) - held
-        dropped += more - most_kept
-        more[:] = most_kept
+def _without_surplus_mass(state: PeerState, delta: Fixed, rules: Rules) -> Fixed:
+    """A delta without the mass that is more than a peer may hold, and its part of the model."""
+    mass, limit = mass_of(delta), int(rules.mass_limit * ONE)
+    room = max(0, limit - mass_of(state.holding) + min(mass_of(state.owed), limit))
+    if mass <= room:
+        return delta
+    kept, layout = delta.copy(), state.layout
+    kept[-1] = room
+    if not layout.copies_model:
+        kept[layout.model] = portion(delta[layout.model], room / mass)
+    return kept
+
+
+def _without_surplus(state: PeerState, delta: Fixed, most: int) -> Fixed:
+    """A delta without what nobody can hold beside a model."""
+    kept = delta.copy()
+    for held, more in zip(
+        state.layout.beside(state.holding), state.layout.beside(kept), strict=True
+    ):
+        more.clip(-2 * most, 2 * most, out=more)
+        more[:] = (held + more).clip(np.minimum(held, -most), np.maximum(held, most)) - held
+    return kept
+
+
+def _within(
+    state: PeerState, delta: Fixed, allowance: Allowance
+) -> tuple[Fixed, Vector | None, float]:
+    """What of a delta its sender may bring, by what it moves the estimate, and what is cut off.
+
+    That is how far the estimate moves at once, and what parcels and trackers will move it by.
+    """
+    layout, mass = state.layout, mass_of(delta)
+    pulls = mass > 0 and not layout.copies_model
+    if not (pulls or any(delta[place].any() for place in layout.carried)):
+        return delta, None, 0.0
+    own = layout.model_in(state.holding)
+    moved = np.zeros_like(own)
+    if pulls:
+        moved += layout.model_in(state.holding + delta) - own
+    pull = moved.copy()
+    for place in layout.carried:
+        weight = _deposited(state, delta) if place in layout.forwarded else 1.0
+        moved -= weight / ONE * delta[place]
+    part = allowance.part_of(moved)
+    if part == 1.0:
+        return delta, moved, 0.0
+    kept = delta.copy()
+    for place in layout.carried:
+        kept[place] = portion(delta[place], part)
+    if layout.parcel is not None:
+        # With a count of less than a step more would be deposited of what is left; with all of
+        # it, a sender could make so many steps of a few that nobody deposits any more.
+        count = layout.parcel[1]
+        kept[count] = np.maximum(portion(delta[count], part), np.minimum(delta[count], ONE))
+    if pulls:
+        there = (own + part * pull) * (mass_of(state.holding) + mass)
+        kept[layout.model] = np.rint(there).astype(np.int64) - state.holding[layout.model]
+    return kept, part * moved, (1.0 - part) * float(np.linalg.norm(moved))
+
+
+def _deposited(state: PeerState, delta: Fixed) -> float:
+    """How far a parcel moves its receiver at most, as a part of its length: phi / omega in Relay.
+
+    Of few steps more is deposited, also if they were forwarded in many small parts.
+    """
+    after = state.holding + delta
+    many = 1.0
+    if state.layout.parcel is not None:
+        many = min(1.0, max(1, int(after[state.layout.parcel[1]][0])) / ONE)
+    return min(DEPOSITED / math.sqrt(many), ONE / mass_of(after))
 
 
 def _near(model: Vector, own: Vector, rules: Rules) -> tuple[Vector, float]:

@@ -91,6 +91,12 @@ carried=())
             for name, place in self.places.items()
         }
 
+    @cached_property
+    def parcel(self) -> tuple[slice, slice] | None:
+        """Where steps travel on, and where it says how many they are; None if steps do not."""
+        steps, count = self.places.get("parcel"), self.places.get("count")
+        return (steps, count) if steps in self.forwarded and count in self.forwarded else None
+
     @property
     def width(self) -> int:
         """How many numbers an amount has besides its mass; only known with segments by name."""

@@ -19,10 +19,11 @@ class Rules:
         secret: For tags on one's own totals; must survive a restored backup.
         window: How many totals may be unacknowledged, which bounds what is stored of them.
         mass_cap: The most mass that one push may carry.
-        mass_limit: The most mass that a peer may hold; more is not taken in, and stays with its
-            sender. Times the radius, it must be far below what 63 bits hold.
+        mass_limit: The most mass that a peer may hold; what comes beyond it is burned. Times the
+            radius, it must be far below what 63 bits hold.
         radius: The largest absolute parameter of an estimate.
-        mass_floor: At or below this mass, a peer keeps what it has.
+        longest_step: The longest step that any honest peer takes; infinite if there is no such
+            limit. A parcel of c steps is no longer than c of them.
         clip: How far from one's own estimate a sender's model may lie, relative to 1 + the norm of
             that estimate; the rest is dropped. What comes beside a model may be `CARRIED` times as
             long, of `protocol.incoming`.
@@ -37,7 +38,7 @@ class Rules:
     mass_cap: float = 16.0
     mass_limit: float = 256.0
     radius: float = 1000.0
-    mass_floor: float = 0.01
+    longest_step: float = math.inf
     clip: float = math.inf
     most_edges: int = 16
     format: Format = "total"

@@ -194,10 +194,11 @@ class PeerState(msgspec.Struct, frozen=True, eq=False):
         ledger: A random number that names this state's history; a lost disk means a new one.
         boot: A stamp that grows with every start of the process.
         holding: z and omega.
-        minted: What this peer brought into the network: nothing, or one unit of mass at a model.
+        minted: What this peer brought into the network: nothing at first, one unit of mass at a
+            model, and what it minted since because it had too little (`transitions.keep_mass`).
         gradient_steps: The sum of the steps taken, for the audit.
-        clipped: What senders tried to move this peer by beyond the limit, or was written off by
-            a command; dropped, for the audit.
+        clipped: What senders tried to move this peer by beyond the limit, mass that was burned
+            because it was too much, or what was written off by a command; for the audit.
         owed: What this peer handed over in a life it forgot, and no longer has: it is paid back
             from what comes in, so that mass is never below zero (see `bookkeeping`).
         settled: Edges closed on both sides, until the receiver retires them: restored from a
@@ -269,14 +270,14 @@ class PeerState(msgspec.Struct, frozen=True, eq=False):
         """The model to predict with, x = z / omega; None without a positive mass."""
         return self.layout.model_in(self.holding) if mass_of(self.holding) > 0 else None
 
-    def is_sound(self, radius: float, mass_floor: float) -> bool:
+    def is_sound(self, radius: float) -> bool:
         """Whether the estimate may be shown to others.
 
-        It may not while the mass is at the floor, or while the peer, restored from a backup, has
-        heard back from some of its edges only: its estimate can then be anything.
+        It may not without mass, or while the peer, restored from a backup, has heard back from some
+        of its edges only: its estimate can then be anything.
         """
         held, layout = self.holding, self.layout
-        if mass_of(held) <= mass_floor * ONE:
+        if mass_of(held) <= 0:
             return False
         limit = layout.model_limit(held, radius)
         return extent_of_all(held) <= limit or extent(held[layout.model]) <= limit

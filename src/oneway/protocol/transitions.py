@@ -29,9 +29,17 @@ from oneway.protocol.fixed_point import (
     fixed,
     length_of,
     mass_of,
+    portion,
     zeros,
 )
-from oneway.protocol.incoming import CARRIED, ROUNDING, Absorbed, absorb, absorb_packed
+from oneway.protocol.incoming import (
+    CARRIED,
+    ROUNDING,
+    Absorbed,
+    Allowance,
+    absorb,
+    absorb_packed,
+)
 from oneway.protocol.layout import Layout
 from oneway.protocol.lives import meet
 from oneway.protocol.memo import extent_of_all
@@ -91,6 +99,28 @@ def descend(state: PeerState, step: Vector) -> PeerState:
     return replace(after, gradient_steps=units)
 
 
+def keep_mass(state: PeerState, bounds: tuple[float, float]) -> PeerState:
+    """Mint the mass that is lacking, or burn what is too much, at the peer's own estimate.
+
+    As `Method.bounded`: the estimate stays. What is minted and burned are entries of the books. A
+    peer without mass, or that leaves, is left as it is.
+    """
+    mass, layout = mass_of(state.holding), state.layout
+    lowest, highest = round(bounds[0] * ONE), round(bounds[1] * ONE)
+    kept = min(max(mass, lowest), highest)
+    if kept == mass or mass <= 0 or state.leaving:
+        return state
+    gained = np.zeros_like(state.holding)
+    gained[-1] = kept - mass
+    if not layout.copies_model:
+        held = state.holding[layout.model]
+        gained[layout.model] = np.rint(held * ((kept - mass) / mass))
+    holding = state.holding + gained
+    if kept > mass:
+        return replace(state, holding=holding, minted=state.minted + gained)
+    return replace(state, holding=holding, clipped=state.clipped - gained)
+
+
 def push(state: PeerState, shares: Mapping[Key, float], rules: Rules) -> PeerState:
     """Hand a share of what is held to every receiver whose edge is open and has room.
 
@@ -106,10 +136,10 @@ def push(state: PeerState, shares: Mapping[Key, float], rules: Rules) -> PeerSta
         and shares.get(edge.receiver, 0.0) > 0.0
     ]
     if state.leaving:
-        state = paid_with_all(_without_momenta(state))
+        state = _without_orphans(paid_with_all(_without_momenta(state)), rules)
         able = [edge for edge in able if _room(edge, rules) >= LEAST * rules.mass_cap * ONE]
         parts = _everything(state, able, shares, rules)
-    elif state.is_sound(rules.radius, rules.mass_floor):
+    elif state.is_sound(rules.radius):
         of_all = sum(shares.values())
         fractions = [_fraction(state, edge, shares[edge.receiver], rules) for edge in able]
         if not state.layout.copied:
@@ -192,7 +222,7 @@ def stay(state: PeerState) -> PeerState:
 
 
 def receive_push(
-    state: PeerState, sender: Key, message: Push, rules: Rules, allowance: int | None = None
+    state: PeerState, sender: Key, message: Push, rules: Rules, allowance: Allowance | None = None
 ) -> Absorbed:
     """Take in what a sender says about its edge to this peer; `allowance` as for `absorb`."""
     state = _with_progress(state, sender, message)
@@ -231,7 +261,7 @@ def receive_push(
 
 
 def _closed(
-    state: PeerState, edge: InEdge, message: Close, rules: Rules, allowance: int | None
+    state: PeerState, edge: InEdge, message: Close, rules: Rules, allowance: Allowance | None
 ) -> Absorbed:
     if message.total.shape != edge.heard.shape:
         return absorb(state, edge, message, rules)  # a strike: no backup explains it
@@ -240,13 +270,11 @@ def _closed(
     done = Absorbed(state)
     if message.seq > edge.seq:
         done = absorb(state, edge, message, rules, allowance)
-        if done.waits:
-            return done
     edge = done.state.in_.get((edge.sender, edge.epoch), edge)
     same = edge.seq == message.seq and np.array_equal(edge.heard, message.total)
     told = Told.SENDER if same or edge.told is Told.SENDER else edge.told
     closed = with_in(done.state, replace(edge, closed=True, told=told))
-    return Absorbed(retire_in(closed, edge.sender, rules), clipped=done.clipped, taken=done.taken)
+    return Absorbed(retire_in(closed, edge.sender, rules), clipped=done.clipped, moved=done.moved)
 
 
 # Details.
@@ -321,8 +349,36 @@ def _fraction(state: PeerState, edge: OutEdge, share: float, rules: Rules) -> fl
     return min(fraction, room / max(held, 1))
 
 
+def _without_orphans(state: PeerState, rules: Rules) -> PeerState:
+    """A state without steps that lack a count: nobody would take them, and no count is to come."""
+    kept = state.holding.copy()
+    _keep_orphans(kept, rules, state.layout)
+    dropped = state.holding - kept
+    if not dropped.any():
+        return state
+    return replace(state, holding=kept, clipped=state.clipped + dropped)
+
+
+def _keep_orphans(part: Fixed, rules: Rules, layout: Layout) -> None:
+    """Leave for later the part of a parcel that is too long for its count (`objection`).
+
+    Codes leave a remainder of a parcel whose count is gone, and a peer that was restored from a
+    backup may have handed over more of a count than it still has.
+    """
+    if layout.parcel is None:
+        return
+    steps, count = layout.parcel
+    part[count].clip(0, None, out=part[count])
+    many, length = int(part[count][0]) / ONE, length_of(part[steps])
+    if many == 0.0:
+        part[steps] = 0
+    elif length > rules.longest_step * many:
+        part[steps] = portion(part[steps], rules.longest_step * many / length)
+
+
 def _keep_surplus(part: Fixed, rules: Rules, layout: Layout) -> None:
     """Leave for later what one push may not carry beside its model, whoever brought so much."""
+    _keep_orphans(part, rules, layout)
     most = int(rules.radius * ONE)
     for beside in layout.beside(part):
         if extent(beside) > most:

@@ -86,7 +86,6 @@ class SenderStatus(msgspec.Struct, frozen=True, kw_only=True):
         problem: What is wrong, as a sentence; empty if nothing is.
         left: Whether it said that it is leaving or has left.
         last_heard: When a message of any kind last came from it; 0 if none did in this life.
-        waiting: Mass that it offers and that is not taken in: more than may come in or be held.
     """
 
     name: str
@@ -102,7 +101,6 @@ class SenderStatus(msgspec.Struct, frozen=True, kw_only=True):
     problem: str = ""
     left: bool = False
     last_heard: float = 0.0
-    waiting: float = 0.0
 
     @property
     def num_rejected(self) -> int:
@@ -157,6 +155,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
         last_sample: When the last sample was learned from; 0 if none was in this life.
         mass_units: omega in units of 2^-40, exact. At every moment it is `brought_units`, plus all
             `heard_units`, minus all `sent_units`; in 64 bits, as running totals wrap.
+        replenished: The mass that it minted besides its unit, since less came back than it handed
+            out.
         brought_units: What the peer brought into the network.
         sent_units: What it counts as handed over, by the receiver's key, former ones included.
         heard_units: What it took in, by the sender's key, former ones included.
@@ -211,6 +211,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     mass: float
     mass_units: int
     minted: bool
+    replenished: float = 0.0
     leaving: bool
     drained: bool
     paused: bool

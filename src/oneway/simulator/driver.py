@@ -68,7 +68,9 @@ def simulate(
         model: What is learned.
         stream: The samples of every node in every round.
         graph: Who sends to whom: a `TrustGraph`, a sequence of graphs that take turns, or a
-            function of the round. `Centralised` and `Isolated` need none.
+            function of the round. `Centralised` and `Isolated` need none. On a graph (or turns
+            that all together are one) that is not strongly connected, masses are kept within
+            `method.usual_bounds`, unless the method has bounds; see `docs/one-way-streets.md`.
         engine: "reference" (NumPy, any method and model), "fast" (compiled, where it has a kernel),
             or "auto": fast where it can.
         delays: The shortest and the longest time in rounds that a push takes, for an asynchronous
@@ -87,7 +89,7 @@ def simulate(
         ConfigError: If an argument is not valid, `engine="fast"` has no kernel for this, or the
             model has no personal predictions.
         DataError: If the labels do not fit the model.
-        GraphError: If the graph does not fit the stream, or is not strongly connected.
+        GraphError: If the graph does not fit the stream.
         DivergenceError: If the numbers leave the finite range.
     """
     check_kinds(method, model, stream)
@@ -100,6 +102,7 @@ def simulate(
     _check_memory(model, stream)
     model.check_labels(stream.labels)
     network = Network(method, graph, stream)
+    method = network.method
     tallying = Tallying(model, stream, num_classes(model, stream)) if measure else None
     make = _engine(engine, delays, network, method, model)
     own = None

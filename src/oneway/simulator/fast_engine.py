@@ -240,6 +240,7 @@ class FastEngine:
                 float(self.model.l2),
                 self.exchange,
                 method.has_mass,
+                *(method.bounds or (0.0, math.inf)),
                 method.mixes,
                 *self._step_numbers,
                 float(clip),

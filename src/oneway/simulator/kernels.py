@@ -129,13 +129,14 @@ def round_kernel(
 
     Returns:
         A function of (held, spare, features, labels, rows, known_rows, indptr, senders, shares,
-        rates, l2, exchange, moves_mass, mixes, cap, stable, bend, clip, sums, releases, noise,
-        parcels, spare_parcels, parcel_indptr, parcel_senders, parcel_shares, amount, by_count,
-        squares, reach, ceiling, loss_sums, correct_counts, disagreement, said) that runs
+        rates, l2, exchange, moves_mass, lowest, highest, mixes, cap, stable, bend, clip, sums,
+        releases, noise, parcels, spare_parcels, parcel_indptr, parcel_senders, parcel_shares,
+        amount, by_count, squares, reach, ceiling, loss_sums, correct_counts, disagreement, said)
+        that runs
         `len(rows)` rounds of `mixes` exchanges on `held[node, row_width]`, using `spare` of the
         same shape, and returns the first (round, node) whose loss or estimate is not finite, or
         (-1, -1). After an odd number of exchanges the state is in `spare`. Unless `late`,
-        `known_rows` are `rows`.
+        `known_rows` are `rows`. Masses are kept from `lowest` to `highest`.
         Only if `batched`, `sums[node, dim]` are the unfinished batches, and `releases[round, node]`
         and `noise` those of a `release_plan.Piece`. Only if `relayed`, `parcels` are rows as
         `held`, with the count in place of the mass, and travel along edges of their own. Unless
@@ -160,6 +161,8 @@ def round_kernel(
         l2: float,
         exchange: int,
         moves_mass: bool,
+        lowest: float,
+        highest: float,
         mixes: int,
         cap: float,
         stable: float,
@@ -318,7 +321,7 @@ def round_kernel(
                     if intercept:
                         held[node, dim - 1] = shrink * held[node, dim - 1] + move
 
-            for _ in range(mixes):
+            for mix in range(mixes):
                 if relayed:
                     # Every node deposits, also one that had no sample: `Relay.before_push`.
                     for block in prange(NUM_BLOCKS):
@@ -350,6 +353,15 @@ def round_kernel(
                             mix_row(spare, held, senders, shares, begin, end, node, width)
                             if not moves_mass:
                                 spare[node, dim] = 1.0
+                            mass = spare[node, dim]
+                            outside = mass < lowest or mass > highest
+                            if outside and mass > 0.0 and mix == mixes - 1:
+                                # As `oneway.methods.Method.bounded`: the estimate stays.
+                                bounded_mass = min(max(mass, lowest), highest)
+                                factor = bounded_mass / mass
+                                for c in range(dim):
+                                    spare[node, c] *= factor
+                                spare[node, dim] = bounded_mass
                         else:
                             for c in range(width):
                                 spare[node, c] = held[node, c]

@@ -25,12 +25,14 @@ class Network:
     """The shares a method uses in each round of a run.
 
     Attributes:
+        method: The method as it suits the graphs: where these (all together, if they take turns)
+            are not strongly connected, it keeps masses within bounds.
         constant: Whether the graph never changes.
         origin: A description of the graphs, for records.
     """
 
     def __init__(self, method: Method, graphs: Graphs | None, stream: Stream) -> None:
-        self._method = method
+        self.method = method
         self._num_nodes = stream.num_nodes
         self._node_names = stream.node_names
         self._known: dict[int, tuple[TrustGraph, Mixing | None]] = {}
@@ -46,7 +48,7 @@ class Network:
             )
         if isinstance(graphs, TrustGraph):
             self._check(graphs)
-            graphs.require_strongly_connected()
+            self._suit(graphs)
             self._at, self.origin = lambda _: graphs, graphs.description
         elif callable(graphs):
             self.constant = False
@@ -58,12 +60,16 @@ class Network:
                 raise GraphError("the sequence of graphs is empty; give at least one graph")
             for graph in turns:
                 self._check(graph)
-            TrustGraph.union(turns).require_strongly_connected()
+            self._suit(TrustGraph.union(turns))
             self._at = lambda round_index: turns[round_index % len(turns)]
             self.origin = {
                 "graph": "in turns",
                 "graphs": [graph.description for graph in turns],
             }
+
+    def _suit(self, graph: TrustGraph) -> None:
+        if not graph.is_strongly_connected:
+            self.method = self.method.suited_to_any_graph()
 
     def _check(self, graph: object) -> None:
         if not isinstance(graph, TrustGraph):
@@ -84,7 +90,7 @@ class Network:
             if len(self._known) >= _REMEMBERED:
                 self._known.clear()
             # The graph is held too: while it lives, nothing else has its id.
-            self._known[id(graph)] = (graph, self._method.shares(self.in_order(graph)))
+            self._known[id(graph)] = (graph, self.method.shares(self.in_order(graph)))
         return self._known[id(graph)][1]
 
     def in_order(self, graph: TrustGraph) -> TrustGraph:

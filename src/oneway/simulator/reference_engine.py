@@ -66,6 +66,7 @@ class ReferenceEngine:
         nodes, losses, correct = self.learn(round_index)
         for _ in range(self.method.mixes):
             self.held = self.exchanged(exchange, self.held, round_index)
+        self.held = self.method.bounded(self.held)
 
         measured = self.measurements
         measured.loss_sums[round_index] = losses.sum()

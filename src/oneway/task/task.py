@@ -313,6 +313,11 @@ class Task(Learning):
         # Once: a module takes longer to make than to learn from a sample.
         return self.model_for(len(self.classes))
 
+    @cached_property
+    def longest_step(self) -> float:
+        """The longest step that an honest peer takes; infinite if its length is not limited."""
+        return self.build_method().longest_step
+
     def build_method(self, dim: int | None = None) -> Method:
         """Return the method, for the model of the task unless the size of another is given."""
         num_features = self.encoder.width  # first: it checks the classes

@@ -36,6 +36,7 @@ def step_network(
     exchange = Exchange(method, mixing)
     for _ in range(method.mixes):
         after = exchange.apply(method.before_push(after, rng))
+    after = method.bounded(after)
     masses = method.masses(after) if method.has_mass else network.masses
     return NetworkState(np.array(method.numerators(after)), masses)
 

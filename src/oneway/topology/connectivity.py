@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy import sparse
@@ -34,6 +34,33 @@ def in_largest(labels: Ints) -> Bools:
     return mask
 
 
+class Sides(NamedTuple):
+    """For every node, where its strong component lies.
+
+    Attributes:
+        upstream: No edge leads into the component from others, but edges lead out.
+        middle: Edges lead in and out.
+        downstream: Edges lead in, but none leads out.
+        apart: No edge leads in or out; in a strongly connected graph this is everybody.
+    """
+
+    upstream: Bools
+    middle: Bools
+    downstream: Bools
+    apart: Bools
+
+
+def sides(links: Links) -> Sides:
+    """Where each node's strong component lies between the others."""
+    count, labels = strong_components(links)
+    edges = links.tocoo()
+    senders, receivers = labels[edges.row], labels[edges.col]
+    across = senders != receivers
+    sends = np.bincount(senders[across], minlength=count)[labels] > 0
+    hears = np.bincount(receivers[across], minlength=count)[labels] > 0
+    return Sides(sends & ~hears, sends & hears, hears & ~sends, ~sends & ~hears)
+
+
 def require_one_component(links: Links) -> None:
     """Raise a GraphError, with what helps, unless everybody reaches everybody."""
     count, labels = strong_components(links)
@@ -43,7 +70,6 @@ def require_one_component(links: Links) -> None:
             f"the graph is not strongly connected: it has {count:,} strong components, the largest "
             f"with {largest:,} of {len(labels):,} nodes",
             remedy="graph.largest_strong_component() keeps that one",
-            flag_remedy="--largest-component keeps that one",
         )
 
 

@@ -240,6 +240,23 @@ class TrustGraph:
         """
         connectivity.require_one_component(self._links)
 
+    def sides(self) -> connectivity.Sides:
+        """Which nodes are upstream, downstream, between the two, or apart from all others."""
+        return connectivity.sides(self._links)
+
+    @cached_property
+    def one_way_note(self) -> str:
+        """What it means for nodes that not everybody reaches everybody; empty if everybody does."""
+        if self.is_strongly_connected:
+            return ""
+        sides = self.sides()
+        unheard, unsent = sides.upstream | sides.apart, sides.downstream | sides.apart
+        return (
+            "The graph is not strongly connected, so a node learns only from the nodes that reach "
+            f"it: {unheard.sum():,} of {self.num_nodes:,} nodes receive nothing from outside their "
+            f"own strong component, and {unsent.sum():,} send nothing out of theirs."
+        )
+
     def largest_strong_component(self) -> TrustGraph:
         """The largest part in which everybody reaches everybody, with weights and kept shares.
 

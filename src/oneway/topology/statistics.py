@@ -20,6 +20,10 @@ class GraphStatistics:
     reciprocity: float
     strong_components: int
     largest_component: int
+    upstream: int
+    middle: int
+    downstream: int
+    apart: int
     most_receivers: int
     most_senders: int
     smallest_stationary_mass: float
@@ -39,6 +43,7 @@ class GraphStatistics:
             "strong components": f"{self.strong_components:,}"
             + (", the graph is strongly connected" if whole else "")
             + ("" if whole else f", the largest has {self.largest_component:,} of the nodes"),
+            **({} if whole else {"one-way streets": self._one_way_streets}),
             "most receivers": f"{self.most_receivers:,} of one node",
             "most senders": f"{self.most_senders:,} to one node",
             "stationary mass": f"{self.smallest_stationary_mass:.3g} to "
@@ -46,12 +51,20 @@ class GraphStatistics:
             + ("" if whole else " of the largest component"),
         }
 
+    @property
+    def _one_way_streets(self) -> str:
+        return (
+            f"{self.upstream:,} nodes upstream (no edge into their component), {self.downstream:,} "
+            f"downstream (no edge out of it), {self.middle:,} in the middle, {self.apart:,} apart"
+        )
+
 
 def graph_statistics(graph: TrustGraph) -> GraphStatistics:
     """Measure a graph."""
     count, labels = graph.strong_components()
     component = graph if count == 1 else graph.largest_strong_component()
     masses = stationary_masses(component.mixing())
+    sides = {name: int(nodes.sum()) for name, nodes in graph.sides()._asdict().items()}
     degrees = (np.bincount(nodes, minlength=1) for nodes in graph.edges())
     most_receivers, most_senders = (int(degree.max()) for degree in degrees)
     return GraphStatistics(
@@ -61,6 +74,7 @@ def graph_statistics(graph: TrustGraph) -> GraphStatistics:
         reciprocity=graph.reciprocity,
         strong_components=count,
         largest_component=int(np.bincount(labels).max()),
+        **sides,
         most_receivers=most_receivers,
         most_senders=most_senders,
         smallest_stationary_mass=float(masses.min()),

@@ -23,6 +23,7 @@ NEEDS = {
     "heart": ("heart",),
     "liar": (),
     "networks": (),
+    "one_way": ("susy", "trust"),
     "paper": ("susy", "occupancy"),
     "personal": ("susy", "occupancy", "adult", "heart"),
     "privacy_tradeoff": ("susy", "occupancy", "adult"),

@@ -280,7 +280,6 @@ def sender_rows(look: PeerLook) -> list[EdgeRow]:
             ("rejected", f"{known.num_rejected:,} messages"),
             ("clipped", f"{known.clipped:,} pushes"),
             *([("strikes", f"{known.strikes:,}")] if known.strikes else []),
-            *_amount("waiting", known.waiting),
         ]
         problem = known.problem
         if state == _SILENT and not problem:

@@ -70,7 +70,6 @@ _OF_SENDERS = (
     ("sender_clipped_pushes_total", "clipped", "Pushes that would have moved this peer too far."),
     ("sender_strikes", "strikes", "Rejections that count against the sender."),
     ("sender_quarantined", "quarantined", "Whether the sender is ignored for the time being."),
-    ("sender_waiting_mass", "waiting", "Mass that it offers and that may not come in yet."),
     ("sender_left", "left", "Whether the sender said that it leaves or has left."),
 )
 

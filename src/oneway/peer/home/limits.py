@@ -103,6 +103,7 @@ class Limits:
             radius=task.radius,
             most_edges=max(2, min(_MOST_EDGES, _NUMBERS_IN_EDGES // (width + 1))),
             clip=self.clip or math.inf,
+            longest_step=task.longest_step,
             format="int8" if task.dim > _COMPACT_ABOVE else "total",
             takes=FORMATS,
         )
