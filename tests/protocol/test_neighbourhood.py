@@ -146,7 +146,7 @@ def test_it_is_found_when_much_mass_at_once_is_a_strike(monkeypatch):
         return objection(delta, pushes, rules, layout)
 
     monkeypatch.setattr(incoming, "objection", strict)
-    assert is_found()
+    assert is_found(lambda weather: weather.mass_cap == 1.0 and weather.is_rough)
 
 
 def test_it_is_found_when_all_lives_of_a_key_are_accepted(monkeypatch):

@@ -100,12 +100,13 @@ class Weather:
         return [ring, self.rng.choice(further)]
 
     def _lay_a_street(self, rng: random.Random) -> None:
-        """Perhaps one way only: somebody receives from all, and sends to nobody."""
+        """Perhaps one way only: two receive from all, and send to nobody."""
         if rng.random() < 0.4:
-            end = rng.randrange(HONEST)
-            for trusted in self.trusted:
-                trusted += [end] if end not in trusted else []
-            self.trusted[end] = []
+            ends = rng.sample(range(HONEST), 2)
+            for index, trusted in enumerate(self.trusted):
+                trusted += [end for end in ends if end not in trusted]
+                if index in ends:
+                    trusted.clear()
 
     def _events(self) -> dict[int, list[Event]]:
         rng = self.rng
