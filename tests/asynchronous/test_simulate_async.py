@@ -111,9 +111,6 @@ def test_books_are_exact_after_any_faults_and_the_same_seed_gives_the_same_bits(
 ) -> None:
     first = run(conditions, method, seed=seed)
     assert first.record.config["exact_books"]
-    brought = total_mass(first)
-    assert brought == pytest.approx(round(brought), abs=1e-9)
-    assert 0 <= brought <= len(first.masses)
     assert traffic(first).samples == first.record.sample_counts.sum()
     again = run(conditions, method, seed=seed)
     assert digest(again) == digest(first)
@@ -208,15 +205,17 @@ def test_a_liar_moves_the_others_and_nobody_can_tell_by_the_books(caplog) -> Non
     honest = run(Conditions(**QUICK, clip=math.inf), nodes=6)
     lied = run(Conditions(**QUICK, clip=math.inf, liars=0.1, lie=50.0), nodes=6)
     assert lied.record.config["exact_books"]
-    assert total_mass(lied) == pytest.approx(6, abs=1e-9)
-    norms = np.linalg.norm(lied.numerators / lied.masses[:, None], axis=1)
-    [liar] = np.flatnonzero(np.abs(norms - 50.0) < 1e-6)
-    others = np.delete(norms, liar)
-    usual = np.linalg.norm(honest.numerators / honest.masses[:, None], axis=1)
-    assert others.mean() > 3 * usual.mean()
-    assert not (lied.stream.rows[:, liar] >= 0).any()
+    [liar] = np.flatnonzero((lied.stream.rows < 0).all(axis=0))
+
+    def norm_of_others(found: ow.Run) -> float:
+        norms = np.linalg.norm(found.numerators / found.masses[:, None], axis=1)
+        return float(np.delete(norms, liar).mean())
+
+    usual = norm_of_others(honest)
+    assert norm_of_others(lied) > 3 * usual
     clipped = run(Conditions(**QUICK, clip=0.5, liars=0.1, lie=50.0), nodes=6)
     assert traffic(clipped).clipped > 0
+    assert norm_of_others(clipped) < 1.5 * usual
     assert not caplog.records  # of a thousand peers nobody reads what each of them logs
 
 

@@ -375,6 +375,19 @@ def test_a_peer_without_samples_passes_on_what_it_receives_now_and_then():
     assert next(iter(town.state("bob").out.values())).seq == edge.seq
 
 
+def test_a_peer_without_samples_keeps_its_mass_within_bounds_before_it_passes_on():
+    town = quiet(alice=["bob"], bob=["carol"], carol=[])
+    bob = town.nodes["bob"]
+    bob.learner.mass_bounds = (0.9, 4.0)
+    for _ in range(4):
+        town.learn("alice")
+        seq = town.edge("bob").seq
+        town.pass_time(IDLE_SECONDS)
+        assert town.edge("bob").seq == seq + 1
+        assert town.state("bob").mass > 0.449
+    town.check_exact()
+
+
 def test_a_paused_peer_hands_nothing_over_and_still_takes_and_answers():
     town = quiet(alice=["bob"], bob=["alice"])
     alice = town.nodes["alice"]

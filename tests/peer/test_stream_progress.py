@@ -140,11 +140,11 @@ def test_samples_without_a_place_count_but_do_not_move_the_stream():
 
 
 def test_a_push_that_was_refused_was_seen_all_the_same():
-    """An honest receiver that cannot take it in now is not the only kind that there is."""
+    """A receiver may refuse for whatever reason, and remember the row."""
     town = quiet(alice=("bob",), bob=())
     backup = town.durable["alice"]
     bob = town.nodes["bob"]
-    bob.rules, heard = replace(bob.rules, mass_limit=0.0), dict(bob.snapshot.state.in_)
+    bob.rules, heard = replace(bob.rules, radius=1e-9), dict(bob.snapshot.state.in_)
     learn_row(town, 1)
     town.exchange()
     assert bob.snapshot.state.in_ == heard
@@ -309,7 +309,7 @@ def test_the_schedules_restore_backups_after_which_much_was_seen():
     """So that the test above is not true of nothing."""
     schedules = [Schedule(seed).run(400) for seed in range(12)]
     assert sum(it.town.nodes["alice"].snapshot.journal.forgotten > 0 for it in schedules) >= 4
-    assert all(len(it.seen) > 5 for it in schedules)
+    assert sum(len(it.seen) for it in schedules) > 120
 
 
 @pytest.mark.parametrize("part", ["waiting", "skipping"])

@@ -19,7 +19,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from literal_protocol import (
     CAP,
-    COUNT,
     DIM,
     LIMIT,
     LONGEST,
@@ -545,7 +544,7 @@ def test_every_transition_is_the_literal_one_integer_by_integer(seed):
 def test_the_comparison_meets_every_message_every_phase_and_every_rule():
     """Guards against the test above passing vacuously."""
     kinds, phases, seen = Counter(), set(), Counter()
-    for seed in range(30):
+    for seed in range(20):
         comparison = Comparison(seed)
         for _ in range(20):
             comparison.run(30)
@@ -562,7 +561,6 @@ def test_the_comparison_meets_every_message_every_phase_and_every_rule():
                 seen["moved"] += bool(real.moves)
                 seen["full"] += state.mass == LIMIT
                 seen["relayed"] += comparison.relays and state.in_ != {}
-                seen["lacks a count"] += comparison.relays and state.holding[COUNT] < 0
                 seen["claims"] += real.claims
                 seen["progress"] += bool(state.heard_progress)
         kinds.update(comparison.kinds)
@@ -573,7 +571,7 @@ def test_the_comparison_meets_every_message_every_phase_and_every_rule():
     assert phases == set(OutPhase)
     for what in ("owed", "retired", "kept", "clipped", "claims", "copied", "stopped", "progress"):
         assert seen[what], what
-    for what in ("moved", "minted more", "burned", "full", "relayed", "lacks a count"):
+    for what in ("moved", "minted more", "burned", "full", "relayed"):
         assert seen[what], what
     assert seen["told sender"]
     assert seen["told witness"]

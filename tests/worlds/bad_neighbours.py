@@ -308,7 +308,29 @@ class ByzantineSender(BadNeighbour):
         self.send(peer, "push", word)
 
 
-class ForgingSender(ByzantineSender):
+class PatientLiar(ByzantineSender):
+    """Says what it makes up, tick by tick, and gives nobody another reason to ignore it."""
+
+    def hear(self, peer: Key, message: Body, now: float) -> None:
+        if isinstance(message, State):
+            self.granted[peer] = message
+        elif isinstance(message, Stale):
+            self.granted.pop(peer, None)
+
+    def _attack(self, peer: Key, now: float) -> None:
+        known = self.granted.get(peer)
+        if known is None:
+            self.sessions += 1
+            epoch = self.epochs.setdefault(peer, int(now) << 30)
+            self._say(peer, Hello(epoch, self.life, 0, self.sessions))
+            return
+        about = (known.epoch, self.life, known.ledger, known.session, known.granted)
+        known = replace(known, seq=known.seq + 1, total=known.total + self.made_up())
+        self._say(peer, Data(*about, known.seq, known.total, self.rng.randbytes(16), NO_PROGRESS))
+        self.granted[peer] = known
+
+
+class ForgingSender(PatientLiar):
     """Hands over long steps with almost no mass, always in one direction."""
 
     def made_up(self) -> Fixed:
@@ -324,7 +346,7 @@ class ForgingSender(ByzantineSender):
         return np.rint(delta * ONE).astype(np.int64)
 
 
-class MintingSender(ByzantineSender):
+class MintingSender(PatientLiar):
     """Mints mass at a model that is not far, and always to the same side."""
 
     def made_up(self) -> Fixed:

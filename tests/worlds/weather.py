@@ -57,12 +57,14 @@ class Weather:
     Attributes:
         is_rough: Whether there may be events that move mass by themselves; otherwise there is one
             bad neighbour, and what it does can be told from what would be without it.
+        payload: Which of `storm.PAYLOADS` peers hold; most relay.
         chances: How often each kind of event happens, per tick.
         events: By tick.
     """
 
     def __init__(self, seed: int) -> None:
         self.rng = rng = random.Random(seed)
+        self.payload = (1, 0, 1, 2)[seed // 2 % 4]
         self.mass_cap = rng.choice([1.0, 1.0, 4.0, 16.0])
         self.clip = rng.choice([np.inf, 0.3, 0.3, 0.3])
         self.trusted = [self._receivers(index) for index in range(HONEST)]
@@ -98,9 +100,13 @@ class Weather:
         return [ring, self.rng.choice(further)]
 
     def _lay_a_street(self, rng: random.Random) -> None:
-        """Perhaps one way only: somebody receives, and sends to nobody."""
+        """Perhaps one way only: two receive from all, and send to nobody."""
         if rng.random() < 0.4:
-            self.trusted[rng.randrange(HONEST)] = []
+            ends = rng.sample(range(HONEST), 2)
+            for index, trusted in enumerate(self.trusted):
+                trusted += [end for end in ends if end not in trusted]
+                if index in ends:
+                    trusted.clear()
 
     def _events(self) -> dict[int, list[Event]]:
         rng = self.rng

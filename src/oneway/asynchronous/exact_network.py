@@ -121,7 +121,8 @@ class ExactNetwork:
     @property
     def mass_in_flight(self) -> float:
         """What was handed over and not taken in, less what peers owe: they hold that twice."""
-        return sum(mass_of(it.minted) - mass_of(it.holding) for it in self.states()) / ONE
+        brought = sum(mass_of(it.minted) - mass_of(it.clipped) for it in self.states())
+        return (brought - sum(mass_of(it.holding) for it in self.states())) / ONE
 
     def holdings(self) -> tuple[Matrix, Vector]:
         """Numerators and masses of all; zeros for a peer that has not joined, or has left."""

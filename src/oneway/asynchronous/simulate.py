@@ -57,8 +57,8 @@ class Traffic:
         repeats: Totals that were sent again for want of an answer.
         commits: How often a node made something durable.
         presumed_dead: Edges given up after silence.
-        rejected: Messages refused, other than repeats and those that have to wait their turn.
-        clipped: Pushes that were too far from the receiver's own model.
+        rejected: Messages refused, other than repeats.
+        clipped: Pushes that would have moved their receiver too far.
         crashes: Crashes of nodes.
         sleeps: How often a node fell asleep.
         joined: Nodes that joined later.

@@ -14,7 +14,7 @@ from oneway.cli.peer_home import HomeFolder, open_home
 _STYLES = {"problem": "bold red", "note": "yellow", "ok": "green"}
 _NAMES = ("phase", "link", "state")
 """Columns of words; those behind them hold numbers and times."""
-_LEAST_IMPORTANT = ("weight", "phase", "clipped", "strikes", "rejected", "waits", "lag")
+_LEAST_IMPORTANT = ("weight", "phase", "clipped", "strikes", "rejected", "lag")
 """Of the columns, in a narrow terminal."""
 
 

@@ -42,9 +42,8 @@ class Audit:
     @property
     def is_exact(self) -> bool:
         """Whether nothing was lost and nothing invented, to the last unit."""
-        whole = self.minted_units % ONE == 0
         tracked = not any(wrong.any() for wrong in self.untracked.values())
-        return whole and not self.unsettled and not self.discrepancy.any() and tracked
+        return not self.unsettled and not self.discrepancy.any() and tracked
 
     @property
     def sentences(self) -> list[str]:
@@ -67,8 +66,6 @@ class Audit:
             f"{name} against momentum of {_verdict(wrong)}"
             for name, wrong in self.untracked.items()
         ]
-        if odd:
-            said.append("the mass brought in is not whole: a peer brings exactly one unit")
         if self.unsettled:
             said.append(
                 f"{self.unsettled} edges were not at rest, so nothing is proven; "

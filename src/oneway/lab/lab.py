@@ -33,8 +33,6 @@ from oneway.transport import Faults
 STOP_SECONDS = 15.0
 DRAIN_SECONDS = 60.0
 POLL_SECONDS = 0.1
-_LAG_SECONDS = 5.0
-"""A push that is not acknowledged after this time waits for more than its turn."""
 _FILES = (MARKER, RESULT, RUNS, TASK_FILE)
 """Names in a lab's folder that are no peers."""
 

@@ -241,9 +241,10 @@ def _about_sender(
         )
     if sender.clipped > MANY_CLIPPED * sender.seq:
         yield note(
-            f"what {name} sends is often far from your model, or long beside it, and was clipped "
-            f"{_count(sender.clipped, 'time', 'times')}: compare your data, or raise clip in "
-            "peer.toml if you trust it"
+            f"what {name} sends is often far from your model, long beside it, or pulls in one "
+            f"direction for long, and was clipped {_count(sender.clipped, 'time', 'times')}: "
+            "compare your data; if you trust it in everything, raise clip in peer.toml, or turn "
+            "it off"
         )
     silent_since = status.silent_since(sender)
     last_push = sender.last_push or status.started

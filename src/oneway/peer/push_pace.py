@@ -23,7 +23,7 @@ LONGEST_IDLE = 30.0
 
 LONGEST_WAITING = 1.0
 """The same while nobody knows how rare: since its last step, or its start, more time has passed
-than before. Who never had a sample does not wait for one: mass must not get stuck there."""
+than before. A peer that never had a sample does not wait for one: mass must not get stuck there."""
 
 IDLE_BYTES = 32e6
 """Bytes per second that it passes on at most: what moves a large model takes long."""
@@ -57,8 +57,7 @@ class PushPace:
     def stepped(self, pushes: int, now: float, moved: bool = True) -> None:
         """A step was taken, which so many pushes are to follow.
 
-        None are if nothing moved since the last one: who gives mass away for nothing would end
-        without any, since those who get it have nothing to pass on either.
+        None follow if nothing moved since the last one: there is nothing new to hand over.
         """
         if moved:
             self.has_stepped, self.pushes_due = True, pushes

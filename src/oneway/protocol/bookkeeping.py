@@ -69,8 +69,8 @@ def paid_with_all(state: PeerState) -> PeerState:
 def taken_in(state: PeerState, amount: Fixed) -> PeerState:
     """Add what came from a sender: of it, half pays for what is owed, and all above one unit.
 
-    But half a unit is kept: what is owed may be under way to others who have to wait for it, and
-    paying with all that comes in would drain the whole network meanwhile.
+    But half a unit is kept: a neighbour that was restored, too, may have burned what is owed here,
+    and paying with all that comes in would drain the whole network.
     """
     after = replace(state, holding=state.holding + amount)
     held = mass_of(after.holding)

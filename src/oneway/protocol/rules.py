@@ -12,8 +12,8 @@ from oneway.protocol.compact import FORMATS, Format
 class Rules:
     """What one peer allows, and by what it recognises itself.
 
-    Sender and receiver must agree on `mass_cap`, `mass_limit` and `radius`, or honest pushes would
-    be rejected: they belong to the shared task. The rest is each peer's own affair.
+    Sender and receiver must agree on `mass_cap`, `radius` and `longest_step`, or honest pushes
+    would be rejected: they belong to the shared task. The rest is each peer's own affair.
 
     Attributes:
         secret: For tags on one's own totals; must survive a restored backup.
@@ -26,7 +26,8 @@ class Rules:
             limit. A parcel of c steps is no longer than c of them.
         clip: How far from one's own estimate a sender's model may lie, relative to 1 + the norm of
             that estimate; the rest is dropped. What comes beside a model may be `CARRIED` times as
-            long, of `protocol.incoming`.
+            long, of `protocol.incoming`. If infinite, senders have no accounts either
+            (`peer.inflow`).
         format: In which pushes are made for receivers that take it.
         takes: The formats in which pushes are taken.
         most_edges: Edges of one sender that are kept: so many that are open, and so many of which

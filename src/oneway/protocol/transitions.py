@@ -332,10 +332,7 @@ def _window(edge: OutEdge, rules: Rules) -> int:
 
 
 def _room(edge: OutEdge, rules: Rules) -> float:
-    """The units of mass that may still be sent: more than one push may carry is never under way.
-
-    A receiver takes in all of it or nothing, and no more at once than that.
-    """
+    """The units of mass that may still be sent: more than one push may carry is never under way."""
     return rules.mass_cap * ONE - edge.mass_in_flight
 
 

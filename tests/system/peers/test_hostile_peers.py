@@ -26,9 +26,6 @@ from real_peers import (
 
 from oneway.lab.peer_process import PeerProcess
 from oneway.peer.home.home import Home
-from oneway.peer.inflow import FIRST_UNITS, POOR, UNITS_PER_SECOND
-from oneway.protocol.fixed_point import ONE
-from oneway.task.task import MOST_AT_ONCE
 
 KNOWS_NOTHING = math.log(2.0)
 """The loss of a model that gives both classes the same probability, as every peer's first does."""
@@ -38,12 +35,6 @@ KNOWS_NOTHING = math.log(2.0)
 FAIR = 400
 """Samples to compare losses over, wherever in its stream a peer is on a busy machine: alone, the
 means over any two such stretches differ by a third at most (of 100 and 200 samples, by twice)."""
-
-
-def most_held(num_senders: int, seconds: float) -> float:
-    """What a peer can hold after so long a life, whatever its senders bring."""
-    each = (FIRST_UNITS + UNITS_PER_SECOND * seconds) / ONE + MOST_AT_ONCE
-    return POOR / ONE + num_senders * each
 
 
 @pytest.fixture
@@ -66,7 +57,6 @@ def test_a_sender_that_mints_mass_neither_drowns_nor_stops_its_receiver(town: To
     bob, alice, mallory = town.peer("bob"), town.peer("alice", 10_000), town.hostile()
     befriend(alice, bob)
     admit(bob, mallory)
-    began = time.monotonic()
     for peer in (alice, bob):
         peer.start()
     until_learned(bob, 200)
@@ -88,11 +78,11 @@ def test_a_sender_that_mints_mass_neither_drowns_nor_stops_its_receiver(town: To
     for peer in (alice, bob):
         is_well(peer)
     assert min(seen) > 0.0
-    assert max(seen) <= most_held(2, time.monotonic() - began)
+    assert max(seen) <= town.task.mass_limit
     until_learned(bob, 200)
     for peer in (alice, bob):
         assert until_learned(peer, 200) < KNOWS_NOTHING
-        assert 0.0 < mass(peer) <= most_held(2, time.monotonic() - began)
+        assert 0.0 < mass(peer) <= town.task.mass_limit
 
 
 # One key that runs twice.

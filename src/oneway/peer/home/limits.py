@@ -46,7 +46,8 @@ class Limits:
     Attributes:
         window: "auto" is 16 for small models and falls to 1 for large ones.
         clip: Relative to 1 + the norm of one's own model; what goes beyond is dropped. 0 means no
-            limit ("off" in the file).
+            limit ("off" in the file), and no limit either on how far one sender may move this peer
+            over time (`peer.inflow`).
         pushes_per_second: What is learned in between travels with the next push.
         presume_dead_after: What a dead receiver never acknowledged is taken back.
 
@@ -74,7 +75,7 @@ class Limits:
         Meta(
             ge=0,
             description="how far a sender's model may lie from one's own, relative to that; or "
-            '"off"',
+            '"off", which also lets each sender move this peer without limit',
             extra={"parse": _parse_clip, "rule": 'a number above 0, or "off" for no limit'},
         ),
     ] = 0.5
