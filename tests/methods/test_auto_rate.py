@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import oneway as ow
 from oneway.methods import AutoRate, Batches, Gradients
 from oneway.methods.auto_rate import SQUARES
+from oneway.methods.transforms import Momentum
 from oneway.models import typical_curvature
 
 RNG = np.random.default_rng(0)
@@ -157,6 +158,49 @@ def test_no_step_is_longer_than_the_reach_and_their_squares_grow_as_a_logarithm(
     assert max(lengths) <= reach * (1 + 1e-9)
     growth = math.log(state.memory[SQUARES].item() / (gradients[0] ** 2).sum())
     assert sum(length**2 for length in lengths) <= reach**2 * (1 + growth) * (1 + 1e-9)
+
+
+def steps_into_parcels(method, seed, num_samples=40):
+    """How long the steps are that a node of Relay takes, of gradients of any size."""
+    rng = np.random.default_rng(seed)
+    gradients = rng.normal(size=(num_samples, 1, 3)) * 10.0 ** rng.uniform(-3, 3)
+    state = method.start(np.zeros((1, 3)))
+    for index, gradient in enumerate(gradients):
+        before = state.segments
+        state = method.learn(state, Gradients(gradient, index), rng)
+        if state.segments["count"] > before["count"]:
+            yield float(np.linalg.norm(state.segments["parcel"] - before["parcel"]))
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        ow.Relay("auto"),
+        ow.Relay("auto", batches=Batches(4, 0.5, 3.0)),
+        ow.Relay("auto", transforms=(Momentum(0.9),), batches=Batches(2)),
+        ow.Relay(0.3, batches=Batches(4, 0.5)),
+    ],
+    ids=["auto", "noised", "momentum", "a number"],
+)
+def test_no_node_takes_a_step_longer_than_its_method_says_and_one_takes_one_nearly_as_long(method):
+    """Receivers strike who hands over longer ones."""
+    longest = max(length for seed in range(200) for length in steps_into_parcels(method, seed, 8))
+    assert 0.9 * method.longest_step < longest <= method.longest_step * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        ow.Relay(0.3),
+        ow.Relay(0.3, batches=Batches(4)),
+        ow.Relay(0.3, batches=Batches(4, 0.5, 1.0)),
+        ow.Relay(0.3, transforms=(Momentum(0.9),), batches=Batches(4, 0.5)),
+        ow.Relay(lambda index: 0.3, batches=Batches(4, 0.5)),
+    ],
+    ids=["no clip", "an infinite clip", "noise", "momentum", "a schedule"],
+)
+def test_where_nothing_limits_a_step_its_length_is_not_limited(method):
+    assert method.longest_step == math.inf
 
 
 def regret(method, num_steps, seed):

@@ -24,6 +24,9 @@ STEPS = 32
 PART = 0.1
 """It is no longer than this part of those steps, laid end to end."""
 
+FIRST = 2.0
+"""How long the first step is taken to be where nothing limits it: what "auto" would allow."""
+
 SECONDS_PER_STEP = 10.0
 """In so much time without a step a sender may move a peer as far as after one: a peer without
 samples follows its senders, too, but slowly."""
@@ -51,7 +54,8 @@ class Inflow:
 
     def __init__(self, longest_step: float, steps: int, now: float) -> None:
         # Until it takes a step, a peer's are as long as they should be after so many.
-        self._first = longest_step / math.sqrt(max(steps, 1))
+        longest = FIRST if math.isinf(longest_step) else longest_step
+        self._first = longest / math.sqrt(max(steps, 1))
         self._squares, self._weight = 0.0, 0.0
         self._steps, self._last_step = 0.0, now
         self._senders: dict[Key, _Moves] = {}
