@@ -195,7 +195,7 @@ def test_no_node_takes_a_step_longer_than_its_method_says_and_one_takes_one_near
         ow.Relay(0.3, batches=Batches(4)),
         ow.Relay(0.3, batches=Batches(4, 0.5, 1.0)),
         ow.Relay(0.3, transforms=(Momentum(0.9),), batches=Batches(4, 0.5)),
-        ow.Relay(lambda index: 0.3, batches=Batches(4, 0.5)),
+        ow.Relay(lambda _: 0.3, batches=Batches(4, 0.5)),
     ],
     ids=["no clip", "an infinite clip", "noise", "momentum", "a schedule"],
 )

@@ -13,6 +13,7 @@ from town import LIMITS, TASK, Town, config, key_of, kinds, life, quiet, words
 
 from oneway.peer.home.limits import Limits
 from oneway.peer.inflow import (
+    FIRST,
     HELLOS,
     HELLOS_PER_SECOND,
     PART,
@@ -21,7 +22,7 @@ from oneway.peer.inflow import (
     AskLimit,
     Inflow,
 )
-from oneway.protocol.fixed_point import LARGEST, ONE, extent, mass_of, zeros
+from oneway.protocol.fixed_point import LARGEST, ONE, extent, length_of, mass_of, zeros
 from oneway.protocol.messages import NO_PROGRESS, Ack, Closed, Data, Hello, State
 from oneway.protocol.tags import NO_TAG
 from oneway.transport.base import Arrival
@@ -149,6 +150,30 @@ def test_a_restart_opens_no_account_wider_than_former_steps_allow(former, longes
     """A peer that is killed again and again would else be moved as far as a new one every time."""
     inflow = Inflow(3.0, former, 0.0)
     assert inflow.allowance(MALLORY, 0.0).most == pytest.approx(PART * STEPS * longest)
+
+
+def test_before_its_first_step_a_peer_is_not_moved_without_a_limit_either():
+    """With a fixed rate and noise nothing limits how long a step is."""
+    inflow = Inflow(math.inf, 100, 0.0)
+    assert inflow.allowance(MALLORY, 0.0).most == pytest.approx(PART * STEPS * FIRST / 10.0)
+
+
+def test_a_count_keeps_nobody_from_depositing():
+    """A parcel of nothing that is said to be of a thousand steps."""
+    town = Town({"bob": []}, task=replace(TASK, method="relay"), limits=Limits())
+    town.learn("bob", 10)
+    flood, count = Flood(town), town.task.layout.parcel[1]
+    for _ in range(10):
+        edge = town.state("bob").in_[flood.key, flood.epoch]
+        total = edge.heard + zeros(town.task.layout.width)
+        total[count] += 900 * ONE
+        about = (flood.ledger, 1, flood.granted, edge.seq + 1)
+        flood.say(Data(flood.epoch, life(), *about, total, NO_TAG, NO_PROGRESS))
+        flood.answers()
+    held, step = town.state("bob").holding, town.nodes["bob"].inflow.own_step
+    enough = (length_of(held[town.task.layout.parcel[0]]) / step) ** 2
+    assert held[count][0] / ONE <= max(1.0, 1.001 * enough) < 900
+    town.check_books()
 
 
 def test_a_node_counts_the_steps_of_its_former_lives_and_not_its_samples():

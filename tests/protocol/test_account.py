@@ -333,7 +333,7 @@ def starts_anew_with_every_push(state, delta, allowance):
     return incoming_within(state, delta, Allowance(None, allowance.most))
 
 
-def counts_whole_counts_only(_state, _delta):
+def counts_whole_counts_only(_state, _delta, _heaviest):
     """As if every parcel had at least one step in it."""
     return incoming.DEPOSITED
 

@@ -239,7 +239,9 @@ class Inbox:
         if may is not None and not may(sender, now):
             self.guard.count(sender, "asked too often")
             return Absorbed(state)
-        allowance = None if math.isinf(rules.clip) else self.inflow.allowance(sender, now)
+        allowance = None
+        if not math.isinf(rules.clip):
+            allowance = self.inflow.allowance(sender, now, state.mass)
         done = receive_push(state, sender, message, rules, allowance)
         if done.misleads:
             # The answer makes an honest sender ask. Others say it for ever: in a hundred bytes, and

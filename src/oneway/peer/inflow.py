@@ -50,12 +50,16 @@ class Inflow:
         longest_step: The longest step that an honest peer takes; infinite if nothing limits it.
         steps: How many steps this peer made in former lives.
         now: When this life begins.
+        heaviest: The most mass with which this peer takes a step.
     """
 
-    def __init__(self, longest_step: float, steps: int, now: float) -> None:
+    def __init__(
+        self, longest_step: float, steps: int, now: float, heaviest: float = math.inf
+    ) -> None:
         # Until it takes a step, a peer's are as long as they should be after so many.
         longest = FIRST if math.isinf(longest_step) else longest_step
         self._first = longest / math.sqrt(max(steps, 1))
+        self._heaviest = heaviest
         self._squares, self._weight = 0.0, 0.0
         self._steps, self._last_step = 0.0, now
         self._senders: dict[Key, _Moves] = {}
@@ -72,16 +76,20 @@ class Inflow:
         """How long this peer's steps are: the root of their mean square."""
         return math.sqrt(self._squares / self._weight) if self._weight else self._first
 
-    def allowance(self, sender: Key, now: float) -> Allowance:
-        """How far a sender may move this peer."""
+    def allowance(self, sender: Key, now: float, mass: float = 1.0) -> Allowance:
+        """How far a sender may move this peer, which holds so much mass.
+
+        The own steps of a peer of more than two units or so bring it back more slowly.
+        """
         moves = self._senders.get(sender)
-        most = PART * STEPS * self.own_step
+        heavy = max(1.0, min(mass, self._heaviest) / 2.0)
+        most, step = PART * STEPS * self.own_step / heavy, self.own_step
         if moves is None:
-            return Allowance(None, most)
+            return Allowance(None, most, step, self._heaviest)
         steps = self._now(now)
         moves.total *= np.float32((1.0 - 1.0 / STEPS) ** (steps - moves.steps))
         moves.steps = steps
-        return Allowance(moves.total, most)
+        return Allowance(moves.total, most, step, self._heaviest)
 
     def moved(self, sender: Key, move: Vector | None, now: float) -> None:
         """A sender moved this peer."""

@@ -177,7 +177,8 @@ class Node:
         self.clock, self.wall_clock, self.new_stamp = clock, wall_clock, new_epoch
         self.learner = learner or Learner(task, rng, config.privacy)
         steps = snapshot.journal.samples // self.learner.samples_per_step
-        self.inflow = Inflow(task.longest_step, steps, self.clock())
+        heaviest = self.learner.mass_bounds[1]
+        self.inflow = Inflow(task.longest_step, steps, self.clock(), heaviest)
         self.inbox = Inbox(key, task, self.guard, clock, self.inflow, ToldProgress(self._seal))
         self.each_sample_once = bool(self.learner.as_learned.privacy)
         progress = self._seal.seal(snapshot.journal)

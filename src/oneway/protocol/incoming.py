@@ -90,10 +90,14 @@ class Allowance:
     Attributes:
         moved: By what it moved the estimate lately; None if by nothing.
         most: How long that may become.
+        step: How long this peer's own steps are; 0 if that is not known.
+        heaviest: The most mass with which a parcel is deposited: what is more is burned before.
     """
 
     moved: Vector | None
     most: float
+    step: float = 0.0
+    heaviest: float = math.inf
 
     def part_of(self, move: Vector) -> float:
         """How much of a further move is within the limit, from 0 to 1."""
@@ -155,6 +159,7 @@ def absorb(
     if allowance is not None and mass_of(state.holding) > 0:
         kept, moved, beyond = _within(state, kept, allowance)
         distance = max(distance, beyond)
+        kept = _without_surplus_count(state, kept, allowance.step)
     edge = replace(edge, heard=message.total, seq=message.seq, tag=message.tag, packed=packed)
     taken = taken_in(
         replace(
@@ -358,7 +363,9 @@ def _within(
         moved += layout.model_in(state.holding + delta) - own
     pull = moved.copy()
     for place in layout.carried:
-        weight = _deposited(state, delta) if place in layout.forwarded else 1.0
+        weight = 1.0
+        if place in layout.forwarded:
+            weight = _deposited(state, delta, allowance.heaviest)
         moved -= weight / ONE * delta[place]
     part = allowance.part_of(moved)
     if part == 1.0:
@@ -377,7 +384,25 @@ def _within(
     return kept, part * moved, (1.0 - part) * float(np.linalg.norm(moved))
 
 
-def _deposited(state: PeerState, delta: Fixed) -> float:
+def _without_surplus_count(state: PeerState, delta: Fixed, step: float) -> Fixed:
+    """A delta without steps that only keep others from being deposited.
+
+    A parcel is deposited slowly to move its receiver no further than a step at once. For one that
+    is only as long as c steps to and fro, a count of c is enough, whatever its sender says.
+    """
+    if state.layout.parcel is None or not step:
+        return delta
+    steps, count = state.layout.parcel
+    enough = max(1.0, (length_of(state.holding[steps] + delta[steps]) / step) ** 2)
+    room = max(0, int(min(enough * ONE, LARGEST)) - int(state.holding[count][0]))
+    if int(delta[count][0]) <= room:
+        return delta
+    kept = delta.copy()
+    kept[count] = room
+    return kept
+
+
+def _deposited(state: PeerState, delta: Fixed, heaviest: float) -> float:
     """How far a parcel moves its receiver at most, as a part of its length: phi / omega in Relay.
 
     Of few steps more is deposited, also if they were forwarded in many small parts.
@@ -386,7 +411,7 @@ def _deposited(state: PeerState, delta: Fixed) -> float:
     many = 1.0
     if state.layout.parcel is not None:
         many = min(1.0, max(1, int(after[state.layout.parcel[1]][0])) / ONE)
-    return min(DEPOSITED / math.sqrt(many), ONE / mass_of(after))
+    return min(DEPOSITED / math.sqrt(many), 1.0 / min(mass_of(after) / ONE, heaviest))
 
 
 def _near(model: Vector, own: Vector, rules: Rules) -> tuple[Vector, float]:
