@@ -56,7 +56,7 @@ def test_the_folder_holds_the_report_the_chart_and_seven_runs_and_no_drafts(demo
 def test_what_a_user_gets_comes_first_and_beats_being_alone(demo):
     answer = demo.result.json
     assert answer["yours"] < answer["alone"] < answer["base_loss"]
-    assert answer["verdict"].startswith("together you lose 3.")
+    assert answer["verdict"].startswith("together you lose 2.")
     assert answer["verdict"] in answer["user_result"]
     own = ow.Run.load(demo.folder / "runs" / "yours").personal
     assert own is not None
