@@ -110,22 +110,6 @@ def test_a_receiver_that_ends_edges_for_ever_does_not_fill_its_senders_store():
     assert np.array_equal(town.state("alice").holding, expected_holding(town.state("alice")))
 
 
-def test_a_receiver_that_ends_edges_with_receipts_does_not_fill_its_senders_store():
-    town = ended_edges(
-        300,
-        lambda word: Receipt(
-            word.epoch,
-            life(),
-            MALLORY,
-            key_of("alice"),
-            word.seq,
-            digest_of(word.total),
-            word.tag,
-        ),
-    )
-    assert len(town.state("alice").settled) <= 4 * 16 + 2
-
-
 def test_false_receipts_do_not_go_round_for_ever():
     names = "abcdef"
     town = quiet(**{name: [other for other in names if other != name] for name in names})

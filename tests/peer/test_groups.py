@@ -179,32 +179,6 @@ def test_a_group_is_one_however_it_is_spelt(one, other):
     assert group_name(one) == group_name(other) != ""
 
 
-def test_what_was_learned_in_a_forgotten_life_counts_whatever_the_limit_is():
-    counter, groups = GroupCounter(grouped(1), SECRET), {}
-    for _ in range(3):
-        groups = counter.noted(groups, sample("a"))
-    [bucket] = groups.values()
-    assert list(bucket.values()) == [3]
-    with pytest.raises(GroupLimitError):
-        counter.counted(groups, sample("a"))
-
-
-def test_a_peer_notes_whose_rows_a_forgotten_life_had_learned():
-    task = task_of(2)
-    snapshot = Snapshot(PeerState.new(Learner(task).layout.width, ledger=1, boot=1 << 20))
-    times = {"clock": lambda: 1.0, "wall_clock": lambda: 1.0, "new_epoch": lambda: 1}
-    node = Node(task, SECRET, config("alice"), snapshot, key=KEY, **times)
-    noted = {}
-    for name in ("Ada", "Ada", "Bob"):
-        noted = node.groups.noted(noted, sample(name))
-    node.note_forgotten(noted)
-    with pytest.raises(GroupLimitError):
-        node.learn(sample("Ada"), "yes")
-    node.learn(sample("Bob"), "yes")
-    with pytest.raises(GroupLimitError):
-        node.learn(sample("Bob"), "yes")
-
-
 # A peer in its folder.
 
 
@@ -235,18 +209,6 @@ def run(home: Home, data: Path) -> Snapshot:
 
     asyncio.run(live())
     return read_snapshot(home.store_path)
-
-
-def test_a_peer_skips_the_rows_of_a_group_that_has_had_its_samples(home, tmp_path):
-    data = tmp_path / "data.csv"
-    rows = ["ada,1,2,yes", "bob,1,2,no", "ada,2,1,no", "ada,3,1,yes", ",1,1,yes", "bob,0,1,no"]
-    data.write_text("\n".join(["patient,u,v,y", *rows, ""]))
-    journal = run(home, data).journal
-    assert (journal.samples, journal.skipped) == (4, 2)
-    with data.open("a") as file:
-        file.write("ada,1,2,yes\ncarl,1,2,yes\n")
-    journal = run(home, data).journal
-    assert (journal.samples, journal.skipped) == (5, 3)
 
 
 def test_rows_of_a_forgotten_life_count_for_their_groups(home, tmp_path):

@@ -249,9 +249,6 @@ def test_what_the_peer_cannot_do_at_the_moment_is_its_own_sentence():
     assert error_of(answer) == "the disk is full; make room"
 
 
-# --- looking ---
-
-
 # --- who may ask ---
 
 
@@ -266,9 +263,6 @@ def test_without_the_token_every_path_is_closed(peer, path, shown):
     assert answer.status_code == 401
     assert answer.headers["www-authenticate"] == "Bearer"
     assert "Authorization: Bearer TOKEN" in error_of(answer)
-
-
-# --- without the extra ---
 
 
 # --- the real server ---

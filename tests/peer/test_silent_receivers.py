@@ -85,26 +85,6 @@ def test_with_one_of_eight_closed_the_others_go_on_and_all_is_exact_when_it_is_b
     assert town.state(closed).mass > 0.01
 
 
-@pytest.mark.parametrize("sees_links", [True, False], ids=["link down", "link silent"])
-def test_a_receiver_that_comes_and_goes_costs_no_more_than_its_share_each_time(sees_links):
-    """A lid that is opened for a moment every minute: nothing adds up."""
-    town = quiet(sees_links=sees_links, alice=["bob", "carol"], bob=["alice"], carol=["alice"])
-    for _ in rounds(town, 20.0):
-        pass
-    for _ in range(10):
-        disk = town.power_off("bob")
-        rest = held(town, ["alice", "carol"])
-        for _ in rounds(town, 60.0):
-            assert held(town, ["alice", "carol"]) >= 0.7 * rest
-        town.power_on("bob", disk, config("bob", ["alice"]))
-        for _ in rounds(town, 3.0):
-            pass
-    for _ in range(20):
-        town.pass_time(10.0)
-    assert town.strikes() == 0
-    town.check_exact()
-
-
 # When nothing is handed over.
 
 
@@ -213,37 +193,6 @@ def test_death_is_counted_from_the_last_progress():
         town.time += seconds
         alice.tick()
         assert town.state("alice").out[edge].phase is phase
-    town.check_books()
-
-
-def test_what_is_being_written_is_not_overdue_however_long_the_peer_has_run():
-    """The moment between a push and its commit comes with every push."""
-    town = quiet(alice=["bob"], bob=[])
-    alice = town.nodes["alice"]
-    town.pass_time(10 * LIMITS.presume_dead_after)
-    alice.learn(SAMPLE, "yes")
-    batch = alice.begin()
-    assert town.state("alice").out[key_of("bob"), 1].in_flight == 1
-    alice.tick()
-    assert town.state("alice").out[key_of("bob"), 1].phase is OutPhase.OPEN
-    town.send("alice", alice.committed(batch))
-    town.exchange()
-    assert list(town.state("alice").out) == [(key_of("bob"), 1)]
-    assert town.state("alice").out[key_of("bob"), 1].is_at_rest
-
-
-def test_death_is_presumed_also_of_what_was_under_way_before_a_restart():
-    town = quiet(alice=["bob"], bob=[])
-    town.ends["bob"].crash()
-    del town.nodes["bob"]
-    town.learn("alice")
-    assert in_flight(town, "alice") == ONE // 2
-    town.power_on("alice", town.power_off("alice"), config("alice", ["bob"]))
-    town.pass_time(1.0)
-    town.pass_time(LIMITS.presume_dead_after - 1.0)
-    assert mass_of(town.state("alice").holding) == ONE // 2
-    town.pass_time(2.0)
-    assert mass_of(town.state("alice").holding) == ONE
     town.check_books()
 
 

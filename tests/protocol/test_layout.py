@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from builders import replace
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from oneway.protocol.audit import expected_holding
 from oneway.protocol.fixed_point import ONE, fixed, mass_of
@@ -31,35 +29,6 @@ RELAY = Layout.of(
 )
 PULL = Layout.of([Segment("model", "copied")], dim=2)
 RULES = Rules(secret=b"s" * 32, clip=0.5)
-units = st.integers(-(2**60), 2**60)
-
-
-@settings(deadline=None)
-@given(
-    st.lists(units, min_size=6, max_size=6),
-    st.lists(st.floats(0.01, 1.0), min_size=1, max_size=5),
-    st.floats(0.05, 0.95),
-)
-def test_a_split_keeps_its_share_and_a_forwarded_segment_goes_out_whole(
-    amount, weights, given_away
-):
-    held = np.array(amount, dtype=np.int64)
-    shares = [given_away * weight / sum(weights) for weight in weights]
-    parts = [RELAY.portion(held, share, sum(shares)) for share in shares]
-    kept = held - sum(parts)
-    rounding = 2.0**-40 * np.abs(held) + len(shares)
-    assert (
-        np.abs(kept[[0, 1, 5]] - (1 - given_away) * held[[0, 1, 5]]) <= rounding[[0, 1, 5]]
-    ).all()
-    assert (np.abs(kept[2:5]) <= rounding[2:5]).all()
-
-
-def test_copied_segments_are_in_no_books_and_travel_as_they_are():
-    held = np.array([7, -8, 2**40])
-    assert PULL.portion(held, 0.5, 0.5).tolist() == [0, 0, 2**39]
-    assert PULL.booked(held).tolist() == [0, 0, 2**40]
-    assert PULL.with_copies(np.array([1, 1, 9]), held).tolist() == [7, -8, 9]
-    assert RELAY.booked(held) is held
 
 
 def test_copies_are_averaged_with_ones_own_and_far_ones_are_moved_to_the_limit():

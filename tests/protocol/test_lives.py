@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 
 import msgspec
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -149,35 +148,6 @@ def test_of_any_number_of_copies_exactly_one_goes_on(num_neighbours, starts, eve
     fair_rounds(alice, random.Random(seed))
     assert len(alice.running) == 1
     assert all(alice.speak(0, where) for where in range(num_neighbours))
-
-
-@pytest.mark.parametrize("num_copies", [2, 3, 5, MOST_FORMER + 1])
-def test_copies_that_speak_in_turn_do_not_lift_each_other_for_ever(num_copies):
-    """Each is lifted over the one before it: a memory of the newest life alone would not end it."""
-    alice = Copies(1)
-    for number in range(num_copies):
-        alice.start((5 + number) << 30, alice.saved[0])
-    fair_rounds(alice)
-    assert len(alice.running) == 1
-    assert alice.stopped == num_copies - 1
-    assert alice.lifts < num_copies**2
-
-
-def test_a_copy_of_a_folder_in_use_is_stopped_and_the_one_it_was_made_of_goes_on():
-    """It has all that the network knows of it, which the copy has not."""
-    alice = Copies(1)
-    alice.start(5 << 30, alice.saved[0])
-    alice.speak(0, 0)
-    alice.start(6 << 30, alice.running[0])
-    assert alice.speak(1, 0)
-    assert not alice.speak(0, 0)
-    assert alice.stopped == 0
-    assert alice.speak(0, 0)
-    assert not alice.speak(1, 0)
-    assert alice.stopped == 1
-    [left] = alice.running
-    assert left.boot % 2**RANDOM_BITS == 1  # the random bits of the first start
-    assert left.over >> RANDOM_BITS == (6 << 30) >> RANDOM_BITS
 
 
 # Those without the key.

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from builders import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
 from oneway.protocol.audit import books_of, discrepancy, expected_holding
 from oneway.protocol.bookkeeping import RETIRED, is_retired
-from oneway.protocol.fixed_point import ONE, mass_of
 from oneway.protocol.incoming import mint
-from oneway.protocol.lives import life_of
-from oneway.protocol.messages import Hello
 from oneway.protocol.outgoing import answer, remind, report, say
 from oneway.protocol.replies import receive_reply
 from oneway.protocol.rules import Rules
@@ -85,22 +81,6 @@ class Pair:
         return self.alice.settled.get((BOB, RETIRED)), self.bob.in_.get((ALICE, RETIRED))
 
 
-def test_an_honest_sender_may_be_trusted_anew_without_end():
-    pair = Pair()
-    for number in range(100):
-        pair.cycle()
-        pair.check()
-        assert len(pair.bob.in_) <= MOST + 1
-        assert len(pair.alice.settled) <= MOST + 1
-        # Give some back, so that there is always something to push.
-        pair.alice = replace(pair.alice, holding=pair.alice.holding + ONE // 10)
-        pair.alice = replace(pair.alice, minted=pair.alice.minted + ONE // 10)
-        assert (pair.retired()[0] is None) == (number < MOST)
-    ours, theirs = pair.retired()
-    assert np.array_equal(ours.total, theirs.heard)
-    assert ours.seq == theirs.seq == min(epoch for _, epoch in pair.bob.in_ if epoch) - (1 << 20)
-
-
 steps = st.lists(
     st.sampled_from(
         ["trust", "push", "distrust", "say", "lose", "speak", "report", "crash", "late", "settle"]
@@ -151,37 +131,6 @@ def test_in_any_order_of_words_both_ends_keep_the_same_sum(events, seed):
     for _ in range(4):
         pair.speak()
     pair.check()
-
-
-def ended(num_edges):
-    pair = Pair()
-    for _ in range(num_edges):
-        pair.cycle()
-    return pair
-
-
-def test_a_sender_that_lost_its_disk_may_be_trusted_anew_without_end():
-    """It never says how the edge ended that it had before: there is nobody who knows."""
-    pair = Pair()
-    pair.alice = trust(pair.alice, BOB, 1 << 20)
-    for _ in range(2):
-        pair.speak()
-        pair.alice = push(pair.alice, {BOB: 0.2}, RULES)
-    pair.speak()
-    lost, boot = pair.bob.in_[ALICE, 1 << 20], pair.alice.boot
-    fresh = mint(PeerState.new(DIM, 77, BOOT), np.zeros(DIM))
-    pair.alice = restart(fresh, boot + (1 << 20))
-    for _ in range(10 * MOST):
-        pair.cycle(pushes=1, share=0.01, epoch=pair.alice.boot)
-        assert len(pair.bob.in_) <= 2 * MOST + 1
-    assert pair.bob.in_[ALICE, 1 << 20] is lost
-    # Younger ones are retired, this one is not; and their sum is no edge that is told of.
-    assert not is_retired(pair.bob.in_, ALICE, 1 << 20)
-    hello = Hello(1 << 20, life_of(pair.alice, RULES), 2, 5)
-    told = [reply.epoch for reply in answer(pair.bob, ALICE, hello, THEIRS)]
-    assert sorted(told) == sorted(epoch for _, epoch in pair.bob.in_ if epoch)
-    sent, heard = books_of(pair.alice).sent[BOB], books_of(pair.bob).heard[ALICE]
-    assert heard - sent == mass_of(lost.heard)
 
 
 def test_a_sender_restored_from_before_the_end_of_a_retired_edge_hears_that_it_ended():

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oneway.protocol.audit import discrepancy, expected_holding
+from oneway.protocol.audit import expected_holding
 from oneway.protocol.compact import FORMATS
 from oneway.protocol.fixed_point import mass_of, zeros
 from oneway.protocol.incoming import mint
@@ -19,18 +19,16 @@ from oneway.protocol.messages import (
     Ack,
     Closed,
     Data,
-    Gone,
     Life,
     State,
 )
 from oneway.protocol.outgoing import answer, remind, say
 from oneway.protocol.replies import receive_reply
 from oneway.protocol.rules import Rules
-from oneway.protocol.state import OutPhase, PeerState, Told
+from oneway.protocol.state import PeerState
 from oneway.protocol.tags import NO_TAG, SIZE, digest_of, is_mine, sign
 from oneway.protocol.transitions import (
     distrust,
-    leave,
     presume_dead,
     push,
     receive_push,
@@ -215,45 +213,6 @@ def unacknowledged():
     return pair
 
 
-def claimed_less(kind, seq, total, tag):
-    """A pair in which Bob claims that this is all that he heard."""
-    pair = unacknowledged()
-    if kind is State:
-        pair.alice = restart(pair.alice, 9 << 20)
-    before = pair.alice
-    assert pair.tell(claim(kind, pair, seq, total, tag)) is None
-    assert np.array_equal(pair.alice.holding, expected_holding(pair.alice))
-    return pair, before
-
-
-def a_claim_of_less(which):
-    """To have heard nothing needs no tag: nobody is robbed by it."""
-    return (0, zeros(DIM), NO_TAG) if which is None else Pair().signed(which)
-
-
-@pytest.mark.parametrize("which", [None, 0, 1, 2])
-def test_who_claims_to_have_heard_less_gets_it_again_and_its_sender_gains_nothing(which):
-    """A receiver that was restored from a backup holds no more than that; or it lies."""
-    seq, total, tag = a_claim_of_less(which)
-    pair, before = claimed_less(State, seq, total, tag)
-    assert pair.claims == 1
-    assert np.array_equal(pair.alice.holding, before.holding)
-    edge, old = pair.edge, before.out[BOB, EPOCH]
-    assert (edge.phase, edge.seq) == (OutPhase.OPEN, old.seq + 1)
-    assert np.array_equal(edge.sent, old.sent)
-    # What was acknowledged stays acknowledged, whatever comes next.
-    assert np.array_equal(edge.confirmed, old.confirmed)
-    again = claim(Ack, pair, seq, total, tag)
-    assert pair.tell(again) is None
-    assert pair.edge is edge
-    for end in (
-        presume_dead(pair.alice, (BOB, EPOCH)),
-        receive_reply(pair.alice, BOB, claim(Closed, pair, seq, total, tag), RULES).state,
-        receive_reply(pair.alice, BOB, Gone(EPOCH, life(), 2, NO_PROGRESS), RULES).state,
-    ):
-        assert np.array_equal(end.holding - before.holding, old.sent - old.confirmed)
-
-
 @given(st.lists(st.tuples(st.sampled_from([State, Closed, Ack]), st.integers(-1, 6)), max_size=12))
 def test_no_order_of_true_old_claims_brings_or_costs_a_sender_anything(claims):
     """Alice never forgot anything: whatever Bob shows again, she knows what he acknowledged."""
@@ -273,32 +232,6 @@ def test_no_order_of_true_old_claims_brings_or_costs_a_sender_anything(claims):
         assert 0 <= mass_of(held) <= mass_of(everything - acknowledged)
         assert not pair.alice.owed.any()
         assert np.array_equal(held, expected_holding(pair.alice))
-
-
-@pytest.mark.parametrize("ends", [False, True])
-@pytest.mark.parametrize("lost", [1, 2, 3, 4])
-def test_what_a_restored_receiver_forgot_is_given_again_to_the_unit(ends, lost):
-    pair, backups = Pair(0), []
-    for _ in range(4):
-        backups.append(pair.bob)
-        pair.alice = push(pair.alice, {BOB: 0.5}, RULES)
-        pair.exchange()
-    total = pair.edge.sent
-    pair.bob = restart(backups[-lost], 9 << 20)
-    if ends:
-        pair.bob = leave(pair.bob)
-    pair.exchange()
-    for _ in range(3):
-        if pair.alice.out:
-            pair.exchange()
-    if ends:
-        pair.remind()
-        assert pair.bob.in_[ALICE, EPOCH].told is Told.SENDER
-    assert np.array_equal(pair.bob.in_[ALICE, EPOCH].heard, total)
-    assert pair.claims == ends
-    assert not discrepancy([pair.alice, pair.bob]).any()
-    for one in (pair.alice, pair.bob):
-        assert np.array_equal(one.holding, expected_holding(one))
 
 
 # Claims about edges that are settled, or that the sender has forgotten.
@@ -325,6 +258,3 @@ def test_nobody_makes_a_peer_remember_an_edge_that_it_never_had(kind, wrong):
     assert strike is None
     assert (pair.alice.out, pair.alice.settled) == (before.out, before.settled)
     assert pair.alice.holding is before.holding
-
-
-# Lost disks, and what receivers report by themselves.

@@ -165,38 +165,6 @@ def test_to_receivers_that_owe_no_answer_goes_the_floor_of_their_share_of_what_i
     assert after.out[busy, EPOCH] is alice.out[busy, EPOCH]
 
 
-@given(
-    st.integers(1, 20),
-    st.lists(st.floats(0.01, 0.9), min_size=1, max_size=40),
-    models,
-)
-def test_a_receiver_that_never_answers_takes_its_share_once_and_never_more(window, shares, at):
-    rules = replace(RULES, window=window)
-    alice, _ = connected(peer(at=at), peer(2), rules)
-    for share in shares:
-        alice = pushed(alice, share, rules)
-    assert alice.out[name(BOB)].in_flight <= window
-    assert alice.mass >= 1 - max(shares) - 1e-9
-    assert pushed(alice, min(shares), rules) is alice
-    assert books_balance(alice)
-
-
-@given(st.integers(0, 8), st.integers(0, 8), models)
-def test_presumed_dead_a_receiver_gives_back_exactly_what_it_never_acknowledged(heard, lost, at):
-    alice, bob = connected(peer(at=at), peer(2))
-    for _ in range(heard):
-        alice, bob = deliver(pushed(alice), ALICE, bob, BOB)
-    before = alice
-    for number in range(lost):
-        alice = pushed(alice, 0.1 + number / 10)
-    assert alice.out[name(BOB)].mass_in_flight > 0 or not lost
-    alice = presume_dead(alice, name(BOB))
-    assert same(alice.holding, before.holding)
-    assert books_balance(alice)
-    assert presume_dead(alice, name(BOB)).holding.tolist() == alice.holding.tolist()
-    assert pushed(alice) is alice
-
-
 # What is absorbed.
 
 
@@ -519,14 +487,6 @@ def test_a_mass_kept_within_bounds_moves_no_estimate_and_is_in_the_books(held, k
     assert same(after.minted - alice.minted, gained if is_light else 0 * gained)
     assert same(after.clipped - alice.clipped, 0 * gained if is_light else -gained)
     assert keep_mass(after, kept_within) is after
-
-
-@pytest.mark.parametrize("mass", [0, -1])
-def test_who_has_no_mass_or_leaves_is_left_as_it_is(mass):
-    alice = replace(peer(at=[1, 1]), holding=amount(mass))
-    assert keep_mass(alice, (0.5, 2.0)) is alice
-    alice = replace(leave(peer(at=[1, 1])), holding=amount(7))
-    assert keep_mass(alice, (0.5, 2.0)) is alice
 
 
 @given(holdings, bounds)
