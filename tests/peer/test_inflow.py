@@ -23,6 +23,7 @@ from oneway.peer.inflow import (
     Inflow,
 )
 from oneway.protocol.fixed_point import LARGEST, ONE, extent, length_of, mass_of, zeros
+from oneway.protocol.incoming import Move
 from oneway.protocol.messages import NO_PROGRESS, Ack, Closed, Data, Hello, State
 from oneway.protocol.tags import NO_TAG
 from oneway.transport.base import Arrival
@@ -42,8 +43,8 @@ def stepped(length: float, steps: int = 10 * STEPS, now: float = 0.0) -> Inflow:
 
 def bring(inflow: Inflow, sender: bytes, move: np.ndarray, now: float = 0.0) -> float:
     """Let a sender move the peer as far as it may; which part of that was let through."""
-    part = inflow.allowance(sender, now).part_of(move)
-    inflow.moved(sender, part * move, now)
+    part = inflow.allowance(sender, now).part_of(Move(move))
+    inflow.moved(sender, Move(part * move), now)
     return part
 
 
@@ -85,7 +86,7 @@ def test_the_account_is_the_decayed_sum_of_moves_and_is_never_longer_than_the_li
         if part < 1.0 and np.linalg.norm(before) < allowance.most:
             assert np.linalg.norm(total) == pytest.approx(allowance.most, rel=1e-3, abs=1e-5)
         if (known := inflow.allowance(MALLORY, now).moved) is not None:
-            np.testing.assert_allclose(known, total, rtol=1e-4, atol=1e-5)
+            np.testing.assert_allclose(known.now, total, rtol=1e-4, atol=1e-5)
 
 
 def test_a_coherent_pull_is_stopped_at_the_limit_and_every_own_step_lets_in_a_part_of_one():
@@ -142,7 +143,7 @@ def test_time_that_passed_before_a_step_is_not_counted_again_after_it():
     inflow.stepped(1.0, 1000.0)
     bring(inflow, MALLORY, along(100.0), 1000.0)
     left = inflow.allowance(MALLORY, 1000.0 + SECONDS_PER_STEP)
-    assert np.linalg.norm(left.moved) == pytest.approx(left.most * (1 - 1 / STEPS), rel=1e-5)
+    assert np.linalg.norm(left.moved.now) == pytest.approx(left.most * (1 - 1 / STEPS), rel=1e-5)
 
 
 @pytest.mark.parametrize(("former", "longest"), [(0, 3.0), (1, 3.0), (10_000, 0.03)])

@@ -16,7 +16,7 @@ from oneway.peer.inflow import PART, SECONDS_PER_STEP, STEPS, Inflow
 from oneway.protocol import incoming
 from oneway.protocol.audit import expected_holding
 from oneway.protocol.fixed_point import ONE, fixed, mass_of
-from oneway.protocol.incoming import Allowance, mint, objection
+from oneway.protocol.incoming import Allowance, Move, mint, objection
 from oneway.protocol.layout import Layout
 from oneway.protocol.messages import NO_PROGRESS, Data, Life
 from oneway.protocol.rules import Rules
@@ -43,7 +43,7 @@ masses = st.floats(-5.0, 2.0).map(lambda power: 10.0**power)
 def test_the_part_of_a_move_is_the_largest_that_stays_within_the_limit(moved, move, most):
     before = np.zeros(DIM) if moved is None else moved
     assume(np.linalg.norm(before) <= most)
-    part = Allowance(moved, most).part_of(move)
+    part = Allowance(None if moved is None else Move(moved), most).part_of(Move(move))
     assert 0.0 <= part <= 1.0
     assert np.linalg.norm(before + part * move) <= most * (1 + 1e-9)
     # A little more of it would be too much: along a tangent, of a millionth of it half a billionth.
@@ -56,7 +56,7 @@ def test_the_part_of_a_move_is_the_largest_that_stays_within_the_limit(moved, mo
 def test_beyond_the_limit_a_sender_may_only_move_back(moved, move, most):
     """As when a peer's own steps have become shorter."""
     assume(np.linalg.norm(moved) > most)
-    part = Allowance(moved, most).part_of(move)
+    part = Allowance(Move(moved), most).part_of(Move(move))
     assert 0.0 <= part <= 1.0
     assert np.linalg.norm(moved + part * move) <= np.linalg.norm(moved) * (1 + 1e-9)
     if moved @ move >= 0.0 and np.linalg.norm(move) > 1e-6:
@@ -64,7 +64,18 @@ def test_beyond_the_limit_a_sender_may_only_move_back(moved, move, most):
 
 
 def test_nothing_that_does_not_move_is_cut():
-    assert Allowance(np.array([9.0, 9.0]), 1.0).part_of(np.zeros(2)) == 1.0
+    assert Allowance(Move(np.array([9.0, 9.0])), 1.0).part_of(Move(np.zeros(2))) == 1.0
+
+
+@given(vectors, vectors, vectors, vectors, st.floats(1.0, 300.0), st.floats(0.01, 100.0))
+def test_no_deposit_makes_more_of_what_waits_than_the_limit(now, steps, moved, waits, most, weight):
+    """Whatever part of it that is, up to the largest."""
+    before = Move(moved, waits)
+    assume(all(np.linalg.norm(before.in_all(it)) <= most for it in (0.0, weight)))
+    part = Allowance(before, most).part_of(Move(now, steps), weight)
+    for deposited in np.linspace(0.0, weight, 7):
+        in_all = before.in_all(deposited) + part * Move(now, steps).in_all(deposited)
+        assert np.linalg.norm(in_all) <= most * (1 + 1e-9)
 
 
 # The account, against a list of all that ever happened.
@@ -124,10 +135,10 @@ def test_an_account_is_the_decaying_sum_of_all_moves_in_own_steps(events, longes
             inflow.stepped(length, now)
         elif event == "move":
             diary.moves.append((sender, vector, diary.steps_until(now)))
-            inflow.moved(sender, vector, now)
+            inflow.moved(sender, Move(vector), now)
         for who in (LIAR, OTHER):
             allowance = inflow.allowance(who, now)
-            found = np.zeros(DIM) if allowance.moved is None else allowance.moved
+            found = np.zeros(DIM) if allowance.moved is None else allowance.moved.now
             np.testing.assert_allclose(found, diary.moved(who, now), rtol=1e-4, atol=1e-3)
             assert allowance.most == pytest.approx(PART * STEPS * diary.own_step())
         inflow.moved(sender, None, now)
@@ -161,7 +172,7 @@ class Victim:
     @property
     def account(self):
         moved = self.inflow.allowance(LIAR, 0.0).moved
-        return np.zeros(DIM) if moved is None else moved
+        return np.zeros(DIM) if moved is None else moved.now
 
     def hear(self, model, mass, parcel=None, count=0.0):
         before = self.state.in_[LIAR, 7]
@@ -189,6 +200,9 @@ class Victim:
         held = self.state.holding / ONE
         places = {**self.layout.places, "mass": slice(-1, None)}
         row = State({name: held[None, place] for name, place in places.items()}, {})
+        part = float(Relay(learning_rate=0.1).fractions(row)[0, 0])
+        self.inflow.deposited(part, self.state.mass, 0.0)
+        self.inflow.handed_on(1.0)
         after = Relay(learning_rate=0.1).before_push(row, np.random.default_rng(0)).segments
         held = fixed(np.array([*after["numerator"][0], *[0.0] * (DIM + 1)]), held[-1])
         self.state = replace(
@@ -273,10 +287,25 @@ def forging_parts_of_steps(victim):
     return forging(victim, 1e-2)
 
 
+def high_and_low_counts(victim):
+    """Of a step that is said to be a thousand, a light peer deposits less than of one in parts."""
+    for _ in range(30):
+        for count, side in ((1e-4, 1.0), (10.0, -1.0)):
+            for _ in range(10):
+                parcel = 1.99 * count * LONGEST * np.array([side, 0.0])
+                victim.hear(victim.state.estimate, 0.0, parcel, count)
+        victim.deposit()
+    return np.linalg.norm(victim.state.estimate) / victim.most
+
+
 def minting(victim):
     for _ in range(200):
         victim.hear(victim.state.estimate + np.array([1.0, 0.0]), 1.0, np.zeros(DIM), 0.0)
     return np.linalg.norm(victim.state.estimate) / victim.most
+
+
+def test_high_and_low_counts_in_turn_move_a_peer_no_further():
+    assert high_and_low_counts(Victim(RELAY, 0.1)) <= 1 + 1e-4
 
 
 @pytest.mark.parametrize("attack", [forging, forging_parts_of_steps, minting])
@@ -288,7 +317,7 @@ def test_a_sender_that_pulls_in_one_direction_for_ever_gets_as_far_as_the_limit(
 
 def of_length(moves):
     """Honest ones, who pull to and fro, would soon use up what is counted as a length."""
-    return Allowance(np.array([sum(np.linalg.norm(move) for move in moves), 0.0]), 1.0)
+    return Allowance(Move(np.array([sum(np.linalg.norm(move) for move in moves), 0.0])), 1.0)
 
 
 def test_who_pulls_to_and_fro_is_never_cut():
@@ -303,7 +332,7 @@ def test_who_pulls_to_and_fro_is_never_cut():
         victim.state = replace(victim.state, minted=expected_minted(victim.state))
         victim.step()
     assert victim.cut == 0
-    assert of_length(moves).part_of(moves[0]) == 0.0
+    assert of_length(moves).part_of(Move(moves[0])) == 0.0
 
 
 def expected_minted(state):
@@ -333,6 +362,14 @@ def starts_anew_with_every_push(state, delta, allowance):
     return incoming_within(state, delta, Allowance(None, allowance.most))
 
 
+def charges_once(state, delta, allowance):
+    """What steps will move the peer by is charged as they come, and never settled."""
+    kept, move, beyond = incoming_within(state, delta, allowance)
+    if move is not None and move.steps is not None:
+        move = Move(move.in_all(incoming._deposited(state, kept, math.inf)))
+    return kept, move, beyond
+
+
 def counts_whole_counts_only(_state, _delta, _heaviest):
     """As if every parcel had at least one step in it."""
     return incoming.DEPOSITED
@@ -341,6 +378,7 @@ def counts_whole_counts_only(_state, _delta, _heaviest):
 WRONG = {
     "no account": ("_within", counts_nothing, (forging, minting)),
     "no memory": ("_within", starts_anew_with_every_push, (forging, minting)),
+    "charged once": ("_within", charges_once, (high_and_low_counts,)),
     "models only": ("_within", counts_models_only, (forging,)),
     "whole counts": ("_deposited", counts_whole_counts_only, (forging_parts_of_steps,)),
 }

@@ -33,7 +33,7 @@ from literal_protocol import (
 
 from oneway.protocol.audit import expected_holding
 from oneway.protocol.fixed_point import ONE
-from oneway.protocol.incoming import Allowance, mint
+from oneway.protocol.incoming import Allowance, Move, mint
 from oneway.protocol.layout import Layout
 from oneway.protocol.lives import is_copied, lifted
 from oneway.protocol.messages import Life, Progress, Receipt, Superseded
@@ -133,7 +133,10 @@ class Real:
             self.now = receive_receipt(self.now, self.key, peer, word, self.rules)
             return None
         if via == "push":
-            may = None if allowance is None else Allowance(*allowance)
+            may = None
+            if allowance is not None:
+                moved, waits, most = allowance
+                may = Allowance(Move(moved, waits) if moved.any() or waits.any() else None, most)
             done = receive_push(self.now, peer, word, self.rules, may)
         else:
             done = receive_reply(self.now, peer, word, self.rules)
@@ -141,7 +144,8 @@ class Real:
         self.claims += done.is_claim
         self.clips += done.clipped
         self.waits += [done.waits] if done.waits else []
-        self.moves += [] if done.moved is None else [done.moved]
+        if (move := done.moved) is not None:
+            self.moves.append((move.now, 0.0 * move.now if move.steps is None else move.steps))
         self.now = done.state
         if done.is_older_life:
             return supersede(self.now, peer, word.life, self.rules)
@@ -419,12 +423,16 @@ class Comparison:
             del self.real[receiver][index], self.literal[receiver][index]
 
     def allowance(self):
-        """By what a sender moved its receiver so far, and how far it may; None without a limit."""
+        """What a sender did, what of it waits, and how far it may go; None without a limit."""
         if not self.has_accounts or self.rng.random() < 0.5:
             return None
         most = 10.0 ** self.rng.uniform(-3, 6)
-        moved = most / DIM * np.array([self.rng.uniform(-1, 1) for _ in range(DIM)])
-        return (None if self.rng.random() < 0.2 else moved), most
+        if self.rng.random() < 0.2:
+            return np.zeros(DIM), np.zeros(DIM), most
+        moved, waits = (
+            most / DIM * np.array([self.rng.uniform(-1, 1) for _ in range(DIM)]) for _ in range(2)
+        )
+        return moved, waits, most
 
     def quiet(self, _key, _index):
         """For a while, everything arrives at once."""

@@ -627,23 +627,24 @@ class Transcript:
             beside.append(max(min(held, -most), min(max(held, most), after)) - held)
         return (*delta[:DIM], *beside, delta[-1])
 
-    def within_the_account(self, delta, moved, most):
+    def within_the_account(self, delta, moved, waits, most):
         """As much as moves one's estimate no further than its sender still may, and what is cut."""
         holding, (*_, mass) = self.now["holding"], delta
         own = np.array(holding[:DIM]) / float(holding[-1])
-        pull, steps = np.zeros(DIM), np.zeros(DIM)
+        pull, steps, weight = np.zeros(DIM), np.zeros(DIM), 0.0
         if mass > 0:
             pull = np.array(plus(holding, delta)[:DIM]) / float(holding[-1] + mass) - own
         if self.relays:
             count, after = holding[COUNT] + delta[COUNT], holding[-1] + mass
             of_it = DEPOSITED / math.sqrt(min(1.0, max(1, count) / ONE))
-            steps = min(of_it, ONE / after) / ONE * np.array(delta[PARCEL])
-        move = pull - steps
+            weight, steps = min(of_it, ONE / after), np.array(delta[PARCEL]) / ONE
         if mass == 0 and not steps.any():
             return delta, 0.0
-        before = np.zeros(DIM) if moved is None else moved
-        part = largest_part(before, move, most)
-        self.moves.append(part * move)
+        # However much of what waits and of what comes is deposited, from nothing to all it can.
+        part = min(
+            largest_part(moved - some * waits, pull - some * steps, most) for some in (0.0, weight)
+        )
+        self.moves.append((part * pull, part * steps))
         if part == 1.0:
             return delta, 0.0
         numerator = delta[:DIM]
@@ -655,7 +656,7 @@ class Transcript:
             [many] = floors(delta[COUNT : COUNT + 1], part)
             counted = (max(many, min(delta[COUNT], ONE)),)
         kept = (*numerator, *floors(delta[DIM:-1][:DIM], part), *counted, mass)
-        return kept, (1.0 - part) * float(np.linalg.norm(move))
+        return kept, (1.0 - part) * float(np.linalg.norm(pull - weight * steps))
 
     def within_the_clip(self, delta, pushes):
         """A delta whose model is near one's own, or near zero, and how far beyond that it was."""

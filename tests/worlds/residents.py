@@ -14,7 +14,7 @@ from storm import LONGEST, any_step
 
 from oneway.methods import Relay
 from oneway.methods.base import State
-from oneway.peer.inflow import Inflow
+from oneway.peer.inflow import Inflow, handed_on
 from oneway.peer.learner import part_within
 from oneway.protocol import lives, transitions
 from oneway.protocol.bookkeeping import RETIRED
@@ -164,7 +164,7 @@ class Resident:
         if learns and not self.current.leaving:
             self._learn(now)
         if learns or self.current.leaving:
-            self.push()
+            self.push(now)
 
     def _learn(self, now: float) -> None:
         if not self.current.has_minted:
@@ -190,7 +190,7 @@ class Resident:
             return state
         return transitions.keep_mass(state, RELAY.usual_bounds)
 
-    def _deposited(self, state: PeerState) -> PeerState:
+    def _deposited(self, state: PeerState, now: float) -> PeerState:
         """A state after Relay has deposited some of its parcel."""
         if state.layout.parcel is None or state.leaving or not state.is_sound(self.rules.radius):
             return state
@@ -198,14 +198,16 @@ class Resident:
         row = State({name: held[None, place] for name, place in places.items()}, {})
         after = RELAY.before_push(row, np.random.default_rng(0))
         part = part_within(RELAY, row, after, self.rules)
+        self.inflow.deposited(part * float(RELAY.fractions(row)[0, 0]), state.mass, now)
         step = np.zeros(state.dim)
         for name, place in state.layout.places.items():
             step[place] = part * (row.segments[name] - after.segments[name])[0]
         return transitions.descend(state, step)
 
-    def push(self) -> None:
-        ready = self._deposited(self._kept_mass(self.current))
+    def push(self, now: float) -> None:
+        ready = self._deposited(self._kept_mass(self.current), now)
         self.current = transitions.push(ready, self.shares, self.rules)
+        self.inflow.handed_on(handed_on(ready, self.current))
 
     def commit(self, now: float, says_all: bool = False) -> None:
         """Make the current state durable; then, and only then, speak about it."""

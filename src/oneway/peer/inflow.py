@@ -5,6 +5,9 @@ pull to and fro: noise, and what each learned since. A liar pulls in one directi
 counts is the sum of a sender's moves, as a vector, over this peer's last steps: it may be as long
 as a part of those steps would be, did they all go in one direction. A peer's own steps then bring
 it back faster than one sender can carry it away, whatever the task, the learning rate or the noise.
+
+How far steps in a parcel move it is known only when they are deposited: until then they stand in
+the account as they came, and count for the most that a deposit could make of them.
 """
 
 from __future__ import annotations
@@ -14,8 +17,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from oneway.protocol.incoming import Allowance
-from oneway.protocol.state import Key
+from oneway.protocol.incoming import Allowance, Move
+from oneway.protocol.state import Key, PeerState
 from oneway.records import Vector
 
 STEPS = 32
@@ -37,9 +40,16 @@ HELLOS, HELLOS_PER_SECOND = 8.0, 4.0
 
 @dataclass
 class _Moves:
-    """By what one sender moved this peer lately, as of when this peer had made so many steps."""
+    """What one sender did lately, as of when this peer had made so many steps.
+
+    Attributes:
+        total: By what it moved this peer.
+        pending: The steps of its that are in this peer's parcel; None if there are none.
+        steps: How many steps of this peer's own that was after.
+    """
 
     total: Vector
+    pending: Vector | None
     steps: float
 
 
@@ -81,29 +91,65 @@ class Inflow:
 
         The own steps of a peer of more than two units or so bring it back more slowly.
         """
-        moves = self._senders.get(sender)
         heavy = max(1.0, min(mass, self._heaviest) / 2.0)
         most, step = PART * STEPS * self.own_step / heavy, self.own_step
-        if moves is None:
-            return Allowance(None, most, step, self._heaviest)
-        steps = self._now(now)
-        moves.total *= np.float32((1.0 - 1.0 / STEPS) ** (steps - moves.steps))
-        moves.steps = steps
-        return Allowance(moves.total, most, step, self._heaviest)
+        moves = self._senders.get(sender)
+        moved = None
+        if moves is not None:
+            self._decay(moves, now)
+            moved = Move(moves.total, moves.pending)
+        return Allowance(moved, most, step, self._heaviest)
 
-    def moved(self, sender: Key, move: Vector | None, now: float) -> None:
+    def moved(self, sender: Key, move: Move | None, now: float) -> None:
         """A sender moved this peer."""
         if move is None:
             return
-        known = self.allowance(sender, now).moved
-        if known is None:
-            # Half the memory of what moves a model, for each sender, is precise enough.
-            self._senders[sender] = _Moves(move.astype(np.float32), self._now(now))
-        else:
-            known += move
+        # Half the memory of what moves a model, for each sender, is precise enough.
+        steps: Vector | None = None
+        if move.steps is not None:
+            steps = np.asarray(move.steps, np.float32)
+        moves = self._senders.get(sender)
+        if moves is None:
+            self._senders[sender] = _Moves(move.now.astype(np.float32), steps, self._now(now))
+            return
+        self._decay(moves, now)
+        moves.total += move.now
+        if moves.pending is None:
+            moves.pending = steps
+        elif steps is not None:
+            moves.pending += steps
+
+    def deposited(self, part: float, mass: float, now: float) -> None:
+        """This peer, of so much mass, deposited a part of its parcel."""
+        for moves in self._senders.values():
+            if moves.pending is not None:
+                self._decay(moves, now)
+                moves.total -= np.float32(part / mass) * moves.pending
+        self.handed_on(part)
+
+    def handed_on(self, part: float) -> None:
+        """A part of the parcel is in it no longer."""
+        for moves in self._senders.values():
+            if part >= 1.0:
+                moves.pending = None
+            elif moves.pending is not None:
+                moves.pending *= np.float32(1.0 - part)
+
+    def _decay(self, moves: _Moves, now: float) -> None:
+        steps = self._now(now)
+        moves.total *= np.float32((1.0 - 1.0 / STEPS) ** (steps - moves.steps))
+        moves.steps = steps
 
     def _now(self, now: float) -> float:
         return self._steps + max(0.0, now - self._last_step) / SECONDS_PER_STEP
+
+
+def handed_on(before: PeerState, after: PeerState) -> float:
+    """Which part of its parcel a peer handed on with a push."""
+    if before.layout.parcel is None:
+        return 0.0
+    count, left = (int(it.holding[before.layout.parcel[1]][0]) for it in (before, after))
+    return 1.0 - left / count if count > 0 else 0.0
 
 
 class AskLimit:

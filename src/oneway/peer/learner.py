@@ -65,6 +65,7 @@ class Lesson:
         released: Whether its batch is full now.
         step: If so, how far its step moves a model of mass 1.
         measured: The losses of the prediction that answers, and of those beside it.
+        deposited: Which part of the parcel the step deposited, of what was in it with the step.
     """
 
     state: PeerState
@@ -72,6 +73,7 @@ class Lesson:
     released: bool
     measured: Measured
     step: float = 0.0
+    deposited: float = 0.0
 
 
 class ForeseenRow(dict[str, object]):
@@ -231,7 +233,7 @@ class Learner:
             if self._bounds is not None:
                 curvatures = self._bounds(batch.features)
             learned = Gradients(self._checked(told.gradients), samples_seen, curvatures)
-            after, step = self._after(row, learned, rules)
+            after, step, deposited = self._after(row, learned, rules)
             del told, learned  # they are as long as the model, and what follows is, too
         if not math.isfinite(loss):
             raise DataError(f"the loss of the sample is {loss}; its features are far too large")
@@ -259,17 +261,23 @@ class Learner:
                 "large"
             ) from None
         released = released and not has_left
-        return Lesson(state, self._stored(after.memory), released, measured, step)
+        if not released:
+            deposited = 0.0
+        return Lesson(state, self._stored(after.memory), released, measured, step, deposited)
 
-    def _after(self, row: State, learned: Gradients, rules: Rules) -> tuple[State, float]:
-        """A row after the method has learned, ready to be pushed if that moved it; and its step."""
+    def _after(self, row: State, learned: Gradients, rules: Rules) -> tuple[State, float, float]:
+        """A row after the method has learned, ready to be pushed if that moved it.
+
+        Also its step, and which part of the parcel it deposited.
+        """
         after = self._method.learn(row, learned, self._rng, self._normals)
         step = self._step_length(row, after)
         if self.layout.carried and after.segments is not row.segments:
             after = limited(self._method, row, after, rules)
+        deposited = 0.0
         if self.prepares and after.segments is not row.segments:
-            after = self._prepared(after, rules)
-        return after, step
+            after, deposited = self._prepared(after, rules)
+        return after, step, deposited
 
     def _step_length(self, row: State, after: State) -> float:
         """How far a step moves a model of the mass that the step rule goes by."""
@@ -324,42 +332,49 @@ class Learner:
 
     def before_push(
         self, state: PeerState, memory: Mapping[str, Matrix], rules: Rules
-    ) -> tuple[PeerState, Mapping[str, Matrix]]:
+    ) -> tuple[PeerState, Mapping[str, Matrix], float]:
         """State and memory to push with when no step came since the last push.
 
         What arrived is passed on: copied segments averaged over the senders, and whatever else the
-        method does right before a push.
+        method does right before a push. Also which part of a parcel that deposits.
         """
         if not (self.prepares or self.layout.copied):
-            return state, memory
+            return state, memory, 0.0
         held, row = self._row(state, memory, rules)
         try:
-            after = self._prepared(row, rules)
+            after, deposited = self._prepared(row, rules)
             ready = self._booked(state, held, row, after)
         except OverflowError:
-            return state, memory
+            return state, memory, 0.0
         if np.array_equal(ready.holding, state.holding):
-            return state, memory  # nothing to be made durable
-        return ready, self._stored(after.memory)
+            return state, memory, 0.0  # nothing to be made durable
+        return ready, self._stored(after.memory), deposited
 
-    def _prepared(self, row: State, rules: Rules) -> State:
-        """What the method makes of a row right before a push.
+    def _prepared(self, row: State, rules: Rules) -> tuple[State, float]:
+        """What the method makes of a row right before a push, and what it deposits of a parcel.
 
         It moves the estimate no further than others may at once: what it does not deposit now is in
         a parcel that anybody may have filled. Nor out of the radius, where nobody could be told of
         it: that part of a step is not taken. Without mass there is no estimate to move.
         """
         if self._method.has_mass and not row.segments["mass"][0, 0] > 0.0:
-            return row
+            return row, 0.0
         method = self._method
         after = inside(method, row, method.before_push(row, self._rng), rules)
-        if after is row or (part := part_within(method, row, after, rules)) == 1.0:
-            return after
-        segments = {
-            name: array + part * (after.segments[name] - array)
-            for name, array in row.segments.items()
-        }
-        return State(segments, after.memory)
+        if after is not row and (part := part_within(method, row, after, rules)) < 1.0:
+            segments = {
+                name: array + part * (after.segments[name] - array)
+                for name, array in row.segments.items()
+            }
+            after = State(segments, after.memory)
+        return after, self._deposited(row, after)
+
+    def _deposited(self, row: State, after: State) -> float:
+        """Which part of a row's parcel is in it no longer, after what a method did to it."""
+        if self.layout.parcel is None or after is row:
+            return 0.0
+        count, left = (float(it.segments["count"][0, 0]) for it in (row, after))
+        return 1.0 - left / count if count > 0.0 else 1.0
 
     def _stored(self, memory: Mapping[str, Matrix]) -> Mapping[str, Matrix]:
         """The memory without what is read from the books."""

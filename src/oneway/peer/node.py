@@ -20,7 +20,7 @@ from oneway.peer.conduct import ConductLog
 from oneway.peer.groups import GroupCounter, Groups, added
 from oneway.peer.home.config import PeerConfig
 from oneway.peer.inbox import Answers, Inbox
-from oneway.peer.inflow import Inflow
+from oneway.peer.inflow import Inflow, handed_on
 from oneway.peer.learner import Learner
 from oneway.peer.push_pace import PushPace
 from oneway.peer.send_schedule import SendSchedule, Word
@@ -319,6 +319,8 @@ class Node:
                 moved = self._pace.moved(self.estimate, self.snapshot.state)
                 self._pace.stepped(self.learner.mixes, self.last_sample, moved)
                 self.inflow.stepped(lesson.step, self.last_sample)
+                if lesson.deposited:
+                    self.inflow.deposited(lesson.deposited, lesson.state.mass, self.last_sample)
             self.push_if_due()
             return lesson.measured.loss
 
@@ -347,9 +349,9 @@ class Node:
             shortest = 1.0 / self.config.limits.pushes_per_second
             if not (self._may_push and self._pace.is_due(self.estimate, state, now, shortest)):
                 return
-            ready, memory = self._kept_mass(state), self.snapshot.memory
+            ready, memory, deposited = self._kept_mass(state), self.snapshot.memory, 0.0
             if not (self._pace.has_stepped or state.leaving):
-                ready, memory = self.learner.before_push(ready, memory, self.rules)
+                ready, memory, deposited = self.learner.before_push(ready, memory, self.rules)
             shares = {key: it for key, it in self._shares.items() if not self.held_back(key)}
             after = transitions.push(ready, shares, self.rules)
             if not self._shares:
@@ -357,6 +359,9 @@ class Node:
             if after is ready and (ready is state or not self._may_deposit(state)):
                 return
             self._pace.last = now
+            if deposited:
+                self.inflow.deposited(deposited, ready.mass, now)
+            self.inflow.handed_on(handed_on(ready, after))
             self.snapshot = replace(self.snapshot, state=after, memory=memory)
             if after is not ready:
                 self._set(replace(after, progress=self._seal.seal(self.snapshot.journal)))

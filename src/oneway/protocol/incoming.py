@@ -56,6 +56,23 @@ class Objection:
 
 
 @dataclass(frozen=True, eq=False)
+class Move:
+    """By what a push moves its receiver.
+
+    Attributes:
+        now: By what the estimate moves at once.
+        steps: The steps that came beside it, which a deposit will subtract; None if none did.
+    """
+
+    now: Vector
+    steps: Vector | None = None
+
+    def in_all(self, weight: float) -> Vector:
+        """By what the estimate has moved once so much of the steps is deposited."""
+        return self.now if self.steps is None else self.now - weight * self.steps
+
+
+@dataclass(frozen=True, eq=False)
 class Absorbed:
     """What came of a message.
 
@@ -64,8 +81,7 @@ class Absorbed:
         strike: Why an honest peer would not have said this; None if it may have.
         clipped: How far beyond the limit the sender's model, or what came beside it, lay, as a
             distance; 0 if nothing did.
-        moved: By what the message moves the estimate, now and with what it will deposit; None if
-            nobody counts that.
+        moved: By what the message moves the estimate; None if nobody counts that.
         waits: Why a push is not taken in for now; empty if it is. It is not acknowledged, so it
             stays in its sender's books, and comes again.
         is_older_life: Whether a newer life of its key has spoken: it was not taken in.
@@ -76,7 +92,7 @@ class Absorbed:
     state: PeerState
     strike: Objection | None = None
     clipped: float = 0.0
-    moved: Vector | None = None
+    moved: Move | None = None
     waits: str = ""
     is_older_life: bool = False
     is_claim: bool = False
@@ -88,25 +104,39 @@ class Allowance:
     """How far one sender may move this peer.
 
     Attributes:
-        moved: By what it moved the estimate lately; None if by nothing.
-        most: How long that may become.
+        moved: By what it moved the estimate lately, with the steps that still wait in the parcel
+            beside it; None if it brought nothing.
+        most: How long that may become, whatever is deposited of the steps.
         step: How long this peer's own steps are; 0 if that is not known.
         heaviest: The most mass with which a parcel is deposited: what is more is burned before.
     """
 
-    moved: Vector | None
+    moved: Move | None
     most: float
     step: float = 0.0
     heaviest: float = math.inf
 
-    def part_of(self, move: Vector) -> float:
-        """How much of a further move is within the limit, from 0 to 1."""
+    def part_of(self, move: Move, weight: float = 0.0) -> float:
+        """How much of a further move is within the limit, from 0 to 1.
+
+        Both without any deposit and with the largest one, of `weight`, and so with all in between.
+        """
+        weights = {0.0} if move.steps is None and weight == 0.0 else {0.0, weight}
+        return min(
+            self._part(
+                None if self.moved is None else self.moved.in_all(deposited),
+                move.in_all(deposited),
+            )
+            for deposited in weights
+        )
+
+    def _part(self, moved: Vector | None, move: Vector) -> float:
         squared = float(move @ move)
         if squared == 0.0:
             return 1.0
         along, before = 0.0, 0.0
-        if self.moved is not None:
-            along, before = float(self.moved @ move), float(self.moved @ self.moved)
+        if moved is not None:
+            along, before = float(moved @ move), float(moved @ moved)
         room = self.most**2 - before
         if room <= 0.0 and along >= 0.0:
             return 0.0
@@ -348,7 +378,7 @@ def _without_surplus(state: PeerState, delta: Fixed, most: int) -> Fixed:
 
 def _within(
     state: PeerState, delta: Fixed, allowance: Allowance
-) -> tuple[Fixed, Vector | None, float]:
+) -> tuple[Fixed, Move | None, float]:
     """What of a delta its sender may bring, by what it moves the estimate, and what is cut off.
 
     That is how far the estimate moves at once, and what parcels and trackers will move it by.
@@ -358,18 +388,20 @@ def _within(
     if not (pulls or any(delta[place].any() for place in layout.carried)):
         return delta, None, 0.0
     own = layout.model_in(state.holding)
-    moved = np.zeros_like(own)
+    now = np.zeros_like(own)
     if pulls:
-        moved += layout.model_in(state.holding + delta) - own
-    pull = moved.copy()
+        now += layout.model_in(state.holding + delta) - own
+    pull, steps, weight = now.copy(), None, 0.0
     for place in layout.carried:
-        weight = 1.0
         if place in layout.forwarded:
+            steps = delta[place] / ONE
             weight = _deposited(state, delta, allowance.heaviest)
-        moved -= weight / ONE * delta[place]
-    part = allowance.part_of(moved)
+        else:
+            now -= delta[place] / ONE
+    move = Move(now, steps)
+    part = allowance.part_of(move, weight)
     if part == 1.0:
-        return delta, moved, 0.0
+        return delta, move, 0.0
     kept = delta.copy()
     for place in layout.carried:
         kept[place] = portion(delta[place], part)
@@ -381,7 +413,8 @@ def _within(
     if pulls:
         there = (own + part * pull) * (mass_of(state.holding) + mass)
         kept[layout.model] = np.rint(there).astype(np.int64) - state.holding[layout.model]
-    return kept, part * moved, (1.0 - part) * float(np.linalg.norm(moved))
+    taken = Move(part * now, None if steps is None else part * steps)
+    return kept, taken, (1.0 - part) * float(np.linalg.norm(move.in_all(weight)))
 
 
 def _without_surplus_count(state: PeerState, delta: Fixed, step: float) -> Fixed:
