@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from rewritten import rewrite
 
 from oneway.errors import (
     CardError,
@@ -219,11 +220,11 @@ def test_bad_input_gets_one_sentence_and_changes_nothing(
     (here / "junk.bin").write_bytes(b"\xff\xfe\x00")
     (here / "empty.txt").write_text("\n")
     (here / "empty.txt").chmod(0o600)
-    before = alice.config_path.read_bytes()
+    before = alice.peers_path.read_bytes()
     result = oneway("peer", *arguments)
     fails(result, kind or type(result.error), culprit)
     assert not alice.store_path.exists()
-    assert alice.config_path.read_bytes() == before
+    assert alice.peers_path.read_bytes() == before
 
 
 # Running.
@@ -364,8 +365,7 @@ def test_leaving_says_who_has_not_acknowledged(oneway, learned):
     assert "alice has not left yet: bob has not acknowledged" in result.out
     assert "stays here until then" in result.out
     assert learned.config().leaving
-    assert "leaving = true" in learned.config_path.read_text()
-    assert tomllib.loads(learned.config_path.read_text())["leaving"] is True
+    assert tomllib.loads(learned.peers_path.read_text())["leaving"] is True
 
 
 # Privacy.
@@ -398,8 +398,7 @@ def test_status_says_the_guarantee_in_force(oneway):
     "command", [("run",), ("trust", BOB), ("admit", BOB), ("admit", "--anyone")]
 )
 def test_a_task_that_promises_less_than_is_required_is_refused(oneway, alice, command):
-    own = OwnPrivacy(require_epsilon=1.0)
-    alice.change(lambda config: dataclasses.replace(config, privacy=own))
+    rewrite(alice, privacy=OwnPrivacy(require_epsilon=1.0))
     before = alice.config()
     fails(oneway("peer", *command), ConfigError, "epsilon 8", "at most 1", "require_epsilon")
     assert alice.config() == before

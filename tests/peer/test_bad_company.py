@@ -34,7 +34,7 @@ from oneway.transport.base import Arrival
 from oneway.transport.wire import VERSION, Foreign, Versions, decode, encode
 
 LATER = VERSION + 1
-NO_LIMIT = Limits(pushes_per_second=1e6, clip=0.0)
+NO_LIMIT = Limits(pushes_per_second=1e6, clip="off")
 
 
 def two(limits=NO_LIMIT, **options):
@@ -387,7 +387,7 @@ def test_by_default_no_push_moves_a_peer_far():
 
 
 def test_a_receiver_that_never_answers_gets_its_share_once_and_gives_it_all_back():
-    limits = Limits(window=4, pushes_per_second=1e6, presume_dead_after=3600.0, clip=0.0)
+    limits = Limits(window=4, pushes_per_second=1e6, presume_dead_after=3600.0, clip="off")
     town = two(limits)
     alice = town.nodes["alice"]
     before = town.state("alice")
@@ -415,7 +415,7 @@ def test_a_receiver_that_never_answers_gets_its_share_once_and_gives_it_all_back
 
 
 def test_a_receiver_that_was_only_asleep_is_found_again_and_nothing_is_lost():
-    limits = Limits(window=4, pushes_per_second=1e6, presume_dead_after=3600.0, clip=0.0)
+    limits = Limits(window=4, pushes_per_second=1e6, presume_dead_after=3600.0, clip="off")
     town = two(limits)
     alice = town.nodes["alice"]
     alice.learn(SAMPLE, "yes")
@@ -441,7 +441,7 @@ def lines(caplog):
 
 
 def test_a_flood_of_rubbish_makes_one_line_at_a_time(caplog):
-    town = two(Limits(max_strikes=2**30, clip=0.0))
+    town = two(Limits(max_strikes=2**30, clip="off"))
     bob = town.nodes["bob"]
     for _ in range(1000):
         bob.take(Arrival(key_of("mallory"), b"rubbish", "push"))

@@ -1,4 +1,4 @@
-"""Changes of peer.toml by several at once: none is lost."""
+"""Changes of peers.toml by several at once: none is lost, and peer.toml stays as it was written."""
 
 from __future__ import annotations
 
@@ -81,10 +81,10 @@ def test_a_change_that_fails_changes_nothing_and_the_next_one_goes_on(home: Home
     def refuse(_: PeerConfig) -> PeerConfig:
         raise ConfigError("not so")
 
-    before = home.config_path.read_bytes()
+    before = home.peers_path.read_bytes()
     with pytest.raises(ConfigError, match="not so"):
         home.change(refuse)
-    assert home.config_path.read_bytes() == before
+    assert home.peers_path.read_bytes() == before
     home.change(lambda config: replace(config, paused=True))
     assert home.config().paused
 
@@ -93,5 +93,18 @@ def test_a_peer_that_runs_can_be_changed_and_its_own_lock_is_another(home: Home)
     with home.lock():
         home.change(lambda config: replace(config, paused=True))
     assert home.config().paused
-    assert stat.S_IMODE(home.config_lock_path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(home.peers_lock_path.stat().st_mode) == 0o600
     assert Home.open(home.folder).running_process() is None
+
+
+def test_changes_leave_what_the_owner_wrote_alone(home: Home):
+    written = f"# At the fair.\n{home.config_path.read_text()}\n# the end"
+    home.config_path.write_text(written)
+    admit(home, 1)
+    home.change(lambda config: replace(config, paused=True, anyone=True))
+    assert home.config_path.read_text() == written
+    with pytest.raises(ConfigError, match=r"peer\.toml .* edit that file"):
+        home.change(lambda config: replace(config, keep=0.25))
+    home.peers_path.unlink()
+    with pytest.raises(ConfigError, match=r"peers\.toml; put it back"):
+        home.config()

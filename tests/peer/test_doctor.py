@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 import pytest
 from builders import make_receiver, make_sender, make_status, replace
+from rewritten import rewrite
 
 from oneway.cli.main import command_line
 from oneway.errors import ConfigError, OnewayError, StoreError
@@ -362,7 +363,7 @@ def test_process_port_key_and_newest_file_are_seen(home):
         facts = examine(home, NOW)
     assert (facts.process, facts.port) == (os.getpid(), "taken")
     assert (facts.key_mode, facts.newest_file) == (0o644, NOW)
-    home.change(lambda mine: replace(mine, listen="192.0.2.1:7701"))
+    rewrite(home, listen="192.0.2.1:7701")
     home.key_path.unlink()
     facts = examine(home, NOW)
     assert (facts.port, facts.key_mode) == ("elsewhere", None)

@@ -80,7 +80,9 @@ def test_a_folder_that_disappears_is_told_and_what_was_seen_stays(home: Home):
     assert source.look().problem == ""
 
 
-@pytest.mark.parametrize("name", ["peer.toml", "task.toml", "peer.sqlite", "status.json"])
+@pytest.mark.parametrize(
+    "name", ["peer.toml", "peers.toml", "task.toml", "peer.sqlite", "status.json"]
+)
 def test_a_file_that_is_damaged_takes_nothing_else_with_it(home: Home, name: str):
     teach(home, 20)
     source = FolderSource(home)

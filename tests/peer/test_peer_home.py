@@ -46,10 +46,12 @@ def test_a_new_peer_has_a_key_a_task_and_a_configuration(tmp_path, task):
     assert home.task() == Task.parse(TASK)
     assert home.task_path.read_text() == TASK
     assert home.config().card(home.keys().public).name == "alice"
-    assert everything_in(home.folder) == {"peer.toml", "task.toml", "key.secret"}
+    assert everything_in(home.folder) == {"peer.toml", "peers.toml", "task.toml", "key.secret"}
 
 
-@pytest.mark.parametrize("name", ["peer.toml", "key.secret", "peer.sqlite", "task.toml"])
+@pytest.mark.parametrize(
+    "name", ["peer.toml", "peers.toml", "key.secret", "peer.sqlite", "task.toml"]
+)
 def test_what_is_in_the_folder_is_never_overwritten(tmp_path, task, name):
     folder = tmp_path / "alice"
     folder.mkdir()

@@ -9,6 +9,7 @@ import sys
 import pytest
 from builders import replace
 from plain import PLAIN_TOML
+from rewritten import rewrite
 
 from oneway.errors import ConfigError
 from oneway.peer.home.config import PeerConfig
@@ -102,7 +103,7 @@ def test_peers_exchange_models_over_a_registered_transport_that_peer_toml_names(
     pigeons = Pigeons()
     monkeypatch.setitem(TRANSPORTS._entries, "pigeon", pigeons.listen)
     for home in homes:
-        home.change(lambda mine: replace(mine, transport="pigeon"))
+        rewrite(home, transport="pigeon")
     asyncio.run(exchange(pigeons, *(Peer(home.folder) for home in homes)))
     assert len(pigeons.asked) == 2
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from real_peers import until
+from rewritten import rewrite
 from unused_address import unused_address
 
 import oneway as ow
@@ -45,7 +46,7 @@ def make_home(tmp_path: Path) -> MakeHome:
     def make(task: Task = FLOOR, **own: object) -> Home:
         (tmp_path / "task.toml").write_text(task.to_toml())
         home = Home.create(tmp_path / "alice", "alice", tmp_path / "task.toml", unused_address())
-        home.change(lambda config: replace(config, privacy=OwnPrivacy(**own)))
+        rewrite(home, privacy=OwnPrivacy(**own))
         return home
 
     return make
@@ -187,10 +188,10 @@ def test_a_running_peer_keeps_the_privacy_it_started_with_and_says_that_it_shoul
 
         assert not said().needs_restart
         own = OwnPrivacy(epsilon=1.0, samples_per_push=9)
-        home.change(lambda config: replace(config, privacy=own, anyone=True))
+        rewrite(home, privacy=own, anyone=True)
         until(lambda: said().needs_restart, "it says that peer.toml asks for another privacy")
         assert (said().epsilon, said().samples_per_push) == (2.0, 4)
-        home.change(lambda config: replace(config, privacy=OwnPrivacy()))
+        rewrite(home, privacy=OwnPrivacy())
         until(lambda: not said().needs_restart, "it says that all is as it was")
     [warning] = [it.message for it in caplog.records if "[privacy] in peer.toml" in it.message]
     assert "start alice again" in warning

@@ -71,7 +71,7 @@ class Lockstep:
             keep=float(shares[index]) if receivers else 0.5,
             receivers=tuple(Receiver(cards[j], float(shares[j])) for j in receivers),
             senders=tuple(Sender(self.keys[j]) for j in self.others(self.shares[:, index], index)),
-            limits=Limits(clip=0.0, pushes_per_second=1e6),
+            limits=Limits(clip="off", pushes_per_second=1e6),
         )
         epochs = count(1)
         width = Learner(self.task).layout.width

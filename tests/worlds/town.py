@@ -28,7 +28,7 @@ from oneway.transport.wire import decode
 
 TASK = Task("logistic", "y", (Feature("u"), Feature("v")), ("no", "yes"), intercept=False, **PLAIN)
 SAMPLE = {"u": 1.0, "v": -2.0}
-LIMITS = Limits(pushes_per_second=1000.0, clip=0.0)
+LIMITS = Limits(pushes_per_second=1000.0, clip="off")
 BOOT = 1 << 20
 MOST_ROUNDS = 1000
 

@@ -13,7 +13,7 @@ import numpy as np
 from msgspec import Meta
 
 from oneway.errors import ConfigError
-from oneway.files.typed_values import checked
+from oneway.files.validation import checked
 from oneway.records import Bools, Vector
 from oneway.sentences import shown
 from oneway.task.keys import key

@@ -324,7 +324,7 @@ def limits_of(conditions: Conditions) -> Limits:
     """How far peers trust the network under these conditions."""
     return Limits(
         window="auto" if conditions.window is None else conditions.window,
-        clip=0.0 if math.isinf(conditions.clip) else conditions.clip,
+        clip="off" if math.isinf(conditions.clip) else conditions.clip,
         presume_dead_after=conditions.presume_dead_after,
     )
 

@@ -19,7 +19,7 @@ from oneway.asynchronous.exact_network import ExactNetwork
 from oneway.display.progress import progress_bar
 from oneway.errors import ConfigError, DivergenceError
 from oneway.files.memory import require_memory
-from oneway.files.typed_values import whole_number
+from oneway.files.validation import whole_number
 from oneway.methods import METHODS, Method
 from oneway.models import LabelKind, Model, typical_sample
 from oneway.records import RunRecord

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from oneway.datasets.data_set import DATASETS, names_of
 from oneway.errors import DataError, MissingDataError, needs_extra
-from oneway.files.typed_values import checked
+from oneway.files.validation import checked
 from oneway.models import LabelKind
 from oneway.sentences import listed, nearest, shown
 from oneway.tables.array_source import holds_arrays, open_arrays

@@ -10,7 +10,7 @@ import numpy as np
 
 from oneway.datasets.data_set import DATASETS, DataSet
 from oneway.errors import DataError
-from oneway.files.typed_values import whole_number
+from oneway.files.validation import whole_number
 from oneway.records import Vector
 from oneway.tables.table import Table
 

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from oneway.errors import ConfigError, DataError
 from oneway.estimators.network import SimulatedNetwork, graph_of
-from oneway.files.typed_values import whole_number
+from oneway.files.validation import whole_number
 from oneway.models import MODELS, Model, SoftmaxRegression
 from oneway.records import Vector
 from oneway.sentences import shown

@@ -98,7 +98,7 @@ class Lab:
         self._began = time.monotonic()
         self._ports = Ports()
         try:
-            made = make_peers(folder, problem, self._ports.reserve)
+            made = make_peers(folder, problem, self._ports.reserve, transport)
         except BaseException:
             self._ports.close()
             raise
@@ -107,7 +107,7 @@ class Lab:
         self._how_to_run = (rate, peer_command(), niceness(len(made)))
         self.peers = [PeerProcess(peer.home, *self._how_to_run) for peer in made]
         for peer in self.peers:
-            peer.change(lambda config: replace(config, paused=True, transport=transport))
+            peer.change(lambda config: replace(config, paused=True))
 
     # Life and death.
 
@@ -293,13 +293,18 @@ class Lab:
         rows = self._new_rows()
         allow = self.problem.task.code_names
         made = make_peer(
-            self._folder / name, self._ports.reserve(), self.problem.table, rows, allow=allow
+            self._folder / name,
+            self._ports.reserve(),
+            self.problem.table,
+            rows,
+            transport=self._transport,
+            allow=allow,
         )
         self.dealt.update(rows.tolist())
         peer = PeerProcess(made.home, *self._how_to_run)
         # If the others still wait for each other, the newcomer waits with them.
         waits = self._waits_for_all
-        peer.change(lambda config: replace(config, paused=waits, transport=self._transport))
+        peer.change(lambda config: replace(config, paused=waits))
         _change_faults(peer, lambda faults: replace(faults, loss=self.loss))
         self.peers.append(peer)
         for taker in takers:

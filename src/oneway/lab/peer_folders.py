@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -13,7 +12,7 @@ import numpy as np
 from oneway.errors import ConfigError, OnewayError
 from oneway.files.output_folder import mark, part_of
 from oneway.lab.problem import Problem
-from oneway.peer.home.config import PeerConfig
+from oneway.peer.home.config import DEFAULT_KEEP, PeerConfig
 from oneway.peer.home.home import Home
 from oneway.peer.store.snapshot import Snapshot
 from oneway.peer.store.store import read_snapshot
@@ -38,7 +37,9 @@ _PEER_FILES = (
     "key.secret",
     "peer.toml",
     ".peer.toml.*",
-    "peer.toml.lock",
+    "peers.toml",
+    ".peers.toml.*",
+    "peers.toml.lock",
     "peer.lock",
     "peer.sqlite",
     "peer.sqlite-*",
@@ -85,7 +86,7 @@ class PeerFolder:
     def __init__(self, home: Home) -> None:
         self.home = home
         self.card = home.config().card(home.keys().public)
-        self._config = CachedFile(home.config_path, lambda _: home.config())
+        self._config = CachedFile(home.peers_path, lambda _: home.config())
         self._status = CachedFile(home.status_path, lambda _: home.status())
         self.status = self._status.get
 
@@ -135,7 +136,9 @@ def running_peers(folder: Path) -> list[str]:
     return [home.folder.name for home in homes if home.running_process() is not None]
 
 
-def make_peers(folder: Path, problem: Problem, new_address: Callable[[], str]) -> list[PeerFolder]:
+def make_peers(
+    folder: Path, problem: Problem, new_address: Callable[[], str], transport: str = "zeromq"
+) -> list[PeerFolder]:
     """Make all peers of a problem, connected as its graph says.
 
     Raises:
@@ -144,32 +147,43 @@ def make_peers(folder: Path, problem: Problem, new_address: Callable[[], str]) -
     """
     write_task(folder, problem.task)
     mark(folder, COMMAND, _LAB_FILES)
+    mixing = problem.task.build_method().shares(problem.graph)
+    shares = np.eye(len(problem.names)) if mixing is None else mixing.toarray()
     peers = [
         make_peer(
             folder / name,
             new_address(),
             problem.table,
             problem.rows_of(node),
+            transport=transport,
+            keep=float(shares[node, node]) if shares[node, node] < 1 else DEFAULT_KEEP,
             allow=problem.task.code_names,
         )
         for node, name in enumerate(problem.names)
     ]
-    mixing = problem.task.build_method().shares(problem.graph)
-    if mixing is not None:
-        shares = mixing.toarray()
-        for node, peer in enumerate(peers):
-            peer.change(partial(_connected, peers, shares, node))
+    for node, peer in enumerate(peers):
+        peer.change(partial(_connected, peers, shares, node))
     return peers
 
 
 def make_peer(
-    folder: Path, address: str, table: Table, rows: Ints, *, allow: Iterable[str] = ()
+    folder: Path,
+    address: str,
+    table: Table,
+    rows: Ints,
+    *,
+    transport: str = "zeromq",
+    keep: float = DEFAULT_KEEP,
+    allow: Iterable[str] = (),
 ) -> PeerFolder:
     """Make one peer that trusts nobody yet, with these rows of a table as its samples.
 
-    Its task may name the code in `allow`.
+    Transport, the share it keeps, and the code that its task may name are settings of the peer.
     """
-    home = Home.create(folder, folder.name, folder.parent / TASK_FILE, address, allow=allow)
+    task = folder.parent / TASK_FILE
+    home = Home.create(
+        folder, folder.name, task, address, transport=transport, keep=keep, allow=allow
+    )
     mark(folder, part_of(COMMAND), _PEER_FILES)
     peer = PeerFolder(home)
     write_samples(peer.samples_path, table, rows, peer.home.task())
@@ -219,4 +233,4 @@ def _connected(
             config = config.with_receiver(peer.card, share, own_key=own_key)
         if other != node and mixing[other, node]:
             config = config.with_sender(peer.card, own_key=own_key)
-    return replace(config, keep=float(mixing[node, node])) if config.receivers else config
+    return config

@@ -231,7 +231,7 @@ def _about_sender(
         count = _count(sender.strikes, "rejected message", "rejected messages")
         yield problem(
             f"{name} is quarantined after {count}{_reasons(sender)}: ask {name} to update oneway; "
-            "if you no longer trust it, remove it from the senders in peer.toml"
+            "if you no longer trust it, take its admission back with oneway peer admit --revoke"
         )
     elif sender.strikes:
         count = _count(sender.strikes, "message is", "messages are")
@@ -648,14 +648,17 @@ def _about_skipped(skipped: int, samples: int, last_skipped: str) -> Iterator[Fi
 
 
 def _about_trust(config: PeerConfig) -> Iterator[Finding]:
-    """Say what is missing in peer.toml."""
+    """Say what is missing in peer.toml and peers.toml."""
     try:
         # Any key will do: it is the address that may be missing.
         config.card(bytes(SIZE))
     except ConfigError as error:
         yield problem(str(error))
     if config.paused:
-        yield note("the peer is paused and neither learns nor sends: set paused to false to go on")
+        yield note(
+            "the peer is paused and neither learns nor sends: set paused = false in peers.toml to "
+            "go on"
+        )
     if not config.senders and not config.anyone:
         yield problem(
             "nobody sends to you, so your model is only your own: hand out `oneway peer card` and "

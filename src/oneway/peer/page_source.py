@@ -22,7 +22,7 @@ from oneway.web.peer_page import PeerLook, Prediction, ToldEdge
 
 
 class FolderSource:
-    """Reads what is on the disk, and writes peer.toml; a `PeerSource`."""
+    """Reads what is on the disk, and writes peers.toml; a `PeerSource`."""
 
     def __init__(self, home: Home) -> None:
         """Read the peer's name and nothing else.

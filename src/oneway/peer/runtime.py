@@ -365,10 +365,10 @@ class Runtime:
         self._node.connected = connected
 
     async def _watch(self) -> None:
-        """Follow peer.toml while running."""
+        """Follow peer.toml and peers.toml while running."""
         while True:
             await asyncio.sleep(WATCH_SECONDS)
-            found = self._config_file()
+            found = self._config_files()
             if found != self._seen_config:
                 try:
                     before = self._node.config
@@ -382,12 +382,12 @@ class Runtime:
                         _log.warning("%s; going on as before", error)
                     self._warned_config = found
 
-    def _config_file(self) -> object:
+    def _config_files(self) -> object:
         try:
-            facts = self._home.config_path.stat()
+            facts = [path.stat() for path in (self._home.config_path, self._home.peers_path)]
         except OSError:
             return None
-        return facts.st_mtime_ns, facts.st_size, facts.st_ino
+        return [(each.st_mtime_ns, each.st_size, each.st_ino) for each in facts]
 
     def _apply(self, config: PeerConfig) -> None:
         self._node.follow(config)

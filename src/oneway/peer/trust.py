@@ -1,4 +1,4 @@
-"""Trust changes through peer.toml: whom a peer sends to, who may send to it; a running one follows.
+"""Changes of peers.toml: whom a peer sends to and who may send to it; a running one follows.
 
 Each function returns what has changed, as a sentence.
 """
@@ -84,7 +84,7 @@ def admit_anyone(home: Home, *, revoke: bool) -> str:
 
 
 def how_it_follows(home: Home) -> str:
-    """When a changed peer.toml takes effect, as a sentence."""
+    """When a changed peers.toml takes effect, as a sentence."""
     name, process = home.config().name, home.running_process()
     if process is None:
         return f"{name} is not running; it will do so once you start it with oneway peer run."

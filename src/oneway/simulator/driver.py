@@ -19,7 +19,7 @@ import numpy as np
 from oneway.display.progress import progress_bar
 from oneway.errors import ConfigError
 from oneway.files.memory import require_memory
-from oneway.files.typed_values import whole_number
+from oneway.files.validation import whole_number
 from oneway.methods import Isolated, Method
 from oneway.methods.auto_rate import AUTO
 from oneway.models import Model, Torch

@@ -8,7 +8,7 @@ import numpy as np
 
 from oneway.errors import DataError
 from oneway.files.memory import require_memory
-from oneway.files.typed_values import checked
+from oneway.files.validation import checked
 from oneway.records import Floats, Ints
 from oneway.streams.clusters import cluster_rows
 from oneway.streams.stream import index_type

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from oneway.errors import DataError
-from oneway.files.typed_values import whole_number
+from oneway.files.validation import whole_number
 from oneway.records import Batch, Floats, Ints, Origin, checksum
 from oneway.streams.arguments import as_floats, check_finite, refuse_masked
 from oneway.streams.late_labels import as_delays, learned_rows, rounds_until

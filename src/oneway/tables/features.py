@@ -25,7 +25,7 @@ import numpy as np
 from msgspec import Meta
 
 from oneway.errors import DataError, TaskError
-from oneway.files.typed_values import checked
+from oneway.files.validation import checked
 from oneway.records import Floats, Vector
 from oneway.sentences import listed, shown
 from oneway.tables.cells import as_number, as_truth, is_gap, label_key, label_text

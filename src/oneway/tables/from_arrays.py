@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from oneway.errors import DataError
-from oneway.files.typed_values import checked
+from oneway.files.validation import checked
 from oneway.models import LabelKind
 from oneway.records import Floats
 from oneway.streams.arguments import as_floats, check_finite, refuse_masked

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from oneway.errors import DataError, TaskError, needs_extra
-from oneway.files.typed_values import checked, whole_number
+from oneway.files.validation import checked, whole_number
 from oneway.models import LabelKind
 from oneway.records import Ints, Origin, Vector
 from oneway.streams.deal import Overflow, deal_classes, deal_in_order, deal_rows

@@ -10,7 +10,7 @@ from oneway.datasets import DATASETS
 from oneway.datasets.data_set import names_of
 from oneway.datasets.loader import load, load_for
 from oneway.errors import ConfigError, GraphError
-from oneway.files.typed_values import nearest_of
+from oneway.files.validation import nearest_of
 from oneway.methods import Method
 from oneway.models import Model, typical_sample
 from oneway.streams import Stream

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Meta
 
 from oneway.errors import ConfigError
-from oneway.files.typed_values import nearest_of
+from oneway.files.validation import nearest_of
 from oneway.registry import Registry
 
 

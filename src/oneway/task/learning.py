@@ -15,7 +15,7 @@ import numpy as np
 from msgspec import Meta
 
 from oneway.errors import ConfigError
-from oneway.files.typed_values import check_fields
+from oneway.files.validation import check_fields
 from oneway.methods import (
     AUTO,
     DEFAULT_METHOD,

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from oneway.errors import ConfigError, OnewayError
-from oneway.files.typed_values import check_fields, from_table
+from oneway.files.validation import check_fields, convert
 from oneway.methods import Batches
 from oneway.privacy import Guarantee, sensitivity
 from oneway.sentences import shown
@@ -150,7 +150,7 @@ def parse_privacy(value: object, where: str, error: type[OnewayError] = ConfigEr
             f'privacy in {where} is {shown(value)}; it must be "none", or a table [privacy] with '
             "epsilon and delta"
         )
-    return from_table(value, Privacy, f"[privacy] of {where}", error)
+    return convert(value, Privacy, f"[privacy] of {where}", error)
 
 
 def with_changes(privacy: Privacy, changes: Mapping[str, Any]) -> Privacy:

@@ -15,7 +15,7 @@ from msgspec import Meta
 
 from oneway.errors import ConfigError
 from oneway.files.toml import parse_toml, read_text
-from oneway.files.typed_values import checked, nearest_of
+from oneway.files.validation import checked, nearest_of
 from oneway.models import MODELS, LabelKind
 from oneway.registry import code_names, require_allowed
 from oneway.tables.encoder import Encoder, Feature

@@ -17,8 +17,8 @@ from textwrap import fill
 from typing import Annotated, Any
 
 from oneway.errors import ConfigError, TaskError
-from oneway.files.toml import parse_toml, read_text, refuse_unknown, toml_lines
-from oneway.files.typed_values import comments_of
+from oneway.files.toml import parse_toml, read_text, toml_lines
+from oneway.files.validation import comments_of, refuse_unknown
 from oneway.methods import Method
 from oneway.models import MODELS, LabelKind, Model, typical_sample
 from oneway.protocol.fixed_point import LARGEST, ONE

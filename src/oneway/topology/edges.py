@@ -17,7 +17,7 @@ import numpy as np
 from scipy import sparse
 
 from oneway.errors import GraphError
-from oneway.files.typed_values import whole_number
+from oneway.files.validation import whole_number
 from oneway.records import Ints, Origin, Vector
 from oneway.sentences import nearest
 from oneway.topology.connectivity import Links

@@ -20,7 +20,7 @@ import numpy as np
 
 from oneway.errors import GraphError
 from oneway.files.memory import require_memory
-from oneway.files.typed_values import whole_number
+from oneway.files.validation import whole_number
 from oneway.records import Ints
 from oneway.registry import Registry
 from oneway.sentences import listed

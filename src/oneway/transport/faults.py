@@ -14,7 +14,7 @@ from typing import Annotated, TypeAlias
 
 from msgspec import Meta
 
-from oneway.files.typed_values import check_fields
+from oneway.files.validation import check_fields
 from oneway.protocol.state import Key
 from oneway.transport.base import Arrival, Link, Transport, Via
 

@@ -227,7 +227,7 @@ def test_trust_is_changed_by_cards_and_distrust_is_confirmed(
     expect(page.get_by_text("alice sends to bob with weight 2.")).to_be_visible()
     receiver = page.locator("[data-edge=bob]")
     expect(receiver).to_contain_text("begins when the peer runs")
-    assert re.search(r"weight = 2", (alice / "peer.toml").read_text())
+    assert re.search(r"weight = 2", (alice / "peers.toml").read_text())
 
     page.get_by_role("button", name="Distrust bob").click()
     page.get_by_role("button", name="Cancel").click()
@@ -235,7 +235,7 @@ def test_trust_is_changed_by_cards_and_distrust_is_confirmed(
     page.get_by_role("button", name="Distrust bob").click()
     page.get_by_role("button", name="Distrust", exact=True).last.click()
     expect(receiver).to_be_hidden()
-    assert bobs_card not in (alice / "peer.toml").read_text()
+    assert bobs_card not in (alice / "peers.toml").read_text()
 
     field(page, "Card or key of a peer to admit").fill(bobs_card)
     page.get_by_role("button", name="Admit", exact=True).click()

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from builders import replace
 from hostile import ForgedEdge, Line, amount_of
 from real_peers import (
     PATIENCE,
@@ -23,6 +22,7 @@ from real_peers import (
     until_learned,
     until_quiet,
 )
+from rewritten import rewrite
 
 from oneway.lab.peer_process import PeerProcess
 from oneway.peer.home.home import Home
@@ -92,7 +92,7 @@ def copied(peer: PeerProcess, town: Town) -> PeerProcess:
     """A stopped peer's folder, as a backup has it, to listen somewhere else."""
     folder = shutil.copytree(peer.home.folder, town.folder / "restored")
     copy, address = town.process_of(Home.open(folder)), town.address()
-    copy.home.change(lambda config: replace(config, listen=address))
+    rewrite(copy.home, listen=address)
     return copy
 
 

@@ -129,7 +129,7 @@ def _running(look: PeerLook) -> State:
             "paused",
             "quiet",
             f"{name} neither learns nor pushes. To let it go on, set paused = false in "
-            f"{look.folder}/peer.toml.",
+            f"{look.folder}/peers.toml.",
         )
     if status.finished:
         return State("running", "good", f"The stream has ended; {name} goes on exchanging models.")

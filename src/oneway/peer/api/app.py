@@ -22,7 +22,7 @@ from starlette.routing import Route
 from oneway.errors import ConfigError, DataError, OnewayError, WireError
 from oneway.export import FittedModel, PersonalModel
 from oneway.export.json_format import to_json
-from oneway.files.typed_values import from_table
+from oneway.files.validation import convert
 from oneway.peer.api.prometheus import CONTENT_TYPE, prometheus
 from oneway.peer.offline import PERSONAL, is_shared
 from oneway.peer.peer import Peer
@@ -201,7 +201,7 @@ def _parse_samples(body: Mapping[str, object]) -> list[object] | None:
     """Return the samples of a body that has several; None if it is one sample itself."""
     if "samples" not in body:
         return None
-    samples = from_table(body, _Several, "the body", DataError).samples
+    samples = convert(body, _Several, "the body", DataError).samples
     if len(samples) > MOST_SAMPLES:
         raise DataError(
             f"the body has {len(samples):,} samples; it must have at most {MOST_SAMPLES:,}: send "
@@ -212,7 +212,7 @@ def _parse_samples(body: Mapping[str, object]) -> list[object] | None:
 
 def _parse_labelled(sample: object) -> tuple[Mapping[str, object], object]:
     """Return the features and the label of a sample."""
-    labelled = from_table(sample, _Labelled, "the sample", DataError)
+    labelled = convert(sample, _Labelled, "the sample", DataError)
     return labelled.x, labelled.y
 
 
@@ -220,4 +220,4 @@ def _parse_unlabelled(sample: object) -> tuple[Mapping[str, object], object]:
     """Return the features of a sample, and no label."""
     if isinstance(sample, dict) and "y" in sample:
         raise DataError("the sample has a label y, which a prediction does not use; remove it")
-    return from_table(sample, _Unlabelled, "the sample", DataError).x, None
+    return convert(sample, _Unlabelled, "the sample", DataError).x, None

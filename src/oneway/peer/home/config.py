@@ -12,15 +12,18 @@ from typing import Annotated, TypeVar
 from msgspec import Meta
 
 from oneway.errors import CardError, ConfigError
-from oneway.files.typed_values import check_fields, checked, nearest_of
+from oneway.files.validation import check_fields, checked, nearest_of
 from oneway.peer.home.limits import Limits
 from oneway.peer.home.own_privacy import OwnPrivacy
 from oneway.peer.identity.card import Card, check_name
-from oneway.peer.identity.keys import check_key, key_text, parse_key
+from oneway.peer.identity.keys import check_key, key_text
 from oneway.records.weight import Weight
 from oneway.sentences import listed, nearest, shown
 from oneway.transport import TRANSPORTS, Faults
 from oneway.transport.address import is_wildcard, parse_address
+
+DEFAULT_KEEP = 0.5
+"""The share of its mass that a peer keeps at a push, unless it is set."""
 
 _Peer = TypeVar("_Peer", "Receiver", "Sender")
 
@@ -37,7 +40,7 @@ class Receiver:
         ConfigError: If the weight is not a positive number.
     """
 
-    card: Annotated[Card, Meta(extra={"parse": Card.parse})]
+    card: Annotated[Card, Meta(extra={"rule": "a card, as oneway peer card prints it"})]
     weight: Weight = 1.0
 
     def __post_init__(self) -> None:
@@ -68,7 +71,7 @@ class Sender:
         ConfigError: If the key or the name breaks its rule.
     """
 
-    key: Annotated[bytes, Meta(extra={"parse": parse_key})]
+    key: Annotated[bytes, Meta(extra={"rule": "a public key in quotes"})]
     name: str = ""
 
     def __post_init__(self) -> None:
@@ -97,16 +100,41 @@ def _check_transport(name: str) -> str:
     return name
 
 
-@dataclass(frozen=True)
-class PeerConfig:
-    """All that one peer is told, besides its key and the task.
+@dataclass(frozen=True, kw_only=True)
+class Peers:
+    """What commands and pages change: peers.toml.
 
     Attributes:
         receivers: Whom it sends to.
         senders: Who may send to it.
+        faults: What goes wrong on purpose; for labs and tests only.
+    """
+
+    anyone: Annotated[
+        bool, Meta(description="whether everybody may send to it, not only the senders below")
+    ] = False
+    leaving: Annotated[bool, Meta(description="true: hand everything over and stop")] = False
+    paused: Annotated[
+        bool, Meta(description="true: neither learn nor push for the time being, but answer")
+    ] = False
+    faults: Faults = field(default_factory=Faults)
+    receivers: tuple[Receiver, ...] = ()
+    senders: tuple[Sender, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        for what, known in (("receivers", self.receivers), ("senders", self.senders)):
+            _refuse_twice(what, "key", [key_text(peer.key) for peer in known])
+            _refuse_twice(what, "name", [peer.name.lower() for peer in known if peer.name])
+
+
+@dataclass(frozen=True)
+class PeerConfig(Peers):
+    """All settings of one peer: peer.toml, which its owner writes, and peers.toml.
+
+    Attributes:
         limits: How far it trusts the network.
         privacy: What it asks for beyond the task.
-        faults: What goes wrong on purpose; for labs and tests only.
 
     Raises:
         ConfigError: If one of them breaks its rule.
@@ -138,29 +166,13 @@ class PeerConfig:
     ] = "zeromq"
     keep: Annotated[
         float, Meta(gt=0, lt=1, description="the share of its mass that it keeps at a push")
-    ] = 0.5
-    anyone: Annotated[
-        bool, Meta(description="whether everybody may send to it, not only the senders below")
-    ] = False
-    leaving: Annotated[bool, Meta(description="true: hand everything over and stop")] = False
-    paused: Annotated[
-        bool, Meta(description="true: neither learn nor push for the time being, but answer")
-    ] = False
+    ] = DEFAULT_KEEP
     allow: Annotated[
         tuple[str, ...],
         Meta(description='code that the task may name, as "package.module:function"'),
     ] = ()
     limits: Limits = field(default_factory=Limits)
     privacy: OwnPrivacy = field(default_factory=OwnPrivacy)
-    receivers: tuple[Receiver, ...] = ()
-    senders: tuple[Sender, ...] = ()
-    faults: Faults = field(default_factory=Faults)
-
-    def __post_init__(self) -> None:
-        check_fields(self)
-        for what, known in (("receivers", self.receivers), ("senders", self.senders)):
-            _refuse_twice(what, "key", [key_text(peer.key) for peer in known])
-            _refuse_twice(what, "name", [peer.name.lower() for peer in known if peer.name])
 
     def unfollowed(self, before: PeerConfig, own: OwnPrivacy) -> list[str]:
         """Return a sentence for every change that a running peer, with `own` privacy, ignores."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 
@@ -14,8 +14,8 @@ import msgspec
 from oneway.errors import ConfigError, TaskError
 from oneway.files.atomic import sync_folder, write_atomically
 from oneway.files.toml import read_text
-from oneway.peer.home.config import PeerConfig
-from oneway.peer.home.config_file import read_config, write_config
+from oneway.peer.home.config import DEFAULT_KEEP, PeerConfig, Peers
+from oneway.peer.home.config_file import PEERS_FILE, read_config, write_config, write_peers
 from oneway.peer.home.free_address import free_address
 from oneway.peer.home.process_lock import close_to_others, hold, holder, in_turn
 from oneway.peer.identity.keys import load, save
@@ -37,13 +37,18 @@ class Home:
 
     @property
     def config_path(self) -> Path:
-        """What this peer is told."""
+        """The settings that the owner writes; no command changes them."""
         return self.folder / "peer.toml"
 
     @property
-    def config_lock_path(self) -> Path:
-        """Held for a moment by whoever changes what this peer is told."""
-        return self.folder / "peer.toml.lock"
+    def peers_path(self) -> Path:
+        """The settings that commands and pages change: trust, admission, pauses."""
+        return self.folder / PEERS_FILE
+
+    @property
+    def peers_lock_path(self) -> Path:
+        """Held for a moment by whoever changes peers.toml."""
+        return self.folder / f"{PEERS_FILE}.lock"
 
     @property
     def task_path(self) -> Path:
@@ -85,6 +90,7 @@ class Home:
         *,
         advertise: str = "",
         transport: str = "zeromq",
+        keep: float = DEFAULT_KEEP,
         allow: Iterable[str] = (),
     ) -> Home:
         """Make a new peer in a folder, which may exist and hold other things.
@@ -96,6 +102,7 @@ class Home:
             listen: Where it listens; without, a port of this machine that no other peer has.
             advertise: Where others reach it, if not there.
             transport: How messages travel, by name.
+            keep: The share of its mass that it keeps at a push.
             allow: Names of code that the task.toml may name; what a `Task` names is allowed.
 
         Raises:
@@ -114,7 +121,7 @@ class Home:
             where, learned = task, Task.parse(text, str(task), allow=allow)
         learned.require_without_server()
         config = PeerConfig(name, listen or "127.0.0.1:7701", advertise, transport)
-        config = replace(config, allow=tuple(dict.fromkeys(allow)))
+        config = replace(config, keep=keep, allow=tuple(dict.fromkeys(allow)))
         _require_address(config)
         if listen is None:
             config = replace(config, listen=free_address(folder))
@@ -144,7 +151,8 @@ class Home:
                 raise ConfigError(
                     f"{folder} is not a peer's folder (it has no peer.toml); {remedy}"
                 )
-            missing = [path for path in (home.task_path, home.key_path) if not path.exists()]
+            parts = (home.task_path, home.key_path, home.peers_path)
+            missing = [path for path in parts if not path.exists()]
         except OSError as error:
             raise ConfigError(f"cannot look into {folder}: {error.strerror}") from error
         if missing:
@@ -155,7 +163,7 @@ class Home:
         return home
 
     def config(self) -> PeerConfig:
-        """Read what this peer is told.
+        """Read the settings of this peer.
 
         Raises:
             ConfigError: If it is malformed.
@@ -163,12 +171,13 @@ class Home:
         return read_config(self.config_path)
 
     def change(self, how: Callable[[PeerConfig], PeerConfig]) -> tuple[PeerConfig, PeerConfig]:
-        """Change what this peer is told; a running peer follows.
+        """Change peers.toml; a running peer follows.
 
         Of several that change it at once, each builds on what the one before has written.
 
         Args:
-            how: Makes the new configuration out of the old one; it must not call this itself.
+            how: Makes the new configuration out of the old one, with the same peer.toml; it must
+                not call this itself.
 
         Returns:
             The configuration before and after.
@@ -178,11 +187,14 @@ class Home:
         """
         # Said first, and so that no lock is left where there is no peer.
         self.config()
-        with in_turn(self.config_lock_path):
+        with in_turn(self.peers_lock_path):
             before = self.config()
             after = how(before)
+            trust = {field.name: getattr(after, field.name) for field in fields(Peers)}
+            if after != replace(before, **trust):
+                raise ConfigError("a setting of peer.toml would change; edit that file instead")
             if after != before:
-                write_config(after, self.config_path)
+                write_peers(after, self.peers_path)
         return before, after
 
     def task(self) -> Task:
@@ -246,7 +258,7 @@ class Home:
             self.folder.mkdir(parents=True, exist_ok=True)
             # First: a key is never overwritten, so of two that make a peer here one stops.
             save(generate(), self.key_path)
-            made = [self.config_path, self.key_path, *made]
+            made = [self.config_path, self.peers_path, self.key_path, *made]
             if task is not None:
                 made = [self.task_path, *made]
                 write_atomically(self.task_path, task)
@@ -258,7 +270,7 @@ class Home:
             raise
 
     def _refuse_existing(self, *, own_task: bool) -> None:
-        mine = [self.config_path, self.key_path, self.store_path]
+        mine = [self.config_path, self.peers_path, self.key_path, self.store_path]
         for path in mine if own_task else [*mine, self.task_path]:
             # A broken link counts too: writing would follow it.
             if path.exists() or path.is_symlink():

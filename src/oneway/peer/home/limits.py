@@ -8,7 +8,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta
 
-from oneway.files.typed_values import check_fields
+from oneway.files.validation import check_fields
 from oneway.protocol.compact import FORMATS
 from oneway.protocol.rules import Rules
 from oneway.task.task import Task
@@ -29,13 +29,6 @@ _NUMBERS_IN_EDGES = 2**22
 """Edges of one sender that are kept: 32 megabytes, and as much again of those that ended."""
 
 
-def _parse_clip(value: object) -> object:
-    # Zero is how `Limits` says "off"; who writes it into a file means the opposite.
-    if value == 0:
-        raise ValueError
-    return 0.0 if value == "off" else value
-
-
 _Positive: TypeAlias = Annotated[float, Meta(gt=0)]
 
 
@@ -45,9 +38,9 @@ class Limits:
 
     Attributes:
         window: "auto" is 16 for small models and falls to 1 for large ones.
-        clip: Relative to 1 + the norm of one's own model; what goes beyond is dropped. 0 means no
-            limit ("off" in the file), and no limit either on how far one sender may move this peer
-            over time (`peer.inflow`).
+        clip: Relative to 1 + the norm of one's own model; what goes beyond is dropped. "off" means
+            no limit, and no limit either on how far one sender may move this peer over time
+            (`peer.inflow`).
         pushes_per_second: What is learned in between travels with the next push.
         presume_dead_after: What a dead receiver never acknowledged is taken back.
 
@@ -71,12 +64,10 @@ class Limits:
         ),
     ] = 10
     clip: Annotated[
-        float,
+        _Positive | Literal["off"],
         Meta(
-            ge=0,
             description="how far a sender's model may lie from one's own, relative to that; or "
-            '"off", which also lets each sender move this peer without limit',
-            extra={"parse": _parse_clip, "rule": 'a number above 0, or "off" for no limit'},
+            '"off", which also lets each sender move this peer without limit'
         ),
     ] = 0.5
     pushes_per_second: Annotated[_Positive, Meta(description="how often to push at most")] = 1000.0
@@ -103,7 +94,7 @@ class Limits:
             mass_limit=task.mass_limit,
             radius=task.radius,
             most_edges=max(2, min(_MOST_EDGES, _NUMBERS_IN_EDGES // (width + 1))),
-            clip=self.clip or math.inf,
+            clip=math.inf if self.clip == "off" else self.clip,
             longest_step=task.longest_step,
             format="int8" if task.dim > _COMPACT_ABOVE else "total",
             takes=FORMATS,

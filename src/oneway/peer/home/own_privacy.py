@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from oneway.errors import ConfigError
-from oneway.files.typed_values import check_fields
+from oneway.files.validation import check_fields
 from oneway.privacy import epsilon_of, mu_for
 from oneway.task.privacy import DEFAULT_DELTA, Privacy
 from oneway.task.task import Task

@@ -1,0 +1,262 @@
+"""Validation of files, requests, flags and arguments: msgspec checks, the error is one sentence.
+
+A frozen dataclass or msgspec struct declares its keys, types, bounds and meaning once:
+
+    keep: Annotated[float, Meta(gt=0, lt=1, description="the share that is kept")] = 0.5
+
+`convert` makes one of a table, `check_fields` checks one that was made in Python. What bounds
+cannot express is in the `extra` of a `Meta`:
+
+- `rule`: the rule in words;
+- `check`: a function that returns the value, or raises a `ConfigError`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import KW_ONLY
+from functools import cache
+from typing import Annotated, Any, ClassVar, TypeVar, get_args, get_origin, get_type_hints
+
+import msgspec
+import numpy as np
+from msgspec import inspect
+
+from oneway.errors import ConfigError, OnewayError
+from oneway.sentences import listed, nearest, shown
+
+_Value = TypeVar("_Value")
+
+_Table = inspect.StructType | inspect.DataclassType
+_List = inspect.VarTupleType | inspect.ListType
+_LARGEST_COUNT = 2**31 - 1
+"""A whole number's upper bound that goes without saying."""
+
+
+def convert(
+    value: object, kind: type[_Value], where: str, error: type[OnewayError] = ConfigError
+) -> _Value:
+    """Return the value of a type that a parsed file or request describes.
+
+    Args:
+        value: What the parser returned; keys are the names of fields.
+        kind: A dataclass or a msgspec struct.
+        where: What errors call the file or request.
+        error: The class of the error.
+
+    Raises:
+        OnewayError: Of the class `error`, if a key is unknown or missing, or a value breaks its
+            rule.
+
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True)
+    ... class Limits:
+    ...     window: Annotated[int, msgspec.Meta(ge=1, le=64)] = 8
+    >>> convert({"window": 65}, Limits, "peer.toml")
+    Traceback (most recent call last):
+    ...
+    oneway.errors.ConfigError: window in peer.toml is 65; it must be a whole number from 1 to 64
+    """
+    info = inspect.type_info(kind)
+    for path, key, known in _unknown_keys(value, info):
+        raise error(f"{where} has no key {shown(path + key)}{_remedy(key, known)}")
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as reason:
+        raise error(_sentence(str(reason), value, info, where)) from None
+    except ConfigError as reason:
+        raise error(f"{where}: {reason}") from None
+
+
+def check_fields(value: object, error: type[OnewayError] = ConfigError) -> None:
+    """Check the fields of a frozen dataclass against their types, and convert what may be.
+
+    Called in `__post_init__`: 1 becomes 1.0 where a float is declared, a list a tuple.
+
+    Raises:
+        OnewayError: Of the class `error`, for the first that breaks its rule.
+    """
+    kind: Any = type(value)
+    for name, hint in _hints(kind).items():
+        object.__setattr__(value, name, checked(name, getattr(value, name), hint, error))
+
+
+def checked(name: str, value: object, hint: Any, error: type[OnewayError] = ConfigError) -> Any:
+    """Return a value as its type has it; numbers are finite, and never -0.0.
+
+    Raises:
+        OnewayError: Of the class `error`, if it breaks the rule of the type.
+    """
+    plain = value.item() if isinstance(value, np.generic) else value
+    try:
+        result = msgspec.convert(plain, hint)
+        if isinstance(result, float) and not math.isfinite(result):
+            raise msgspec.ValidationError
+    except msgspec.ValidationError:
+        rule = _rule(inspect.type_info(hint), value)
+        raise error(f"{name} is {shown(value)}; {rule}") from None
+    try:
+        for check in _checks(hint):
+            result = check(result)
+    except ConfigError as reason:
+        raise error(f"{name} is {shown(value)}: {reason}") from None
+    return result + 0.0 if isinstance(result, float) else result
+
+
+def whole_number(name: str, value: object, least: int, error: type[OnewayError]) -> int:
+    """Return an integer, or a float that is one, of at least so much as a plain integer.
+
+    Raises:
+        OnewayError: Of the class `error`, if it is anything else.
+
+    >>> whole_number("num_nodes", 6.0, 1, ConfigError)
+    6
+    """
+    plain = value.item() if isinstance(value, np.generic) else value
+    if isinstance(plain, float) and plain.is_integer():
+        plain = int(plain)
+    return int(checked(name, plain, Annotated[int, msgspec.Meta(ge=least)], error))
+
+
+def refuse_unknown(
+    table: object, known: Iterable[str], where: str, error: type[OnewayError]
+) -> dict[str, Any]:
+    """Return a table whose keys all exist.
+
+    Raises:
+        OnewayError: Of the class `error`: if it is no table, or for the first key that does not
+            exist, with the nearest that does.
+    """
+    names = list(known)
+    if not isinstance(table, dict):
+        raise error(f"{where} is {shown(table)}; it must be a table with {listed(names)}")
+    for key in table:
+        if key not in names:
+            raise error(f"{where} has no key {shown(key)}{_remedy(key, names)}")
+    return table
+
+
+def comments_of(kind: type) -> dict[str, str]:
+    """Return the descriptions of the fields of a type, by name."""
+    return {
+        name: meta.description
+        for name, hint in _hints(kind).items()
+        for meta in _metas(hint)
+        if meta.description
+    }
+
+
+def nearest_of(name: object, choices: Iterable[str]) -> str:
+    """Return what to choose instead of a name that is unknown, as the end of a sentence.
+
+    >>> nearest_of("fats", ["auto", "reference", "fast"])
+    "did you mean 'fast'? choose from auto, reference, fast"
+    """
+    known = list(choices)
+    near = nearest(str(name), known).removeprefix(", ")
+    return f"{near} choose from {', '.join(known)}".lstrip()
+
+
+@cache
+def _hints(kind: Any) -> Mapping[str, Any]:
+    hints = get_type_hints(kind, include_extras=True).items()
+    return {
+        name: hint
+        for name, hint in hints
+        if hint is not KW_ONLY and get_origin(hint) is not ClassVar
+    }
+
+
+def _metas(hint: Any) -> list[msgspec.Meta]:
+    found = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
+    return [meta for meta in found if isinstance(meta, msgspec.Meta)]
+
+
+def _checks(hint: Any) -> list[Callable[[Any], Any]]:
+    return [meta.extra["check"] for meta in _metas(hint) if meta.extra and "check" in meta.extra]
+
+
+def _remedy(key: object, known: list[str]) -> str:
+    return nearest(str(key), known) or f"; there are {listed(known)}"
+
+
+def _unknown_keys(
+    value: object, info: inspect.Type, path: str = ""
+) -> Iterator[tuple[str, str, list[str]]]:
+    """Yield every key that is no field, which msgspec ignores: its path, itself, all fields."""
+    if isinstance(info, _Table) and isinstance(value, dict):
+        known = {field.name: field.type for field in info.fields}
+        for key, item in value.items():
+            if key not in known:
+                yield path, str(key), list(known)
+            else:
+                yield from _unknown_keys(item, known[key], f"{path}{key}.")
+    elif isinstance(info, _List) and isinstance(value, list):
+        for number, item in enumerate(value):
+            yield from _unknown_keys(item, info.item_type, f"{path[:-1]}[{number}].")
+
+
+def _sentence(reason: str, value: Any, info: inspect.Type, where: str) -> str:
+    """Return the sentence for msgspec's reason, "rule - at `$.path`"."""
+    rule, _, path = reason.partition(" - at `$")
+    for step in re.findall(r"[^.\[\]`]+", path):
+        if isinstance(info, _Table):
+            value, info = value[step], _field(info, step).type
+        elif isinstance(info, _List):
+            value, info = value[int(step)], info.item_type
+    culprit = path[:-1].lstrip(".")
+    subject = f"{culprit} in {where}" if culprit else where
+    if "missing required field" in rule and isinstance(info, _Table):
+        missing = rule.split("`")[1]
+        meaning = getattr(_field(info, missing).type, "extra_json_schema", None) or {}
+        described = f": {meaning['description']}" if "description" in meaning else ""
+        return f"{subject} has no {missing}; add it{described}"
+    return f"{subject} is {shown(value)}; {_rule(info, value)}"
+
+
+def _field(info: inspect.StructType | inspect.DataclassType, name: str) -> inspect.Field:
+    return next(field for field in info.fields if field.name == name)
+
+
+def _rule(info: inspect.Type, value: object) -> str:
+    """Return what a value must be, as the end of a sentence."""
+    inner = info.type if isinstance(info, inspect.Metadata) else info
+    if isinstance(inner, inspect.LiteralType):
+        return nearest_of(value, map(str, inner.values))
+    return f"it must be {_noun(info)}"
+
+
+def _noun(info: inspect.Type) -> str:
+    match info:
+        case inspect.Metadata(extra={"rule": str(rule)}):
+            return rule
+        case inspect.Metadata(type=inner):
+            return _noun(inner)
+        case inspect.UnionType(types=types):
+            return " or ".join(
+                _noun(each) for each in types if not isinstance(each, inspect.NoneType)
+            )
+        case inspect.IntType():
+            return f"a whole number{_bounds(info)}"
+        case inspect.FloatType():
+            return f"a number{_bounds(info)}"
+        case inspect.BoolType():
+            return "true or false, without quotes"
+        case inspect.LiteralType(values=values):
+            return " or ".join(f'"{each}"' for each in values)
+        case inspect.ListType(item_type=item) | inspect.VarTupleType(item_type=item):
+            return f"a list, of which each is {_noun(item)}"
+        case inspect.DictType() | inspect.StructType() | inspect.DataclassType():
+            return "a table"
+        case _:
+            return "text in quotes"
+
+
+def _bounds(info: inspect.IntType | inspect.FloatType) -> str:
+    most = None if info.le == _LARGEST_COUNT else info.le
+    if info.ge is not None and most is not None:
+        return f" from {info.ge:g} to {most:g}"
+    words = {" above": info.gt, " of at least": info.ge, " below": info.lt, " of at most": most}
+    return " and".join(f"{word} {bound:g}" for word, bound in words.items() if bound is not None)
