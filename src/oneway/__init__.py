@@ -16,119 +16,72 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from oneway.errors import MissingExtraError, OnewayError, install_hint
+from oneway.errors import MissingExtraError, install_hint
 
 if TYPE_CHECKING:
-    from oneway import (
-        datasets,
-        methods,
-        metrics,
-        models,
-        streams,
-        tables,
-        testing,
-        topology,
-    )
-    from oneway.asynchronous.conditions import Conditions, Delay
-    from oneway.asynchronous.simulate import simulate_async
-    from oneway.estimators import (
-        OnewayClassifier,
-        OnewayRegressor,
-        RiverClassifier,
-        RiverRegressor,
-    )
-    from oneway.methods import (
-        Batches,
-        Centralised,
-        InverseSqrt,
-        Isolated,
-        MutualGossip,
-        NaiveGossip,
-        OnlinePushSum,
-        Pull,
-        Relay,
-        Tracking,
-    )
-    from oneway.peer.peer import Peer
-    from oneway.report.run_comparison import compare
-    from oneway.simulator import Run, simulate
-    from oneway.simulator.sweep import sweep
-    from oneway.streams import Stream
-    from oneway.tables import Table
-    from oneway.task.privacy import Privacy
-    from oneway.task.task import Task
-    from oneway.topology import TrustGraph
+    from oneway import datasets as datasets
+    from oneway import methods as methods
+    from oneway import metrics as metrics
+    from oneway import models as models
+    from oneway import streams as streams
+    from oneway import tables as tables
+    from oneway import testing as testing
+    from oneway import topology as topology
+    from oneway.asynchronous.conditions import Conditions as Conditions
+    from oneway.asynchronous.conditions import Delay as Delay
+    from oneway.asynchronous.simulate import simulate_async as simulate_async
+    from oneway.errors import OnewayError as OnewayError
+    from oneway.estimators import OnewayClassifier as OnewayClassifier
+    from oneway.estimators import OnewayRegressor as OnewayRegressor
+    from oneway.estimators import RiverClassifier as RiverClassifier
+    from oneway.estimators import RiverRegressor as RiverRegressor
+    from oneway.methods import Batches as Batches
+    from oneway.methods import Centralised as Centralised
+    from oneway.methods import InverseSqrt as InverseSqrt
+    from oneway.methods import Isolated as Isolated
+    from oneway.methods import MutualGossip as MutualGossip
+    from oneway.methods import NaiveGossip as NaiveGossip
+    from oneway.methods import OnlinePushSum as OnlinePushSum
+    from oneway.methods import Pull as Pull
+    from oneway.methods import Relay as Relay
+    from oneway.methods import Tracking as Tracking
+    from oneway.peer.peer import Peer as Peer
+    from oneway.report.run_comparison import compare as compare
+    from oneway.simulator import Run as Run
+    from oneway.simulator import simulate as simulate
+    from oneway.simulator.sweep import sweep as sweep
+    from oneway.streams import Stream as Stream
+    from oneway.tables import Table as Table
+    from oneway.task.privacy import Privacy as Privacy
+    from oneway.task.task import Task as Task
+    from oneway.topology import TrustGraph as TrustGraph
 
 __version__ = "0.2.0"
 
-__all__ = [
-    "Batches",
-    "Centralised",
-    "Conditions",
-    "Delay",
-    "InverseSqrt",
-    "Isolated",
-    "MutualGossip",
-    "NaiveGossip",
-    "OnewayClassifier",
-    "OnewayError",
-    "OnewayRegressor",
-    "OnlinePushSum",
-    "Peer",
-    "Privacy",
-    "Pull",
-    "Relay",
-    "RiverClassifier",
-    "RiverRegressor",
-    "Run",
-    "Stream",
-    "Table",
-    "Task",
-    "Tracking",
-    "TrustGraph",
-    "compare",
-    "datasets",
-    "methods",
-    "metrics",
-    "models",
-    "simulate",
-    "simulate_async",
-    "streams",
-    "sweep",
-    "tables",
-    "testing",
-    "topology",
-]
-
-_HOME = {
-    "Batches": "methods",
-    "Centralised": "methods",
-    "InverseSqrt": "methods",
-    "Isolated": "methods",
-    "MutualGossip": "methods",
-    "NaiveGossip": "methods",
-    "OnlinePushSum": "methods",
-    "Pull": "methods",
-    "Relay": "methods",
-    "Tracking": "methods",
-    "OnewayClassifier": "estimators",
-    "OnewayRegressor": "estimators",
-    "RiverClassifier": "estimators",
-    "RiverRegressor": "estimators",
-    "Peer": "peer.peer",
-    "Privacy": "task.privacy",
-    "Run": "simulator",
-    "Stream": "streams",
-    "Table": "tables",
-    "Task": "task.task",
-    "TrustGraph": "topology",
-    "compare": "report.run_comparison",
-    "Conditions": "asynchronous.conditions",
-    "Delay": "asynchronous.conditions",
-    "simulate": "simulator",
-    "simulate_async": "asynchronous.simulate",
-    "sweep": "simulator.sweep",
+_MODULES = ("datasets", "methods", "metrics", "models", "streams", "tables", "testing", "topology")
+_NAMES = {
+    "asynchronous.conditions": ("Conditions", "Delay"),
+    "asynchronous.simulate": ("simulate_async",),
+    "errors": ("OnewayError",),
+    "estimators": ("OnewayClassifier", "OnewayRegressor", "RiverClassifier", "RiverRegressor"),
+    "methods": (
+        *("Batches", "Centralised", "InverseSqrt", "Isolated", "MutualGossip", "NaiveGossip"),
+        *("OnlinePushSum", "Pull", "Relay", "Tracking"),
+    ),
+    "peer.peer": ("Peer",),
+    "report.run_comparison": ("compare",),
+    "simulator": ("Run", "simulate"),
+    "simulator.sweep": ("sweep",),
+    "streams": ("Stream",),
+    "tables": ("Table",),
+    "task.privacy": ("Privacy",),
+    "task.task": ("Task",),
+    "topology": ("TrustGraph",),
 }
+"""The public names, by the module that has them."""
+_HOME = {name: module for module, names in _NAMES.items() for name in names}
+
+__all__ = sorted([*_MODULES, *_HOME])
 
 
 def __getattr__(name: str) -> Any:
@@ -137,7 +90,7 @@ def __getattr__(name: str) -> Any:
     Raises:
         MissingExtraError: If it needs a package that is not installed.
     """
-    if name not in __all__:
+    if name not in _HOME and name not in _MODULES:
         raise AttributeError(f"module 'oneway' has no attribute {name!r}")
     try:
         module = import_module(f"oneway.{_HOME.get(name, name)}")

@@ -20,9 +20,10 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from oneway.errors import StoreError
+from oneway.errors import ConfigError, StoreError
 from oneway.files.memory import require_unpacked
 from oneway.files.output_folder import MARKER
+from oneway.files.validation import convert
 from oneway.records import RunRecord
 
 FORMAT = 1
@@ -132,7 +133,7 @@ def load(path: Path | str) -> RunRecord:
         own = [name for name in values if name.startswith(_PERSONAL)]
         if own:
             values["personal"] = {name.removeprefix(_PERSONAL): values.pop(name) for name in own}
-        return msgspec.convert(values, RunRecord)
+        return convert(values, RunRecord, SUMMARY)
 
 
 def read_summary(path: Path | str) -> dict[str, Any]:
@@ -170,8 +171,9 @@ def _as_store_errors(folder: Path) -> Iterator[None]:
         raise StoreError(
             f"there is no stored run in {folder}: {missing}", reason=missing
         ) from error
-    except _DAMAGE as error:
-        reason = f"{getattr(error, 'strerror', None) or repr(error)}; run it again"
+    except (ConfigError, *_DAMAGE) as error:
+        detail = error if isinstance(error, ConfigError) else repr(error)
+        reason = f"{getattr(error, 'strerror', None) or detail}; run it again"
         raise StoreError(f"the run in {folder} is damaged: {reason}", reason=reason) from error
 
 
