@@ -162,7 +162,7 @@ def simulate_async(
     bins, seconds = stream.num_rounds, conditions.duration(stream.num_rounds)
     disagreement, done = np.zeros(bins), 0
     what = f"{method.name}, bins of virtual time"
-    with _without_logs(), stoppable() as stop, progress_bar(what, bins, progress) as bar:
+    with without_logs(), stoppable() as stop, progress_bar(what, bins, progress) as bar:
         network = ExactNetwork(task, model, stream, mixing, conditions, seed)
         while done < bins and not stop.requested:
             network.queue.run_until(seconds * (done + 1) / bins)
@@ -191,7 +191,7 @@ def simulate_async(
     }
     learned = recorder.learned()
     if done == bins:
-        with _without_logs():
+        with without_logs():
             longest = DRAIN_SECONDS + 2.0 * conditions.presume_dead_after
             config["drained_after"] = _drain(network, longest)
         config["exact_books"] = not network.discrepancy().any()
@@ -244,7 +244,7 @@ def _check_refused(
 
 
 @contextmanager
-def _without_logs() -> Iterator[None]:
+def without_logs() -> Iterator[None]:
     """Silence the log of peers, which is for the owner of each."""
     log = logging.getLogger("oneway.peer")
     before, log.disabled = log.disabled, True

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 from rich.progress import TextColumn
 
 from oneway.cli.lazy_group import LazyGroup, make_group
-from oneway.cli.options import Allow, option
-from oneway.cli.out_path import Force, check_out_file
+from oneway.cli.options import Allow, option, switch
+from oneway.cli.out_path import Force, check_out_file, write_out_file
 from oneway.cli.output import (
     AsJson,
     note,
@@ -45,6 +45,10 @@ def privacy(
     canaries: Annotated[
         int, option("N", "How many canaries the membership test has.", panel="Run")
     ] = 8000,
+    virtual: Annotated[
+        bool,
+        switch("--virtual", "Attack peers in virtual time, by their messages.", panel="Run"),
+    ] = False,
     out: Annotated[
         Path | None, option("FILE", "Write the report there, as Markdown.", panel="Run")
     ] = None,
@@ -53,8 +57,7 @@ def privacy(
     as_json: AsJson = False,
 ) -> None:
     """Try to read a sender's samples from its pushes, and measure a lower bound of epsilon."""
-    from oneway.audit.privacy import audit
-    from oneway.audit.report import TITLE, facts_of, write
+    from oneway.privacy.audit import TITLE, audit, facts_of, page_of
 
     settings = read_given(given, task, config, allow=allow)
     if out is not None:
@@ -67,10 +70,11 @@ def privacy(
         found = audit(
             settings,
             canaries=canaries,
+            virtual=virtual,
             tick=lambda what, done: bar.update(shown, description=f"{what}: {done:,} rounds"),
         )
     if out is not None:
-        write(out, found)
+        write_out_file(out, page_of(found), force=force)
     if as_json:
         print_json(found.numbers)
         return

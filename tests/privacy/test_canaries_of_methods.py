@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import oneway as ow
-from oneway.audit.simulation import canary_test
 from oneway.methods import Batches, State
 from oneway.methods.transforms import AdaGrad, Momentum
 from oneway.privacy import Guarantee, sensitivity
+from oneway.privacy.audit import canary_test
 
 DELTA = 1e-5
 DIM = 8
