@@ -7,6 +7,7 @@ random graph. Methods and engines take turns, and each is judged by its fastest 
 from __future__ import annotations
 
 import time
+from itertools import product
 
 import numpy as np
 from rich.console import Console
@@ -82,16 +83,23 @@ def main() -> None:
                 f"{reference / fast:.1f}x", f"{goal}x", f"{fast / best['fast', 'ops']:.2f}x",
             )  # fmt: skip
     Console().print(shown)
-    Console().print(personal_cost(table))
+    Console().print(personal_cost())
 
 
-def personal_cost(table: ow.Table) -> Table:
+def personal_cost() -> Table:
     """CPU time of runs with and without personal predictions, taking turns; the fastest counts."""
     shown = Table(title="personal predictions at the defaults of a new task, CPU time a sample")
+    shown.add_column("model")
     for heading in ("nodes", "without ns", "with ns", "ratio", "at most"):
         shown.add_column(heading, justify="right")
-    model = ow.models.LogisticRegression()
-    for num_nodes, bound, rounds, *_ in CASES:
+    features, labels = samples(200_000)
+    cases = {
+        ow.models.LogisticRegression(): ow.Table.from_arrays(features, labels),
+        ow.models.RidgeRegression(): ow.Table.from_arrays(
+            features, features.mean(axis=1) + labels, task="number"
+        ),
+    }
+    for (model, table), (num_nodes, bound, rounds, *_) in product(cases.items(), CASES):
         graph = ow.TrustGraph.random(num_nodes, bound, seed=1)
         stream = table.deal(num_nodes, seed=1, resample=num_nodes * rounds)
         best = [float("inf")] * 2
@@ -106,7 +114,7 @@ def personal_cost(table: ow.Table) -> Table:
                     best[personal] = min(took, best[personal])
         without, beside = best
         shown.add_row(
-            f"{num_nodes}", f"{1e9 * without:.0f}", f"{1e9 * beside:.0f}",
+            model.name, f"{num_nodes}", f"{1e9 * without:.0f}", f"{1e9 * beside:.0f}",
             f"{beside / without:.2f}x", "2x" if num_nodes >= 128 else "",
         )  # fmt: skip
     return shown

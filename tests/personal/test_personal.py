@@ -12,7 +12,8 @@ from oneway.errors import ConfigError
 from oneway.models import Hinge, LogisticRegression, RidgeRegression, SoftmaxRegression
 from oneway.models.base import Model
 from oneway.personal import Personal, bayes_bound
-from oneway.personal.personal import PRIOR
+from oneway.personal.mixtures import hedge_bound
+from oneway.personal.personal import FIRST_REACH, PRIOR
 
 MODELS = {
     "logistic": LogisticRegression(start=-0.4),
@@ -73,18 +74,20 @@ def test_it_equals_its_transcription(name):
             assert experts[t, node] == pytest.approx(losses[1:], rel=1e-9, abs=1e-12)
 
 
-@given(st.sampled_from(["logistic", "softmax"]), st.integers(0, 10**6))
+@given(st.sampled_from(sorted(MODELS)), st.integers(0, 10**6))
 def test_nobody_loses_by_joining_whatever_the_network_says(name, seed):
     """The bound against every expert, at every node and moment, with an adversarial network."""
     model, features, shared, labels = made(name, seed, 40)
     rng = np.random.default_rng(seed)
-    shared = shared * rng.choice([-1.0, 0.0, 30.0, np.nan, np.inf], shared.shape)
-    mixture, experts, _ = run(model, features, shared, labels)
+    shared = shared * rng.choice([-1.0, 0.0, 30.0, 1e200, np.nan, np.inf], shared.shape)
+    mixture, experts, memory = run(model, features, shared, labels)
     rounds = np.arange(1, len(mixture) + 1)
     for expert in (1, 2):  # shared has no finite loss here
-        bounds = [bayes_bound(float(PRIOR[expert]), int(t)) for t in rounds]
+        bounds = np.array([bayes_bound(float(PRIOR[expert]), int(t)) for t in rounds])[:, None]
+        if "top.gaps" in memory:  # of the end
+            bounds = hedge_bound(float(PRIOR[expert]), 3, memory["top.gaps"][:, 0])
         excess = mixture.cumsum(axis=0) - experts[:, :, expert].cumsum(axis=0)
-        assert (excess <= np.array(bounds)[:, None] + 1e-9).all()
+        assert (excess <= bounds + 1e-9).all()
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -122,6 +125,28 @@ def test_the_mixture_learns(name):
         mixture, experts, _ = run(model, features, network, labels)
         best = experts.sum(axis=0).min(axis=1)
         assert (mixture.sum(axis=0) <= 1.1 * best + 5.0).all()
+
+
+@pytest.mark.parametrize("name", ["ridge", "hinge"])
+def test_a_network_far_off_costs_no_more_than_one_at_the_edge_of_what_there_has_been(name):
+    """Scores are kept within reach: squares of what a liar says would ruin any mean."""
+    model, features, shared, labels = made(name, 9, 200)
+    far, edge = (
+        run(model, features, np.full_like(shared, it), labels)[0] for it in (1e200, FIRST_REACH)
+    )
+    assert far.sum() == pytest.approx(edge.sum(), rel=0.01)
+    alone = run(model, features, np.full_like(shared, np.nan), labels)[0]
+    assert far.sum() < 1.1 * alone.sum() + 10.0
+
+
+def test_labels_far_out_are_within_reach_once_there_has_been_one():
+    _, features, _, labels = made("ridge", 9, 100)
+    model = RidgeRegression()  # whose units are not those of the labels
+    labels = 1000.0 * labels
+    _, experts, memory = run(model, features, labels[..., None], labels)
+    assert memory["reach"][:, 0] == pytest.approx(np.abs(labels).max(axis=0))
+    assert (experts[0, :, 0] > 0.0).all()
+    assert np.median(experts[1:, :, 0]) == 0.0
 
 
 def test_an_expert_that_leaves_the_finite_numbers_stays_where_it_was():

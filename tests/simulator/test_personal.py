@@ -80,18 +80,25 @@ def test_the_compiled_walk_is_that_of_the_functions_whatever_the_network_says(se
 
 @pytest.mark.parametrize(
     ("module", "constant"),
-    [(experts, "BY_COORDINATE"), (experts, "FAR"), (mixtures, "SHARE"), (personal, "PRIOR")],
-)
+    [
+        (experts, "BY_COORDINATE"), (experts, "FAR"), (mixtures, "SHARE"), (personal, "PRIOR"),
+        (mixtures, "FIRST_GAP"), (personal, "FIRST_REACH"),
+    ],
+)  # fmt: skip
 def test_a_walk_with_another_constant_differs(module, constant, monkeypatch):
     """The tolerance is tight enough to tell."""
+    model = MODELS["ridge" if constant.startswith("FIRST") else "logistic"]
     stream = stream_of("logistic", 60)
     scores = np.random.default_rng(1).standard_normal((60, 5, 1)) * 10
-    runs = [PersonalPass(MODELS["logistic"], stream, compiled=it) for it in (True, False)]
-    runs[0].take(0, scores)
-    monkeypatch.setattr(module, constant, getattr(module, constant) ** 1.001)
-    runs[1].take(0, scores)
-    compiled, other = (it.record(60) for it in runs)
-    assert not np.allclose(compiled.sums, other.sums, rtol=1e-6, atol=1e-6)
+
+    def walked(*, compiled: bool):
+        own = PersonalPass(model, stream, compiled=compiled)
+        own.take(0, scores)
+        return own.record(60).sums
+
+    found = walked(compiled=True)
+    monkeypatch.setattr(module, constant, 1.001 * getattr(module, constant))
+    assert not np.allclose(found, walked(compiled=False), rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize(("name", "engine"), [("logistic", "fast"), ("softmax", "reference")])

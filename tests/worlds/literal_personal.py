@@ -10,6 +10,7 @@ SHARE = 1e-3
 LEAST = 1e-9
 SAME = 1e-6
 FIRST_GAP = 1.0
+FIRST_REACH = 8.0
 PRIOR = (0.1, 0.5, 0.4)
 
 
@@ -69,12 +70,11 @@ class AdaHedge:
         there = [(w, it) for w, it in zip(self.weights, values, strict=True) if it is not None]
         return sum(w * it for w, it in there) / sum(w for w, _ in there)
 
-    def learn(self, suffered: Sequence[float | None]) -> None:
-        mean = self.mean(suffered)
-        own = [mean if it is None else it for it in suffered]
+    def learn(self, suffered: Sequence[float | None], mixture: float) -> None:
+        own = [mixture if it is None else it for it in suffered]
         chances = [w * math.exp(-self.rate * it) for w, it in zip(self.weights, own, strict=True)]
         mix = -math.log(sum(chances)) / self.rate
-        self.gap += max(0.0, mean - mix)
+        self.gap += max(0.0, mixture - mix)
         self.losses = [old + new for old, new in zip(self.losses, own, strict=True)]
 
 
@@ -126,7 +126,7 @@ class LiteralPersonal:
     def __init__(self, num_features: int, start: float, squared: bool = False) -> None:
         bend = 1.0 if squared else 0.25
         self.squared, self.num_features, self.start = squared, num_features, start
-        self.heard = False
+        self.heard, self.reach = False, FIRST_REACH
         alone = [0.0] * num_features + [0.0, start]
         adapted = [0.0] * num_features + [1.0, 0.0]
         self.pairs = [
@@ -177,10 +177,15 @@ class LiteralPersonal:
         def loss(score: float) -> float:
             return 0.5 * (score - label) ** 2
 
-        experts = [shared, *(m.mean(s) for m, s in zip(self.inner, scores, strict=True))]
-        mixture = self.top.mean([shared if self.heard else None, *experts[1:]])
-        for mix, pair in zip(self.inner, scores, strict=True):
-            mix.learn([loss(it) for it in pair])
-        losses = [loss(it) for it in experts]
-        self.top.learn([losses[0] if self.heard else None, *losses[1:]])
-        return [loss(it) for it in (mixture, *experts)]
+        def within(score: float) -> float:
+            return min(self.reach, max(-self.reach, score))
+
+        said = [[within(it) for it in pair] for pair in scores]
+        experts = [within(shared), *(m.mean(s) for m, s in zip(self.inner, said, strict=True))]
+        taking_part = [experts[0] if self.heard else None, *experts[1:]]
+        losses = [loss(it) for it in (self.top.mean(taking_part), *experts)]
+        for mix, pair, mixture in zip(self.inner, said, losses[2:], strict=True):
+            mix.learn([loss(it) for it in pair], mixture)
+        self.top.learn([losses[1] if self.heard else None, *losses[2:]], losses[0])
+        self.reach = max(self.reach, abs(label))
+        return losses

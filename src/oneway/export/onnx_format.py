@@ -22,6 +22,7 @@ from oneway.models import LinearModel, Torch
 from oneway.personal.experts import FAR, PARAMS
 from oneway.personal.links import LinearLink
 from oneway.personal.mixtures import LEAST
+from oneway.personal.personal import REACH
 from oneway.records import Matrix, Vector
 from oneway.sentences import listed, shown
 from oneway.tables.cells import missing_spellings, truth_spellings, value_spellings
@@ -244,9 +245,10 @@ def _as_input(graph: _Graph, scores: str, width: int) -> str:
 
 
 def _answer(graph: _Graph, exported: PersonalModel, scores: str) -> str:
-    """Probabilities bounded away from 0, or the scores."""
+    """Probabilities bounded away from 0, or scores within reach."""
     if not exported.personal.has_probabilities:
-        return scores
+        reach = float(exported.memory[REACH][0, 0])
+        return graph.add("Clip", [scores, graph.constant(-reach), graph.constant(reach)])
     if exported.model.labels == "binary":
         chances = _two_chances(graph, scores)
     else:

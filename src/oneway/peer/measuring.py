@@ -27,8 +27,8 @@ from oneway.metrics.tally import Tally, base_expectation, measures_of, with_samp
 from oneway.models import Answers, Model
 from oneway.personal import Personal
 from oneway.personal.links import answers_to
-from oneway.personal.mixtures import hedge_weights
-from oneway.personal.personal import EXPERTS, MOST_ALONE, PRIOR, scores_of
+from oneway.personal.mixtures import AdaHedge, Bayes
+from oneway.personal.personal import EXPERTS, MOST_ALONE, PRIOR, TOP, scores_of
 from oneway.personal.words import believes
 from oneway.records import Batch, Matrix, Vector
 from oneway.records.curve import Curve
@@ -235,14 +235,12 @@ def tally_in(arrays: Mapping[str, Matrix]) -> Tally:
 
 def weights_in(arrays: Mapping[str, Matrix]) -> Vector | None:
     """How much a stored mixture believes each expert; None without it."""
-    top = _stripped(arrays, _PERSONAL + "top.")
+    top = _stripped(arrays, _PERSONAL + TOP)
     if not top:
         return None
-    weights = top.get("weights")
-    if weights is None:
-        weights = hedge_weights(top["losses"], top["gaps"], PRIOR)
-    first: Vector = weights[0]
-    return first
+    mixture = Bayes(PRIOR) if Bayes.names[0] in top else AdaHedge(PRIOR)
+    weights: Vector = mixture.weights(top)[0]
+    return weights
 
 
 def measures_in(arrays: Mapping[str, Matrix], task: Task, curve: Curve) -> Measures | None:

@@ -30,6 +30,8 @@ BY_COORDINATE = 0.1
 """The first step of AdaGrad by coordinate, in standardised inputs."""
 FAR = 8.0
 """Shared scores count up to this far from 0 as an input."""
+_TINY = 1e-300
+"""Stands for a sum of squares of 0, whose gradients are 0 too."""
 PARAMS, SQUARES, NORMS = "params", "squares", "norms"
 """Names of the memory: parameters, and sums of squared gradients by coordinate and by norm."""
 
@@ -104,13 +106,14 @@ class LinearExperts:
         norms = memory[NORMS]
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             slopes = self.link.slopes(scores, labels[:, None, None])
-            gradients = slopes[..., None] * inputs[:, :, None]
-            by_norm = gradients[:, :, 0] * self._limits(norms, inputs)[..., None, None]
-            norms = norms + np.einsum("nksi,nksi->nk", by_norm, by_norm)
-            params[:, :, 0] -= self._rates(norms)[..., None, None] * by_norm
-            own = gradients[:, :, 1]
+            lengths: Matrix = np.einsum("nksi,nksi->nks", inputs, inputs)
+            by_norm = slopes[:, :, 0] * self._limits(norms, lengths)[..., None]
+            norms = norms + (by_norm * by_norm * lengths).sum(axis=2)
+            by_norm *= self._rates(norms)[..., None]
+            params[:, :, 0] -= by_norm[..., None] * inputs
+            own = slopes[:, :, 1, :, None] * inputs
             squares = squares + own * own
-            params[:, :, 1] -= np.where(own == 0.0, 0.0, BY_COORDINATE * own / np.sqrt(squares))
+            params[:, :, 1] -= BY_COORDINATE * own / np.sqrt(np.maximum(squares, _TINY))
             total = params.sum() + squares.sum() + norms.sum()
         after = {
             PARAMS: params.reshape(nodes, -1),
@@ -153,15 +156,19 @@ class LinearExperts:
         rates: Matrix = np.minimum(most, reach / np.sqrt(norms))
         return rates
 
-    def _limits(self, norms: Matrix, inputs: Matrix) -> Matrix:
+    def _limits(self, norms: Matrix, lengths: Matrix) -> Matrix:
         """By how much its own curvature shortens a sample's step, `[node, kind]`.
 
         The step rule `curvature` at mass 1. Of several scores the longest input counts.
+
+        Args:
+            norms: Sums of squared gradients, `[node, kind]`.
+            lengths: Squared, of the inputs, `[node, kind, score]`.
         """
         if self.link.curvature is None:
             return np.ones_like(norms)
-        lengths = np.einsum("nksi,nksi->nks", inputs, inputs).max(axis=2)
-        limits: Matrix = 1.0 / (2.0 * self.link.curvature * lengths * self._rates(norms))
+        longest = lengths.max(axis=2)
+        limits: Matrix = 1.0 / (2.0 * self.link.curvature * longest * self._rates(norms))
         return np.minimum(1.0, limits)
 
 

@@ -47,6 +47,10 @@ class Link(ABC):
         """Return `[..., class]`; None if scores stand for no probabilities."""
         return None
 
+    def targets(self, labels: Floats) -> Floats:
+        """Return the scores that labels stand for; by default the labels."""
+        return labels
+
 
 @dataclass(frozen=True)
 class LinearLink(Link):
@@ -67,6 +71,10 @@ class LinearLink(Link):
     def slopes(self, scores: Matrix, labels: Floats) -> Matrix:
         """Return the model's slopes."""
         return self.model.slopes(scores[..., 0], labels)[..., None]
+
+    def targets(self, labels: Floats) -> Floats:
+        """Return the model's targets."""
+        return self.model.targets(labels)
 
     def probabilities(self, scores: Matrix) -> Matrix | None:
         """Return those of both classes, if the model is logistic."""

@@ -1,35 +1,44 @@
-"""Mixtures of experts: weights that follow who was right so far; rows are nodes.
+"""Mixtures of experts: weights that follow who was right so far.
 
-**Bayes** (for log loss). The mixture predicts p = sum_k w_k p_k, and after the label
+A mixture answers with the weighted mean of its experts' answers. After the label it is told by how
+much each expert lost more than the mixture itself did: the *excess*, 0 for an expert that took no
+part in the prediction (for want of a finite answer, or because it has said nothing yet). Such an
+expert counts as if it had lost what the mixture did (Freund, Schapire, Singer and Warmuth 1997), so
+the bounds below hold for every expert, over the samples that it took part in. Losses are sums.
+
+**`Bayes`** (log loss). The answer is p = sum_k w_k p_k; w begins with the prior q, and then
 
     w_k' = (1 - s) w_k p_k(y) / p(y) + s q_k
 
-where q is the prior, with which w begins, and s a small share, so that an expert that becomes the
-best one late is found (fixed share, Herbster and Warmuth 1998). A path of experts j_1, ..., j_T has
-the prior probability q_(j_1) prod_t ((1 - s) [j_t = j_(t+1)] + s q_(j_(t+1))), and the product of
-all p(y) is the mean, over paths, of the products of p_(j_t)(y). The path that stays at expert k
-alone gives, for any sequence and whatever the experts do,
+with a small share s, so that an expert that becomes the best one late is found (fixed share,
+Herbster and Warmuth 1998). A path of experts j_1, ..., j_T has the prior probability q_(j_1)
+prod_t ((1 - s) [j_t = j_(t+1)] + s q_(j_(t+1))), and the product of all p(y) is the mean, over
+paths, of the products of p_(j_t)(y). The path that stays at expert k gives, for any sequence,
 
     loss(mixture) <= loss(k) - ln q_k - (T - 1) ln(1 - s + s q_k)
 
-and a path with S changes pays -ln(s q_j) for each. Losses are sums over T samples.
+and a path with changes pays -ln(s q_j) for each change, to expert j.
 
-**AdaHedge** (for convex losses without probabilities: squared error, hinge). The mixture answers
-with the mean score under w_k ~ q_k exp(-eta L_k), L_k being the losses so far, and eta = ln K / D.
-D begins with D_0 and grows by the mixability gaps: by how much the mean loss under w exceeds the
-mix loss, which is -1/eta ln sum_k w_k exp(-eta l_k) (de Rooij, van Erven, Grunwald and Koolen 2014,
-who have D_0 = 0 and a uniform q). For any sequence and every expert k
+**`AdaHedge`** (other convex losses: squared error, hinge). w_k ~ q_k exp(-eta L_k), L_k being the
+losses so far, and eta = ln K / D. D begins with D_0 and grows by the mixability gaps: by how much
+the mixture's own loss exceeds the mix loss -1/eta ln sum_k w_k exp(-eta l_k), where it does. For
+any sequence and every expert k
 
     loss(mixture) <= loss(k) + D_T - D_0 - D_T ln q_k / ln K
 
-An expert that takes no part in a prediction, for want of a finite answer or because it has said
-nothing yet, counts as if it had said what the mixture of the others says (Freund, Schapire, Singer
-and Warmuth 1997). So both bounds hold for every expert, over the samples that it took part in.
+De Rooij, van Erven, Grunwald and Koolen (2014) have D_0 = 0, a uniform q, and the weighted mean of
+the losses in place of the loss of the weighted mean, which by convexity is no greater. The
+difference matters for the squared error: once eta |a - y|^2 <= 1 for all answers a, the exponential
+of -eta times the loss is concave in a, so no gap is above 0, D stays, and so does the regret.
 """
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -42,6 +51,98 @@ LEAST = 1e-9
 FIRST_GAP = 1.0
 """D_0, in units in which knowing nothing costs about 1/2 (squared error) or 1 (hinge). Without it
 the first few samples would decide alone whom the mixture believes."""
+FAINTEST = 700.0
+"""AdaHedge's weights are at least exp(-700) of the best one's: tiny, but not 0."""
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture(ABC):
+    """How much each of several experts is believed; the last axis of all arrays is the expert.
+
+    Attributes:
+        prior: q, `[expert]`, of sum 1.
+    """
+
+    prior: Vector
+    names: ClassVar[tuple[str, ...]]
+    """Of the arrays of its memory."""
+
+    @abstractmethod
+    def begin(self, *rows: int) -> dict[str, Matrix]:
+        """Return the memory before the first sample, `[*rows, ...]`."""
+
+    @abstractmethod
+    def weights(self, memory: Mapping[str, Matrix]) -> Matrix:
+        """Return the weights `[..., expert]`, of sum 1."""
+
+    @abstractmethod
+    def learn(self, memory: Mapping[str, Matrix], excess: Matrix) -> dict[str, Matrix]:
+        """Return the memory after a label.
+
+        Args:
+            memory: Before it.
+            excess: By how much each expert lost more than the mixture, `[..., expert]`; 0 for those
+                that took no part.
+        """
+
+
+class Bayes(Mixture):
+    """A mixture of probabilities, by Bayes' rule with a fixed share."""
+
+    names = ("weights",)
+
+    def begin(self, *rows: int) -> dict[str, Matrix]:
+        """Return the prior."""
+        return {"weights": np.tile(self.prior, (*rows, 1))}
+
+    def weights(self, memory: Mapping[str, Matrix]) -> Matrix:
+        """Return what is remembered."""
+        return memory["weights"]
+
+    def learn(self, memory: Mapping[str, Matrix], excess: Matrix) -> dict[str, Matrix]:
+        """Return the posterior, shared."""
+        kept = (1.0 - SHARE) * memory["weights"] * np.exp(-excess)
+        return {"weights": kept + SHARE * self.prior}
+
+
+class AdaHedge(Mixture):
+    """A mixture of scores, by exponential weights at a rate that it finds itself."""
+
+    names = ("losses", "gaps")
+
+    def begin(self, *rows: int) -> dict[str, Matrix]:
+        """Return L_k less that of the best expert, and D."""
+        return {
+            "losses": np.zeros((*rows, len(self.prior))),
+            "gaps": np.full((*rows, 1), FIRST_GAP),
+        }
+
+    def weights(self, memory: Mapping[str, Matrix]) -> Matrix:
+        """Return q_k exp(-eta L_k), of sum 1."""
+        weights = self._unscaled(memory["losses"], self._rates(memory))
+        normal: Matrix = weights / weights.sum(axis=-1, keepdims=True)
+        return normal
+
+    def learn(self, memory: Mapping[str, Matrix], excess: Matrix) -> dict[str, Matrix]:
+        """Return L and D after the label."""
+        losses, rates = memory["losses"], self._rates(memory)
+        after = losses + excess
+        least = after.min(axis=-1, keepdims=True)
+        after = after - least
+        before, behind = (
+            self._unscaled(it, rates).sum(axis=-1, keepdims=True) for it in (losses, after)
+        )
+        # The mix loss, less what the mixture lost.
+        gained = least + np.log(before / behind) / rates
+        return {"losses": after, "gaps": memory["gaps"] + np.maximum(0.0, -gained)}
+
+    def _rates(self, memory: Mapping[str, Matrix]) -> Matrix:
+        rates: Matrix = math.log(len(self.prior)) / memory["gaps"]
+        return rates
+
+    def _unscaled(self, losses: Matrix, rates: Matrix) -> Matrix:
+        weights: Matrix = self.prior * np.exp(-np.minimum(rates * losses, FAINTEST))
+        return weights
 
 
 def smoothed(probabilities: Matrix) -> Matrix:
@@ -55,58 +156,30 @@ def taking_part(weights: Matrix, there: Bools | None) -> Matrix:
     """Return the weights of the experts that take part, of sum 1; the others have 0.
 
     Args:
-        weights: `[node, expert]`.
-        there: Which experts take part, `[node, expert]`; None if all.
+        weights: `[..., expert]`, none of them 0.
+        there: Which experts take part, `[..., expert]`; None if all. Where none does, all have 0.
     """
     if there is None:
         return weights
     own = np.where(there, weights, 0.0)
-    total = own.sum(axis=1, keepdims=True)
-    # All weight may be with experts that have no answer now; then the others share alike.
-    alike = there / np.maximum(there.sum(axis=1, keepdims=True), 1)
-    return np.where(total > 0.0, own / np.where(total > 0.0, total, 1.0), alike)
+    total = own.sum(axis=-1, keepdims=True)
+    normal: Matrix = own / np.where(total > 0.0, total, 1.0)
+    return normal
 
 
 def mixed(weights: Matrix, answers: Matrix, there: Bools | None = None) -> Matrix:
-    """Return the weighted means `[node, ...]` of answers `[node, expert, ...]`.
+    """Return the weighted means `[..., class or score]` of answers `[..., expert, class or score]`.
 
     Args:
-        weights: `[node, expert]`.
+        weights: `[..., expert]`.
         answers: Anything where an expert takes no part.
         there: Which experts take part; None if all. Without any the mean is nan.
     """
-    if there is None:
-        mean: Matrix = np.einsum("ne,ne...->n...", weights, answers)
-        return mean
-    spread = (-1,) + (1,) * (answers.ndim - 2)
-    present = there.reshape(*there.shape, *spread[1:])
-    mean = np.einsum("ne,ne...->n...", weights, np.where(present, answers, 0.0))
-    return np.where(there.any(axis=1).reshape(spread), mean, np.nan)
-
-
-def completed(losses: Matrix, there: Bools, means: Vector) -> Matrix:
-    """Return losses `[node, expert]` in which an expert that takes no part loses the mean.
-
-    Args:
-        losses: `[node, expert]`; anything where an expert takes no part.
-        there: Which experts take part.
-        means: What the mixture of those loses, `[node]`; anything if there are none.
-    """
-    everyone = np.where(there.any(axis=1), means, 0.0)
-    return np.where(there, losses, everyone[:, None])
-
-
-def bayes(weights: Matrix, losses: Matrix, prior: Vector) -> Matrix:
-    """Return the weights after a label.
-
-    Args:
-        weights: Before it, `[node, expert]`.
-        losses: Minus the logarithm of the probability that each expert gave the label, `completed`.
-        prior: q, `[expert]`.
-    """
-    joint = weights * np.exp(-losses)
-    after: Matrix = joint * ((1.0 - SHARE) / joint.sum(axis=1, keepdims=True)) + SHARE * prior
-    return after
+    if there is not None:
+        absent = np.where(there.any(axis=-1, keepdims=True), 0.0, np.nan)[..., None]
+        answers = np.where(there[..., None], answers, absent)
+    mean: Matrix = (weights[..., None, :] @ answers)[..., 0, :]
+    return mean
 
 
 def bayes_bound(prior: float, num_samples: int) -> float:
@@ -116,44 +189,6 @@ def bayes_bound(prior: float, num_samples: int) -> float:
     0.6931
     """
     return -math.log(prior) - (num_samples - 1) * math.log1p(-SHARE + SHARE * prior)
-
-
-def hedge_weights(losses: Matrix, gaps: Matrix, prior: Vector) -> Matrix:
-    """Return AdaHedge's weights, `[node, expert]`.
-
-    Args:
-        losses: L_k, `[node, expert]`.
-        gaps: D, `[node, 1]`.
-        prior: q, `[expert]`.
-    """
-    excess = losses - losses.min(axis=1, keepdims=True)
-    weights = prior * np.exp(-math.log(len(prior)) / gaps * excess)
-    normal: Matrix = weights / weights.sum(axis=1, keepdims=True)
-    return normal
-
-
-def hedge(losses: Matrix, gaps: Matrix, suffered: Matrix, prior: Vector) -> tuple[Matrix, Matrix]:
-    """Return L and D after a label.
-
-    Args:
-        losses: L before.
-        gaps: D before, `[node, 1]`.
-        suffered: The loss of every expert, `completed`.
-        prior: q, `[expert]`.
-    """
-    rates = math.log(len(prior)) / gaps
-    above = suffered - suffered.min(axis=1, keepdims=True)
-    weights = hedge_weights(losses, gaps, prior)
-    mean = np.einsum("ne,ne->n", weights, above)[:, None]
-    before = losses - losses.min(axis=1, keepdims=True)
-    after = before + above
-    least = after.min(axis=1, keepdims=True)
-    # Each sum has a term of at least the least q, however small the weights are.
-    sums = [
-        (prior * np.exp(-rates * it)).sum(axis=1, keepdims=True) for it in (before, after - least)
-    ]
-    mix = least + (np.log(sums[0]) - np.log(sums[1])) / rates
-    return losses + suffered, gaps + np.maximum(0.0, mean - mix)
 
 
 def hedge_bound(prior: float, num_experts: int, gap: float) -> float:

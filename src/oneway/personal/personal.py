@@ -20,16 +20,7 @@ import numpy as np
 from oneway.models import Model, Torch
 from oneway.personal.experts import LinearExperts
 from oneway.personal.links import Link, label_codes, link_of
-from oneway.personal.mixtures import (
-    FIRST_GAP,
-    bayes,
-    completed,
-    hedge,
-    hedge_weights,
-    mixed,
-    smoothed,
-    taking_part,
-)
+from oneway.personal.mixtures import AdaHedge, Bayes, Mixture, mixed, smoothed, taking_part
 from oneway.records import Bools, Floats, Matrix, Vector
 
 EXPERTS = ("shared", "alone", "adapted")
@@ -44,11 +35,18 @@ MOST_FEATURES = 100
 """Of more features than this *adapted* sees none beside the outputs of a PyTorch module."""
 MOST_ALONE = 100_000
 """Networks with more parameters have no expert that is alone."""
-_PAIR_PRIOR = np.array([1 / 2, 1 / 2])
-_PAIRS, _TOP = "pairs.", "top."
+PAIR_PRIOR = np.array([1 / 2, 1 / 2])
+"""What each pair of geometries believes before the first sample."""
+PAIRS, TOP = "pairs.", "top."
+"""How the names of the memories of the mixtures begin: of each pair, and of the three experts."""
 HEARD = "heard"
 """Name of the memory of whether the shared model has said anything yet but what all start from;
 until then it takes no part, so that a network that never sends costs nothing."""
+REACH = "reach"
+"""Name of the memory of how far from 0 a score may be where there are no probabilities."""
+FIRST_REACH = 8.0
+"""It begins with so much, and grows to the largest label: no expert that is far off, or lies, costs
+more than a prediction at the edge of what there has been."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,16 +127,24 @@ class Personal:
         constants = scores_of(model, start[None, :], np.zeros((1, num_features)))[0]
         return cls(link, LinearExperts(link, num_features, ("alone", "adapted"), constants))
 
+    @cached_property
+    def has_probabilities(self) -> bool:
+        """Whether answers are probabilities, mixed by Bayes' rule; else scores, by AdaHedge."""
+        return self.link.probabilities(np.zeros((1, self.link.width))) is not None
+
+    @cached_property
+    def mixtures(self) -> dict[str, Mixture]:
+        """Those of the geometries of each pair, and that of the three experts, by name."""
+        kind = Bayes if self.has_probabilities else AdaHedge
+        return {PAIRS: kind(PAIR_PRIOR), TOP: kind(PRIOR)}
+
     def begin(self, num_nodes: int) -> dict[str, Matrix]:
         """Return the memory before the first sample, one row for each node."""
-        kinds = len(self.linear.kinds)
-        pairs = self._begin_mixture(num_nodes * kinds, _PAIR_PRIOR)
-        return {
-            **self.linear.begin(num_nodes),
-            HEARD: np.zeros((num_nodes, 1)),
-            **{_PAIRS + name: it.reshape(num_nodes, -1) for name, it in pairs.items()},
-            **{_TOP + name: it for name, it in self._begin_mixture(num_nodes, PRIOR).items()},
-        }
+        memory = {**self.linear.begin(num_nodes), HEARD: np.zeros((num_nodes, 1))}
+        if not self.has_probabilities:
+            memory[REACH] = np.full((num_nodes, 1), FIRST_REACH)
+        pairs = self.mixtures[PAIRS].begin(num_nodes, len(self.linear.kinds))
+        return memory | _flat(PAIRS, pairs) | _flat(TOP, self.mixtures[TOP].begin(num_nodes))
 
     def predict(self, memory: Mapping[str, Matrix], given: Matrix, features: Floats) -> Forecast:
         """Return the mixture's predictions.
@@ -151,14 +157,14 @@ class Personal:
         """
         inputs = self.linear.inputs(features, given[:, 0])
         scores = self.linear.scores(memory, inputs)
-        nodes, kinds = scores.shape[:2]
-        own_scores = scores.reshape(nodes, 2 * kinds, -1)
-        answers = self._answers(np.concatenate([own_scores, given], axis=1))
-        pairs, others = answers[:, : 2 * kinds], answers[:, 2 * kinds :]
-        flat = pairs.reshape(nodes * kinds, 2, -1)
+        nodes, kinds, *_, width = scores.shape
+        own_scores = scores.reshape(nodes, 2 * kinds, width)
+        answers = self._answers(memory, np.concatenate([own_scores, given], axis=1))
+        pairs = answers[:, : 2 * kinds].reshape(nodes, kinds, 2, -1)
+        others = answers[:, 2 * kinds :]
         there, pair_there = self._taking_part(memory, answers)
-        pair_weights = taking_part(self._weights(memory, _PAIRS, _PAIR_PRIOR), pair_there)
-        own = mixed(pair_weights, flat, pair_there).reshape(nodes, kinds, -1)
+        pair_weights = taking_part(self._weights(memory, PAIRS, kinds), pair_there)
+        own = mixed(pair_weights, pairs, pair_there)
         experts = np.concatenate([others, own], axis=1)
         weights = taking_part(self.weights(memory), there)
         return Forecast(
@@ -166,8 +172,8 @@ class Personal:
             experts=experts,
             there=there,
             weights=weights,
-            pairs=pairs.reshape(nodes, kinds, 2, -1),
-            pair_weights=pair_weights.reshape(nodes, kinds, 2),
+            pairs=pairs,
+            pair_weights=pair_weights,
             shared=given[:, 0],
             scores=scores,
             inputs=inputs,
@@ -190,34 +196,31 @@ class Personal:
         """
         nodes, kinds = forecast.scores.shape[:2]
         active = None if active is None or active.all() else active
-        every = [forecast.pairs.reshape(nodes, 2 * kinds, -1), forecast.experts]
-        found = self._losses(np.concatenate([*every, forecast.answer[:, None]], axis=1), labels)
-        losses = found[:, 2 * kinds : -1]
-        pair_losses = found[:, : 2 * kinds].reshape(nodes * kinds, 2)
-        there = pair_there = None
-        if forecast.there is not None or not self.has_probabilities:
-            there, pair_there = np.isfinite(losses), np.isfinite(pair_losses)
-            there = there if forecast.there is None else there & forecast.there
+        every = [
+            forecast.pairs.reshape(nodes, 2 * kinds, -1),
+            forecast.experts,
+            forecast.answer[:, None],
+        ]
+        losses = self._losses(np.concatenate(every, axis=1), labels)
+        experts, personal = losses[:, 2 * kinds : -1], losses[:, -1]
+        pairs = losses[:, : 2 * kinds].reshape(nodes, kinds, 2)
         after = {
             HEARD: self._heard(memory[HEARD], forecast.shared),
-            **self._learn_mixture(memory, _PAIRS, pair_there, pair_losses, _PAIR_PRIOR),
-            **self._learn_mixture(memory, _TOP, there, losses, PRIOR),
+            **self._learned(memory, PAIRS, _excess(pairs, experts[:, -kinds:, None]), kinds),
+            **self._learned(memory, TOP, _excess(experts, personal[:, None], forecast.there)),
         }
+        if not self.has_probabilities:
+            after[REACH] = np.maximum(memory[REACH], np.abs(self.link.targets(labels))[:, None])
         if active is not None:
             after = {
                 name: np.where(active[:, None], it, memory[name]) for name, it in after.items()
             }
         after |= self.linear.learn(memory, forecast.inputs, forecast.scores, labels, active)
-        return after, Suffered(found[:, -1], losses)
+        return after, Suffered(personal, experts)
 
     def weights(self, memory: Mapping[str, Matrix]) -> Matrix:
         """Return how much the mixture believes each expert, `[node, expert]`."""
-        return self._weights(memory, _TOP, PRIOR)
-
-    @cached_property
-    def has_probabilities(self) -> bool:
-        """Whether answers are probabilities, mixed by Bayes' rule; else scores, by AdaHedge."""
-        return self.link.probabilities(np.zeros((1, self.link.width))) is not None
+        return self._weights(memory, TOP)
 
     def _taking_part(
         self, memory: Mapping[str, Matrix], answers: Matrix
@@ -228,9 +231,8 @@ class Personal:
             return None, None
         nodes, kinds = len(answers), len(self.linear.kinds)
         sound = np.logical_and.reduce(np.isfinite(answers), axis=2)
-        pairs = sound[:, : 2 * kinds].reshape(nodes * kinds, 2)
-        own = pairs.any(axis=1).reshape(nodes, kinds)
-        there = np.concatenate([sound[:, 2 * kinds :], own], axis=1)
+        pairs = sound[:, : 2 * kinds].reshape(nodes, kinds, 2)
+        there = np.concatenate([sound[:, 2 * kinds :], pairs.any(axis=2)], axis=1)
         there[:, :1] &= memory[HEARD] > 0.0
         return there, pairs
 
@@ -241,66 +243,57 @@ class Personal:
         away = np.abs(shared - self.linear.start).max(axis=1, keepdims=True)
         return np.where(np.isfinite(away) & (away > SAME), 1.0, heard)
 
-    # What depends on whether there are probabilities.
-
-    def _answers(self, scores: Matrix) -> Matrix:
+    def _answers(self, memory: Mapping[str, Matrix], scores: Matrix) -> Matrix:
+        """Probabilities away from 0, or scores within reach; nan for scores that are not finite."""
         with np.errstate(over="ignore", invalid="ignore"):
             chances = self.link.probabilities(scores)
-        return scores if chances is None else smoothed(chances)
+        if chances is not None:
+            return smoothed(chances)
+        reach = memory[REACH][:, :, None]
+        return np.where(np.isfinite(scores), np.clip(scores, -reach, reach), np.nan)
 
     def _losses(self, answers: Matrix, labels: Floats) -> Matrix:
-        """The loss of answers `[node, expert, ...]`, `[node, expert]`; nan if one is not finite."""
-        if self.has_probabilities:  # of an answer all are finite, or all are nan
+        """The loss of answers `[node, expert, ...]`, `[node, expert]`; nan of those that are."""
+        if self.has_probabilities:
             codes = label_codes(self.link, labels)
             chances: Matrix = answers[np.arange(len(labels)), :, codes]
             return -np.log(chances)
         with np.errstate(over="ignore", invalid="ignore"):
-            losses = self.link.losses(answers, labels[:, None])
-        return np.where(np.isfinite(answers).all(axis=2), losses, np.nan)
+            return self.link.losses(answers, labels[:, None])
 
-    def _begin_mixture(self, rows: int, prior: Vector) -> dict[str, Matrix]:
-        if self.has_probabilities:
-            return {"weights": np.tile(prior, (rows, 1))}
-        return {"losses": np.zeros((rows, len(prior))), "gaps": np.full((rows, 1), FIRST_GAP)}
+    def _weights(self, memory: Mapping[str, Matrix], which: str, *rows: int) -> Matrix:
+        return self.mixtures[which].weights(self._mixture(memory, which, *rows))
 
-    def _weights(self, memory: Mapping[str, Matrix], prefix: str, prior: Vector) -> Matrix:
-        if self.has_probabilities:
-            return memory[prefix + "weights"].reshape(-1, len(prior))
-        return hedge_weights(*self._totals(memory, prefix, prior), prior)
-
-    def _totals(
-        self, memory: Mapping[str, Matrix], prefix: str, prior: Vector
-    ) -> tuple[Matrix, Matrix]:
-        losses, gaps = memory[prefix + "losses"], memory[prefix + "gaps"]
-        return losses.reshape(-1, len(prior)), gaps.reshape(-1, 1)
-
-    def _completed(self, weights: Matrix, there: Bools | None, losses: Matrix) -> Matrix:
-        """Losses in which an expert that takes no part loses what the others' mixture does."""
-        if there is None or there.all():
-            return losses
-        own = taking_part(weights, there)
-        if not self.has_probabilities:
-            return completed(losses, there, mixed(own, losses, there))
-        return completed(losses, there, -np.log(mixed(own, np.exp(-losses), there)))
-
-    def _learn_mixture(
-        self,
-        memory: Mapping[str, Matrix],
-        prefix: str,
-        there: Bools | None,
-        losses: Matrix,
-        prior: Vector,
+    def _learned(
+        self, memory: Mapping[str, Matrix], which: str, excess: Matrix, *rows: int
     ) -> dict[str, Matrix]:
-        before = self._weights(memory, prefix, prior)
-        losses = self._completed(before, there, losses)
-        if self.has_probabilities:
-            after = bayes(before, losses, prior)
-            return {prefix + "weights": after.reshape(memory[prefix + "weights"].shape)}
-        totals, gaps = hedge(*self._totals(memory, prefix, prior), losses, prior)
-        return {
-            prefix + "losses": totals.reshape(memory[prefix + "losses"].shape),
-            prefix + "gaps": gaps.reshape(memory[prefix + "gaps"].shape),
-        }
+        """The memory of mixtures after a label."""
+        before = self._mixture(memory, which, *rows)
+        return _flat(which, self.mixtures[which].learn(before, excess))
+
+    def _mixture(self, memory: Mapping[str, Matrix], which: str, *rows: int) -> dict[str, Matrix]:
+        """The memory of mixtures, `[node, *rows, ...]`."""
+        names = self.mixtures[which].names
+        nodes = len(memory[HEARD])
+        return {name: memory[which + name].reshape(nodes, *rows, -1) for name in names}
+
+
+def _excess(losses: Matrix, mixture: Matrix, there: Bools | None = None) -> Matrix:
+    """By how much experts lost more than their mixture; 0 for those that took no part.
+
+    Nor is anything learned from a loss that is not finite.
+    """
+    with np.errstate(invalid="ignore"):
+        excess = losses - mixture
+        if there is None and math.isfinite(excess.sum()):
+            return excess
+    counts = np.isfinite(excess) if there is None else np.isfinite(excess) & there
+    return np.where(counts, excess, 0.0)
+
+
+def _flat(which: str, memory: Mapping[str, Matrix]) -> dict[str, Matrix]:
+    """The memory of mixtures as it is kept: by name, one row for each node."""
+    return {which + name: it.reshape(len(it), -1) for name, it in memory.items()}
 
 
 def scores_of(model: Model, stack: Matrix, features: Floats) -> Matrix:

@@ -16,8 +16,8 @@ import numpy as np
 
 from oneway.personal import Personal
 from oneway.personal.experts import BY_COORDINATE, FAR, NORMS, PARAMS, SQUARES
-from oneway.personal.mixtures import LEAST, SHARE
-from oneway.personal.personal import HEARD, PRIOR, SAME
+from oneway.personal.mixtures import FAINTEST, LEAST, SHARE
+from oneway.personal.personal import HEARD, PRIOR, REACH, SAME
 from oneway.records import Floats, Ints, Matrix, Vector
 from oneway.simulator import intrinsics
 
@@ -43,18 +43,18 @@ _LOG2_E = 1.0 / math.log(2.0)
 _ROOT_HALF = 0x3FE6A09E667F3BCD
 """The bits of sqrt(1/2)."""
 _PRIOR_SHARED, _PRIOR_ALONE, _PRIOR_ADAPTED = (float(it) for it in PRIOR)
-_HALVES, _THIRDS = np.array([0.5, 0.5]), np.array(PRIOR)
-"""The priors of a pair and of the three experts."""
+_LN2, _LN3 = math.log(2.0), math.log(3.0)
 
 # Rows of a group's state; all of it is one flat array, so that compilers see what is apart.
 _ACTIVE, _LABEL, _SHARED, _LENGTH, _ANSWER = range(5)
 _SCORES, _SLOPES, _LOSSES, _PAIRS = 5, 9, 13, 17
 _TOP, _NORMS, _PAIR_GAPS, _TOP_GAP, _STEPS, _HEARD = 21, 24, 26, 28, 29, 31
-_NUM_ROWS = 32
+_REACH, _EXPERTS, _NUM_ROWS = 32, 33, 35
 _BAYES = {NORMS: _NORMS, HEARD: _HEARD, "pairs.weights": _PAIRS, "top.weights": _TOP}
 _HEDGE = {
     NORMS: _NORMS,
     HEARD: _HEARD,
+    REACH: _REACH,
     "pairs.losses": _PAIRS,
     "pairs.gaps": _PAIR_GAPS,
     "top.losses": _TOP,
@@ -176,88 +176,6 @@ def _log(x: float) -> float:
     return whole * _LN2_HIGH + (2.0 * q * series + whole * _LN2_LOW)
 
 
-@_compiled
-def _loss(kind: int, score: float, label: float) -> float:
-    if kind == SQUARED:
-        return 0.5 * (score - label) ** 2
-    return max(0.0, 1.0 - label * score)
-
-
-@_compiled
-def _slope(kind: int, score: float, label: float) -> float:
-    if kind == SQUARED:
-        return score - label
-    return -label if label * score < 1.0 else 0.0
-
-
-@_compiled
-def _hedge_weights(losses: Any, gap: float, prior: Any, weights: Any) -> None:
-    count = len(losses)
-    best, rate, total = losses.min(), math.log(count) / gap, 0.0
-    for k in range(count):
-        weights[k] = prior[k] * math.exp(-rate * (losses[k] - best))
-        total += weights[k]
-    for k in range(count):
-        weights[k] /= total
-
-
-@_compiled
-def _hedge(there: Any, weights: Any, losses: Any, gap: float, prior: Any, suffered: Any) -> float:
-    """Add the losses, of experts that take no part their mean; the gap after them."""
-    count = len(losses)
-    total, mean = 0.0, 0.0
-    for k in range(count):
-        if there[k]:
-            total += weights[k]
-    if not there.any():
-        return gap
-    for k in range(count):
-        if there[k]:
-            # All weight may be with experts that take no part.
-            weight = weights[k] / total if total > 0.0 else 1.0 / there.sum()
-            mean += weight * suffered[k]
-    for k in range(count):
-        if not there[k]:
-            suffered[k] = mean
-    least, best, lowest = suffered.min(), losses.min(), math.inf
-    for k in range(count):
-        lowest = min(lowest, (losses[k] - best) + (suffered[k] - least))
-    rate = math.log(count) / gap
-    mean, before, after = 0.0, 0.0, 0.0
-    for k in range(count):
-        excess, above = losses[k] - best, suffered[k] - least
-        mean += weights[k] * above
-        before += prior[k] * math.exp(-rate * excess)
-        after += prior[k] * math.exp(-rate * ((excess + above) - lowest))
-        losses[k] += suffered[k]
-    return gap + max(0.0, mean - (lowest + (math.log(before) - math.log(after)) / rate))
-
-
-@_compiled
-def _take_part(weights: Any, there: Any, own: Any) -> None:
-    """The weights of experts that take part, of sum 1."""
-    total = 0.0
-    for k in range(len(weights)):
-        if there[k]:
-            total += weights[k]
-    for k in range(len(weights)):
-        if not there[k]:
-            own[k] = 0.0
-        elif total > 0.0:
-            own[k] = weights[k] / total
-        else:
-            own[k] = 1.0 / there.sum()
-
-
-@_compiled
-def _mix(weights: Any, answers: Any) -> float:
-    mean = 0.0
-    for k in range(len(weights)):
-        if weights[k] > 0.0:
-            mean += weights[k] * answers[k]
-    return mean
-
-
 @_summing
 def _walk_group(
     kind: int,
@@ -302,8 +220,7 @@ def _walk_group(
         if kind == LOGISTIC:
             _mix_chances(state)
         else:
-            for lane in range(LANES):
-                _mix_scores(kind, lane, state)
+            _mix_scores(kind, state)
         for lane in range(LANES):
             scores[t, lane] = state[_ANSWER * LANES + lane]
             away = abs(state[_SHARED * LANES + lane] - start)
@@ -424,43 +341,105 @@ def _mix_chances(state: Any) -> None:
 
 
 @_compiled
-def _mix_scores(kind: int, lane: int, state: Any) -> None:
-    """Mix the scores of a node by AdaHedge, and take over what the label says about the weights."""
-    rows = state.reshape(-1, LANES)[:, lane]
-    rows[_SLOPES : _SLOPES + 4] = 0.0
-    rows[_LOSSES : _LOSSES + 4] = 0.0
-    if rows[_ACTIVE] == 0.0:
-        return
-    label, weights, own = rows[_LABEL], np.empty(3), np.empty(3)
-    said, suffered, there = np.empty(3), np.empty(3), np.empty(3, np.bool_)
-    said[0] = rows[_SHARED]
+def _loss(kind: int, score: float, label: float) -> float:
+    far = score - label
+    return 0.5 * far * far if kind == SQUARED else max(0.0, 1.0 - label * score)
+
+
+@_compiled
+def _slope(kind: int, score: float, label: float) -> float:
+    return score - label if kind == SQUARED else (-label if label * score < 1.0 else 0.0)
+
+
+@_compiled
+def _within(score: float, reach: float) -> float:
+    """A score as an answer; one that is not finite takes no part, and is 0 here."""
+    return min(reach, max(-reach, score)) if score - score == 0.0 else 0.0
+
+
+@_compiled
+def _faint(rate: float, loss: float) -> float:
+    return _tail(min(rate * loss, FAINTEST))
+
+
+@_compiled
+def _finite(excess: float) -> float:
+    return excess if excess - excess == 0.0 else 0.0
+
+
+@_compiled
+def _mix_scores(kind: int, state: Any) -> None:
+    """Mix scores by AdaHedge, and take over what the labels say about the weights."""
     for k in range(2):
-        scores = rows[_SCORES + 2 * k : _SCORES + 2 * k + 2]
-        losses = rows[_PAIRS + 2 * k : _PAIRS + 2 * k + 2]
-        _hedge_weights(losses, rows[_PAIR_GAPS + k], _HALVES, weights[:2])
-        for g in range(2):
-            there[g] = math.isfinite(scores[g])
-            rows[_SLOPES + 2 * k + g] = _slope(kind, scores[g], label)
-        _take_part(weights[:2], there[:2], own[:2])
-        said[1 + k] = _mix(own[:2], scores) if there[:2].any() else math.nan
-        for g in range(2):
-            suffered[g] = _loss(kind, scores[g], label)
-            there[g] = there[g] and math.isfinite(suffered[g])
-        gap = rows[_PAIR_GAPS + k]
-        rows[_PAIR_GAPS + k] = _hedge(there[:2], weights[:2], losses, gap, _HALVES, suffered[:2])
-    top = rows[_TOP : _TOP + 3]
-    _hedge_weights(top, rows[_TOP_GAP], _THIRDS, weights)
-    for e in range(3):
-        there[e] = math.isfinite(said[e])
-    there[0] = there[0] and rows[_HEARD] > 0.0
-    _take_part(weights, there, own)
-    rows[_ANSWER] = _mix(own, said)
-    rows[_LOSSES] = _loss(kind, rows[_ANSWER], label)
-    for e in range(3):
-        suffered[e] = _loss(kind, said[e], label) if math.isfinite(said[e]) else math.nan
-        rows[_LOSSES + 1 + e] = suffered[e]
-        there[e] = there[e] and math.isfinite(suffered[e])
-    rows[_TOP_GAP] = _hedge(there, weights, top, rows[_TOP_GAP], _THIRDS, suffered)
+        for lane in range(LANES):
+            label, reach = state[_LABEL * LANES + lane], state[_REACH * LANES + lane]
+            active = state[_ACTIVE * LANES + lane] > 0.0
+            s0 = state[(_SCORES + 2 * k) * LANES + lane]
+            s1 = state[(_SCORES + 2 * k + 1) * LANES + lane]
+            slope_0, slope_1 = _slope(kind, s0, label), _slope(kind, s1, label)
+            state[(_SLOPES + 2 * k) * LANES + lane] = slope_0 if active else 0.0
+            state[(_SLOPES + 2 * k + 1) * LANES + lane] = slope_1 if active else 0.0
+            e0 = state[(_PAIRS + 2 * k) * LANES + lane]
+            e1 = state[(_PAIRS + 2 * k + 1) * LANES + lane]
+            gap = state[(_PAIR_GAPS + k) * LANES + lane]
+            rate = _LN2 / gap
+            # One of two losses is 0, as they are counted from that of the better one.
+            faint = _faint(rate, e0 + e1)
+            v0, v1 = 1.0 if e0 <= e1 else faint, 1.0 if e1 <= e0 else faint
+            there_0, there_1 = s0 - s0 == 0.0, s1 - s1 == 0.0
+            u0, u1 = v0 if there_0 else 0.0, v1 if there_1 else 0.0
+            a0, a1 = _within(s0, reach), _within(s1, reach)
+            answer = (u0 * a0 + u1 * a1) / (u0 + u1)  # nan if neither takes part
+            loss = _loss(kind, answer, label)
+            f0 = _finite(_loss(kind, a0, label) - loss) if active and there_0 else 0.0
+            f1 = _finite(_loss(kind, a1, label) - loss) if active and there_1 else 0.0
+            n0, n1 = e0 + f0, e1 + f1
+            least = min(n0, n1)
+            n0, n1 = n0 - least, n1 - least
+            gained = least + _log((1.0 + faint) / (1.0 + _faint(rate, n0 + n1))) / rate
+            state[(_PAIRS + 2 * k) * LANES + lane] = n0
+            state[(_PAIRS + 2 * k + 1) * LANES + lane] = n1
+            state[(_PAIR_GAPS + k) * LANES + lane] = gap + max(0.0, -gained)
+            state[(_EXPERTS + k) * LANES + lane] = answer
+            state[(_LOSSES + 2 + k) * LANES + lane] = loss if active else 0.0
+    for lane in range(LANES):
+        label, reach = state[_LABEL * LANES + lane], state[_REACH * LANES + lane]
+        active = state[_ACTIVE * LANES + lane] > 0.0
+        e0, e1 = state[_TOP * LANES + lane], state[(_TOP + 1) * LANES + lane]
+        e2 = state[(_TOP + 2) * LANES + lane]
+        gap = state[_TOP_GAP * LANES + lane]
+        rate = _LN3 / gap
+        v0, v1 = _PRIOR_SHARED * _faint(rate, e0), _PRIOR_ALONE * _faint(rate, e1)
+        v2 = _PRIOR_ADAPTED * _faint(rate, e2)
+        score = state[_SHARED * LANES + lane]
+        known = score - score == 0.0
+        shared = _within(score, reach)
+        alone, adapted = state[_EXPERTS * LANES + lane], state[(_EXPERTS + 1) * LANES + lane]
+        # A score that is not a number takes no part, nor does a model that says nothing yet.
+        heard = known and state[_HEARD * LANES + lane] > 0.0
+        u0 = v0 if heard else 0.0
+        u1, u2 = v1 if alone == alone else 0.0, v2 if adapted == adapted else 0.0
+        a1, a2 = alone if alone == alone else 0.0, adapted if adapted == adapted else 0.0
+        answer = (u0 * shared + u1 * a1 + u2 * a2) / (u0 + u1 + u2)
+        loss, shared_loss = _loss(kind, answer, label), _loss(kind, shared, label)
+        f0 = _finite(shared_loss - loss) if active and heard else 0.0
+        f1 = _finite(_loss(kind, alone, label) - loss) if active else 0.0
+        f2 = _finite(_loss(kind, adapted, label) - loss) if active else 0.0
+        n0, n1, n2 = e0 + f0, e1 + f1, e2 + f2
+        least = min(n0, min(n1, n2))
+        n0, n1, n2 = n0 - least, n1 - least, n2 - least
+        after = _PRIOR_SHARED * _faint(rate, n0) + _PRIOR_ALONE * _faint(rate, n1)
+        after += _PRIOR_ADAPTED * _faint(rate, n2)
+        gained = least + _log((v0 + v1 + v2) / after) / rate
+        state[_TOP * LANES + lane] = n0
+        state[(_TOP + 1) * LANES + lane] = n1
+        state[(_TOP + 2) * LANES + lane] = n2
+        state[_TOP_GAP * LANES + lane] = gap + max(0.0, -gained)
+        state[_REACH * LANES + lane] = max(reach, abs(label)) if active else reach
+        state[_ANSWER * LANES + lane] = answer
+        state[_LOSSES * LANES + lane] = loss if active else 0.0
+        shared_loss = shared_loss if known else math.nan
+        state[(_LOSSES + 1) * LANES + lane] = shared_loss if active else 0.0
 
 
 @_compiled
