@@ -179,7 +179,7 @@ def _of_module(model: Model, memory: Mapping[str, Matrix]) -> Personal:
     start = np.zeros(link.width)
     if kinds == 1:
         head = LinearExperts(link, max(0, inputs - 2), ("adapted",), start)
-        return Personal(link, head, network_alone=True)
+        return Personal(link, head, network_alone=True, has_alone=NETWORK in memory)
     return Personal(link, LinearExperts(link, max(0, inputs - 2), ("alone", "adapted"), start))
 
 

@@ -24,11 +24,12 @@ from oneway.methods import Gradients, Isolated, Method, State
 from oneway.methods.auto_rate import AUTO
 from oneway.metrics.baselines import curve_verdict, lately
 from oneway.metrics.tally import Tally, base_expectation, measures_of, with_sample
-from oneway.models import Answers, Model
+from oneway.models import Answers, Model, Torch
 from oneway.personal import Personal
+from oneway.personal.experts import NORMS
 from oneway.personal.links import answers_to
 from oneway.personal.mixtures import AdaHedge, Bayes
-from oneway.personal.personal import EXPERTS, MOST_ALONE, PRIOR, TOP, scores_of
+from oneway.personal.personal import EXPERTS, MOST_ALONE, PRIOR, TOP, WITHOUT_ALONE, scores_of
 from oneway.personal.words import believes
 from oneway.records import Batch, Matrix, Vector
 from oneway.records.curve import Curve
@@ -85,14 +86,15 @@ class Measuring:
         self.note = ""
         if not task.build_method().payload:
             return
+        is_large = len(start) > MOST_ALONE and isinstance(model, Torch)
         try:
-            self.personal = Personal.of(model, num_features, start)
+            self.personal = Personal.of(model, num_features, start, has_alone=not is_large)
         except ConfigError as error:
             self.note = str(error)
             return
         if not self.personal.network_alone:
             return
-        if len(start) <= MOST_ALONE:
+        if self.personal.has_alone:
             fair = replace(task.with_method(Isolated.name), learning_rate=AUTO, schedule="constant")
             self._network = fair.build_method()
         else:
@@ -188,8 +190,7 @@ class Measuring:
         own |= {_PERSONAL + name: array for name, array in after.items()}
         experts = suffered.experts[0].tolist()
         missing = [not math.isfinite(it) for it in experts]
-        is_off = personal.network_alone and self._network is None
-        missing[1] &= not is_off
+        missing[1] &= personal.has_alone
         if _LEFT_OUT in arrays or any(missing):
             own[_LEFT_OUT] = arrays.get(_LEFT_OUT, np.zeros(len(experts))) + missing
         losses = [float(suffered.personal[0]), *experts[:2]]
@@ -198,7 +199,7 @@ class Measuring:
         return answers_to(personal.link, forecast.answer), (
             yours,
             shared,
-            None if is_off else alone,
+            alone if personal.has_alone else None,
         )
 
     def _learned_alone(
@@ -238,7 +239,10 @@ def weights_in(arrays: Mapping[str, Matrix]) -> Vector | None:
     top = _stripped(arrays, _PERSONAL + TOP)
     if not top:
         return None
-    mixture = Bayes(PRIOR) if Bayes.names[0] in top else AdaHedge(PRIOR)
+    heads_only = arrays[_PERSONAL + NORMS].shape[1] == 1
+    has_alone = not heads_only or any(name.startswith(ALONE) for name in arrays)
+    kind = Bayes if set(top) == set(Bayes.names) else AdaHedge
+    mixture = kind(PRIOR if has_alone else WITHOUT_ALONE)
     weights: Vector = mixture.weights(top)[0]
     return weights
 

@@ -29,6 +29,8 @@ PRIOR = np.array([0.1, 0.5, 0.4])
 """What the mixture believes before the first sample: half of it that a node is better off alone, so
 that joining costs log loss of at most ln 2 in a lifetime, besides the share. *Shared* has little,
 as *adapted* starts from the same answers."""
+WITHOUT_ALONE = PRIOR * [1.0, 0.0, 1.0] / (PRIOR[0] + PRIOR[2])
+"""The same beside a network so large that none is learned alone."""
 SAME = 1e-6
 """Scores this near the constants that all start from say nothing yet."""
 MOST_FEATURES = 100
@@ -97,14 +99,18 @@ class Personal:
         linear: The linear experts.
         network_alone: Whether *alone* is a network whose scores are given, as the shared ones are,
             and not a linear expert.
+        has_alone: Whether there is an expert that is alone at all.
     """
 
     link: Link
     linear: LinearExperts
     network_alone: bool = False
+    has_alone: bool = True
 
     @classmethod
-    def of(cls, model: Model, num_features: int, start: Vector) -> Personal:
+    def of(
+        cls, model: Model, num_features: int, start: Vector, *, has_alone: bool = True
+    ) -> Personal:
         """Return the experts for a model.
 
         Those of a PyTorch module are a linear head on its outputs, and on the features where these
@@ -115,6 +121,7 @@ class Personal:
             model: What is learned together.
             num_features: Of a sample.
             start: The parameters that the shared model starts from.
+            has_alone: Whether a PyTorch module is learned alone as well.
 
         Raises:
             ConfigError: The model has no personal predictions.
@@ -123,7 +130,7 @@ class Personal:
         if isinstance(model, Torch):
             seen = num_features if num_features <= MOST_FEATURES else 0
             head = LinearExperts(link, seen, ("adapted",), np.zeros(link.width))
-            return cls(link, head, network_alone=True)
+            return cls(link, head, network_alone=True, has_alone=has_alone)
         constants = scores_of(model, start[None, :], np.zeros((1, num_features)))[0]
         return cls(link, LinearExperts(link, num_features, ("alone", "adapted"), constants))
 
@@ -136,7 +143,7 @@ class Personal:
     def mixtures(self) -> dict[str, Mixture]:
         """Those of the geometries of each pair, and that of the three experts, by name."""
         kind = Bayes if self.has_probabilities else AdaHedge
-        return {PAIRS: kind(PAIR_PRIOR), TOP: kind(PRIOR)}
+        return {PAIRS: kind(PAIR_PRIOR), TOP: kind(PRIOR if self.has_alone else WITHOUT_ALONE)}
 
     def begin(self, num_nodes: int) -> dict[str, Matrix]:
         """Return the memory before the first sample, one row for each node."""

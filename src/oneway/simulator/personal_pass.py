@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from oneway.errors import ConfigError
-from oneway.models import Hinge, LogisticRegression, Model, RidgeRegression
+from oneway.models import Hinge, LogisticRegression, Model, RidgeRegression, Torch
 from oneway.personal import Personal
 from oneway.personal.links import answers_to
 from oneway.personal.personal import scores_of
@@ -62,9 +62,9 @@ class PersonalPass:
         compiled: bool = True,
         network: ReferenceEngine | None = None,
     ) -> None:
-        self.personal = Personal.of(
-            model, stream.dim, model.init(stream.dim, np.random.default_rng(seed))
-        )
+        start = model.init(stream.dim, np.random.default_rng(seed))
+        has_alone = network is not None or not isinstance(model, Torch)
+        self.personal = Personal.of(model, stream.dim, start, has_alone=has_alone)
         self._model, self._stream, self._tallying = model, stream, tallying
         self._kind = _KINDS.get(type(model)) if compiled and stream.late is None else None
         self._network = network

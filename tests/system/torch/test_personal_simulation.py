@@ -29,6 +29,7 @@ def test_a_network_has_three_experts_or_two_if_it_is_large(largest, monkeypatch)
     assert 0.0 < run.personal_loss < run.personal.shared_loss < np.log(2)
     if largest == 10:
         assert (run.alone_loss, run.verdict) == (None, "")
+        assert (run.personal.weights[:, 1] == 0.0).all()
     else:
         assert np.isfinite(run.alone_loss)
 

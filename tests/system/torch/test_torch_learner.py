@@ -104,7 +104,7 @@ def test_a_large_network_has_no_second_one_alone_and_says_so(monkeypatch):
     assert np.isfinite(measured.loss)
     assert measured.alone_loss is None
     found = measures_in(snapshot.measures, learner.as_learned, Curve())
-    assert found.weights["alone"] < 1e-3
+    assert found.weights["alone"] == 0.0
     assert (found.so_far.alone_loss, found.verdict) == (None, "")
     assert not found.left_out  # it is off, and has not failed
     assert not any(name.startswith("alone.") for name in snapshot.measures)
