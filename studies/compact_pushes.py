@@ -1,4 +1,4 @@
-"""What compact pushes cost in loss and save in bytes: peers in lockstep, exact, int8 and int4.
+"""What compact pushes cost in loss and save in bytes: peers in lockstep, with and without.
 
 Ten protocol states learn scikit-learn's digits by softmax regression (650 parameters) over a random
 one-way graph, a sample each per round, every push encoded, decoded and acknowledged; the audit must
@@ -8,7 +8,7 @@ find every unit.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from sklearn.datasets import load_digits
@@ -17,7 +17,6 @@ import oneway as ow
 from lib import Report, Scope, grid, run, spread, table, values
 from oneway.models import SoftmaxRegression
 from oneway.protocol.audit import discrepancy
-from oneway.protocol.compact import FORMATS, Format
 from oneway.protocol.incoming import mint
 from oneway.protocol.messages import Close, Compact, Data, Hello
 from oneway.protocol.outgoing import answer, say
@@ -31,15 +30,16 @@ from oneway.transport.wire import decode, encode
 NUM_NODES = 10
 LEARNING_RATE = 0.5
 TASK = b"sixteen bytes :)"
+PUSHES = ("in full", "compact")
 
 
 class Lockstep:
     """Peers that say and hear everything at once, and how many bytes their pushes have."""
 
-    def __init__(self, graph: ow.TrustGraph, dim: int, made: Format) -> None:
+    def __init__(self, graph: ow.TrustGraph, dim: int, is_compact: bool) -> None:
         self.graph, self.sizes = graph, list[int]()
         self.keys = [bytes([node + 1]) * 32 for node in range(graph.num_nodes)]
-        self.rules = [Rules(key, format=made, window=1) for key in self.keys]
+        self.rules = [Rules(key, compact=is_compact, window=1) for key in self.keys]
         self.states = []
         for node in range(graph.num_nodes):
             state = mint(PeerState.new(dim, node + 1, boot=1 << 20), np.zeros(dim))
@@ -77,7 +77,7 @@ class Lockstep:
 
 @dataclass(frozen=True)
 class Coded:
-    """A format of pushes, and how many samples are learned."""
+    """How pushes are made, and how many samples are learned."""
 
     name: str
     num_samples: int
@@ -85,7 +85,7 @@ class Coded:
 
 @dataclass(frozen=True)
 class CodedJob:
-    """A format with a seed."""
+    """How pushes are made, with a seed."""
 
     case: Coded
     seed: int
@@ -99,7 +99,7 @@ def learned(job: CodedJob) -> list[dict[str, Any]]:
     rng = np.random.default_rng(job.seed)
     order = np.concatenate([rng.permutation(len(labels)) for _ in range(2)])
     graph = ow.TrustGraph.random(num_nodes=NUM_NODES, max_receivers=3, seed=job.seed)
-    network = Lockstep(graph, model.dim(features.shape[1]), cast(Format, job.case.name))
+    network = Lockstep(graph, model.dim(features.shape[1]), job.case.name == "compact")
     network.sizes.clear()
     losses = []
     most = min(job.case.num_samples, len(order)) // NUM_NODES * NUM_NODES
@@ -118,16 +118,16 @@ def learned(job: CodedJob) -> list[dict[str, Any]]:
 
 
 def compact_pushes(scope: Scope) -> Report:
-    """Compare the formats of pushes."""
+    """Compare pushes in full and compact ones."""
     most = 200 if scope.quick else 2 * 1797
-    jobs = [CodedJob(Coded(it, most), seed) for it in FORMATS for seed in scope.seeds]
+    jobs = [CodedJob(Coded(it, most), seed) for it in PUSHES for seed in scope.seeds]
     runs = grid(learned, jobs, scope.cache)
     rows = [
         [it, spread(values(runs, case=it)), f"{values(runs, 'size', case=it).mean():,.0f}"]
-        for it in FORMATS
+        for it in PUSHES
     ]
     caption = f"{NUM_NODES} peers, {most:,} samples; mean over seeds ± half the 95 % interval."
-    shown = table(("format", "average loss", "bytes of a push"), rows, caption)
+    shown = table(("pushes", "average loss", "bytes of a push"), rows, caption)
     return Report("Compact pushes", [], [__doc__ or "", shown], {"runs": runs})
 
 

@@ -305,7 +305,7 @@ def test_words_that_come_over_the_wrong_connection_are_strikes_and_change_nothin
     edge = town.edge("alice")
     replies = (
         Ack(edge.epoch, life(), 1, bytes(16), NO_TAG),
-        State(edge.epoch, life(), 2, edge.session, 1, 0, zeros(2), NO_TAG, NO_PROGRESS, ()),
+        State(edge.epoch, life(), 2, edge.session, 1, 0, zeros(2), NO_TAG, NO_PROGRESS),
         Closed(edge.epoch, life(), 0, zeros(2), NO_TAG, NO_PROGRESS),
         Stale(edge.epoch, life()),
         Gone(edge.epoch, life(), 2, NO_PROGRESS),
@@ -328,7 +328,7 @@ def test_a_receiver_that_claims_what_was_never_sent_gets_strikes_and_nothing_els
     assert edge.phase is OutPhase.RESYNC
     loot = edge.sent + mass_of(before.holding)
     lie = (
-        State(edge.epoch, life(5 << 20), 2, edge.session, 1, 99, loot, NO_TAG, NO_PROGRESS, ())
+        State(edge.epoch, life(5 << 20), 2, edge.session, 1, 99, loot, NO_TAG, NO_PROGRESS)
         if kind is State
         else Closed(edge.epoch, life(5 << 20), 99, loot, bytes(16), NO_PROGRESS)
     )

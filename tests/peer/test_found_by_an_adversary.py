@@ -86,7 +86,6 @@ def ended_edges(rounds, last_word):
                     zeros(TASK.dim),
                     NO_TAG,
                     NO_PROGRESS,
-                    (),
                 )
                 alice.take(said(state, "reply"))
             elif isinstance(word, Data):
@@ -195,7 +194,7 @@ def test_small_pushes_that_lead_nowhere_cost_no_more_digests_than_a_few():
     bob.take(said(Hello(9, life(), 0, 1)))
     bob.committed(bob.begin())
     [edge] = town.state("bob").in_.values()
-    packed = nothing(town.state("bob").layout, edge.heard, 0, "int8")
+    packed = nothing(town.state("bob").layout, edge.heard, 0)
     about = (9, life(), town.state("bob").ledger, 1, edge.granted)
     for seq in range(1, 101):
         bob.take(said(Compact(*about, seq, packed, b"x" * 16, NO_TAG, NO_PROGRESS)))
@@ -221,7 +220,7 @@ def test_a_receiver_cannot_make_a_sender_ask_without_end():
             if isinstance(word, Hello):
                 hellos += 1
                 about = (word.epoch, life(), 1, word.session, 1)
-                alice.take(said(State(*about, *heard, NO_PROGRESS, ()), "reply"))
+                alice.take(said(State(*about, *heard, NO_PROGRESS), "reply"))
             elif isinstance(word, Data):
                 heard = word.seq, word.total, word.tag
                 false = Ack(word.epoch, life(), word.seq, bytes(16), NO_TAG)

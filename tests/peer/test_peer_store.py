@@ -61,10 +61,10 @@ def peer_with_edges(dim: int = DIM, num_receivers: int = 2) -> Snapshot:
 
 
 def with_open_edge(state: PeerState, number: int) -> PeerState:
-    epoch, takes = 2**62 - 1 - number, ()
+    epoch = 2**62 - 1 - number
     state = trust(state, receiver(number), epoch)
     nothing = np.zeros(state.dim + 1, dtype=np.int64)
-    opening = State(epoch, life(5), 9, state.boot, 5, 0, nothing, NO_TAG, NO_PROGRESS, takes)
+    opening = State(epoch, life(5), 9, state.boot, 5, 0, nothing, NO_TAG, NO_PROGRESS)
     return receive_reply(state, receiver(number), opening, RULES).state
 
 

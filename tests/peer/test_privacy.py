@@ -24,7 +24,7 @@ from oneway.peer.identity.card import Card
 from oneway.peer.node import Node
 from oneway.peer.store.snapshot import Journal, Snapshot
 from oneway.peer.stream_progress import ProgressSeal
-from oneway.protocol.compact import FORMATS, pack, unpack
+from oneway.protocol.compact import packed_total, unpack
 from oneway.protocol.fixed_point import ONE, zeros
 from oneway.protocol.messages import Compact, Data
 from oneway.protocol.state import PeerState
@@ -274,8 +274,6 @@ def test_every_field_of_every_frame_is_a_counter_a_name_a_total_or_a_hash_of_one
                     assert value in tags
                 case "progress":
                     assert (value.learned, value.mark) in progress
-                case "takes":
-                    assert value == FORMATS
                 case "fields":
                     assert isinstance(message, Foreign)
                     assert Task(**task_fields(value)) == network.task
@@ -383,7 +381,7 @@ def test_a_compact_push_says_no_more_than_the_total_that_it_leads_to(monkeypatch
             assert np.array_equal(unpack(layout, base, message.packed), total)
             # Who knows the totals can write the same codes: there is nothing else in them.
             part = layout.with_copies(total - base, total)
-            again = pack(layout, part, message.packed.base, base, "int8", network.task.radius)
+            again = packed_total(layout, part, message.packed.base, base, network.task.radius)[0]
             assert np.array_equal(unpack(layout, base, again), total)
             seen += bool(message.packed.codes)
     assert seen >= ROUNDS

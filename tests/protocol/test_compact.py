@@ -11,7 +11,7 @@ from storm import packed_agrees
 
 from oneway.protocol import transitions
 from oneway.protocol.audit import discrepancy, expected_holding
-from oneway.protocol.compact import BLOCK, FORMATS, flaw, packed_total, unpack
+from oneway.protocol.compact import BLOCK, flaw, packed_total, unpack
 from oneway.protocol.fixed_point import ONE, Fixed, mass_of
 from oneway.protocol.incoming import mint, objection
 from oneway.protocol.layout import Layout
@@ -47,9 +47,7 @@ PAYLOADS = {
         Segment("weight", "split", is_vector=False),
     ],
 }
-CODES = ["int8", "int4"]
 payloads = st.sampled_from(sorted(PAYLOADS))
-codes = st.sampled_from(CODES)
 
 
 def amount(layout: Layout, seed: int, mass: float) -> Fixed:
@@ -76,10 +74,10 @@ def example(payload: str, seed: int, dim: int) -> tuple[Layout, Fixed, Fixed]:
     return layout, base, amount(layout, seed + 1, rng.choice([0.0, 1e-9, 0.3, 15.0]))
 
 
-@given(payloads, codes, st.integers(0, 2**32), st.integers(1, 200))
-def test_a_total_is_found_again_within_half_a_step_and_within_the_radius(payload, code, seed, dim):
+@given(payloads, st.integers(0, 2**32), st.integers(1, 200))
+def test_a_total_is_found_again_within_half_a_step_and_within_the_radius(payload, seed, dim):
     layout, base, part = example(payload, seed, dim)
-    packed = packed_total(layout, part, 7, base, code, RADIUS)[0]
+    packed = packed_total(layout, part, 7, base, RADIUS)[0]
     assert not flaw(layout, base, packed)
     total = unpack(layout, base, packed)
     found = layout.with_copies(total - base, total)
@@ -115,38 +113,34 @@ def literal_total(layout, base, packed):
         for index in range(place.start, place.stop):
             within = index - place.start
             code = 0
-            if codes and packed.format == "int8":
+            if codes:
                 code = codes[within] - 256 * (codes[within] > 127)
-            elif codes:
-                half = codes[within // 2] >> 4 * (within % 2) & 15
-                code = half - 16 * (half > 7)
             total[index] += code * 2 ** (exponents[within // BLOCK] if exponents else 0)
             if packed.follows and place == layout.model:
                 total[index] += round(float(base[index]) * (mass / int(base[-1])))
         size = place.stop - place.start
-        codes = codes[size if packed.format == "int8" else -(-size // 2) :]
+        codes = codes[size:]
         exponents = exponents[-(-size // BLOCK) :]
     return total
 
 
-@given(payloads, codes, st.integers(0, 2**32), st.integers(1, 150))
-def test_a_total_follows_as_it_does_number_by_number(payload, code, seed, dim):
+@given(payloads, st.integers(0, 2**32), st.integers(1, 150))
+def test_a_total_follows_as_it_does_number_by_number(payload, seed, dim):
     """No sum of floats, nothing that another machine rounds otherwise."""
     layout, base, part = example(payload, seed, dim)
-    packed = packed_total(layout, part, 7, base, code, RADIUS)[0]
+    packed = packed_total(layout, part, 7, base, RADIUS)[0]
     assert unpack(layout, base, packed).tolist() == literal_total(layout, base, packed)
 
 
-@pytest.mark.parametrize(("code", "most"), [("int8", 1_100_000), ("int4", 550_000)])
-def test_a_million_parameters_fit_into_a_byte_each_with_all_else(code, most):
-    pair = Pair(dim=1_000_000, code=code)
+def test_a_million_parameters_fit_into_a_byte_each_with_all_else():
+    pair = Pair(dim=1_000_000)
     pair.exchange()
     frame = encode(say(pair.alice, pair.edge, pair.rules), TASK)
     assert isinstance(decode(frame)[1], Compact)
     pair.push()
     frame = encode(say(pair.alice, pair.edge, pair.rules), TASK)
     assert decode(frame)[1].packed.codes
-    assert len(frame) <= most
+    assert len(frame) <= 1_100_000
 
 
 # Two peers.
@@ -155,11 +149,11 @@ def test_a_million_parameters_fit_into_a_byte_each_with_all_else(code, most):
 class Pair:
     """Alice pushes to Bob; nothing is lost unless a test does not deliver it."""
 
-    def __init__(self, dim=70, code="int8", takes=FORMATS, payload="ops", share=0.3):
+    def __init__(self, dim=70, compact=True, payload="ops", share=0.3):
         self.share = share
         self.layout = Layout.of(PAYLOADS[payload], dim)
-        self.rules = Rules(b"alice", format=code, longest_step=1.0)
-        self.bobs = Rules(b"bob", takes=takes, longest_step=1.0)
+        self.rules = Rules(b"alice", compact=compact, longest_step=1.0)
+        self.bobs = Rules(b"bob", longest_step=1.0)
         width = self.layout.width
         alice = mint(PeerState.new(width, 1, 1 << 20, self.layout), np.zeros(width))
         self.rng = np.random.default_rng(0)
@@ -220,9 +214,8 @@ class Pair:
 
 
 @pytest.mark.parametrize("payload", PAYLOADS)
-@pytest.mark.parametrize("code", CODES)
-def test_books_are_exact_and_the_remainder_stays_with_the_sender(payload, code):
-    pair = Pair(payload=payload, code=code)
+def test_books_are_exact_and_the_remainder_stays_with_the_sender(payload):
+    pair = Pair(payload=payload)
     for _ in range(10):
         word = pair.push()
         assert isinstance(word, Compact)
@@ -238,12 +231,11 @@ def test_books_are_exact_and_the_remainder_stays_with_the_sender(payload, code):
         pair.check()
 
 
-@pytest.mark.parametrize("code", CODES)
-def test_what_codes_leave_of_a_parcel_waits_for_a_count(code, monkeypatch):
+def test_what_codes_leave_of_a_parcel_waits_for_a_count(monkeypatch):
     """Its count has gone with the rest: without one, nobody would take so long a step."""
 
     def strikes():
-        pair = Pair(payload="relay", code=code)
+        pair = Pair(payload="relay")
         for _ in range(3):
             pair.deliver(pair.push())
             pair.deliver(pair.push(learns=False))
@@ -301,16 +293,14 @@ def test_a_base_of_the_same_number_and_other_contents_changes_nothing():
 def test_one_who_learns_in_codes_keeps_a_model_near_the_one_in_full():
     """What codes cannot say stays in the books, so it does not add up to a drift."""
     models = []
-    for code in ("total", *CODES):
-        pair = Pair(code=code, share=0.01)
+    for compact in (False, True):
+        pair = Pair(compact=compact, share=0.01)
         for _ in range(200):
             pair.deliver(pair.push())
         pair.check()
         models.append(pair.bob.estimate)
-    exact, by_byte, by_half = models
-    size = np.linalg.norm(exact)
-    assert np.linalg.norm(by_byte - exact) < 0.01 * size
-    assert np.linalg.norm(by_half - exact) < 0.1 * size
+    exact, by_byte = models
+    assert np.linalg.norm(by_byte - exact) < 0.01 * np.linalg.norm(exact)
 
 
 # Forged ones.
@@ -332,7 +322,6 @@ FORGED = {
     "the largest exponent": {"exponents": b"\x7f\x7f"},
     "too few numbers": {"exact": np.zeros(0, dtype=np.int64)},
     "too many numbers": {"exact": np.zeros(3, dtype=np.int64)},
-    "another format": {"format": "int4"},
 }
 
 
@@ -356,20 +345,17 @@ HUGE = [-(2**63), 2**63 - 1, 2**62, -(2**62), 2**53, -1, 0, 1]
     st.booleans(),
     st.lists(st.integers(-128, 127), min_size=2, max_size=2),
     st.integers(-128, 127),
-    st.sampled_from(CODES),
     st.booleans(),
 )
-def test_no_number_of_a_push_is_believed(mass, follows, exponents, number, code, is_signed):
+def test_no_number_of_a_push_is_believed(mass, follows, exponents, number, is_signed):
     """With its own digest or another one: nothing is taken in that a full total could not bring."""
     pair = Pair()
-    length = {"int8": 70, "int4": 35}[code]
     word = forged(
         pair,
         exact=np.array([mass]),
         follows=follows,
         exponents=np.array(exponents, dtype=np.int8).tobytes(),
-        codes=np.full(length, number, dtype=np.int8).tobytes(),
-        format=code,
+        codes=np.full(70, number, dtype=np.int8).tobytes(),
     )
     total = None
     if not flaw(pair.layout, pair.heard.heard, word.packed):

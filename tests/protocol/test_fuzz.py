@@ -176,24 +176,24 @@ def test_a_share_of_the_schedules_has_compact_pushes_of_every_payload():
 def test_the_audit_catches_peers_that_drop_what_codes_cannot_say(monkeypatch):
     coded = transitions._coded
 
-    def rounded_off(state, edge, part, code, rules):
-        return *coded(state, edge, part, code, rules)[:2], part
+    def rounded_off(state, edge, part, rules):
+        return *coded(state, edge, part, rules)[:2], part
 
     monkeypatch.setattr(transitions, "_coded", rounded_off)
     worlds = (weathered(World(seed)) for seed in range(1, 2 * FEW, 2))
     assert is_caught(worlds, 1 / 2)
 
 
-def against_what_was_sent(state, edge, part, code, rules):
+def against_what_was_sent(state, edge, part, rules):
     wanted = state.layout.with_copies(part, state.holding)
-    packed = packed_total(state.layout, wanted, edge.seq, edge.sent, code, rules.radius)[0]
+    packed = packed_total(state.layout, wanted, edge.seq, edge.sent, rules.radius)[0]
     total = unpack(state.layout, edge.sent, packed)
     return packed, total, state.layout.booked(total - edge.sent)
 
 
 def test_it_is_caught_when_codes_build_on_what_was_only_sent(monkeypatch):
     """A lost push then makes all later ones worthless until its receiver is asked."""
-    monkeypatch.setattr(transitions, "_window", lambda _edge, rules: rules.window)
+    monkeypatch.setattr(transitions, "_window", lambda rules: rules.window)
     monkeypatch.setattr(transitions, "_coded", against_what_was_sent)
     worlds = (World(seed) for seed in range(1, 2 * FEW, 2))
 

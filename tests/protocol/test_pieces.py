@@ -107,16 +107,16 @@ def test_a_portion_is_the_floor_of_every_number_by_itself(seed, name, dim, share
     assert np.array_equal(in_short_pieces(lambda: portion(held, share)), np.floor(held * share))
 
 
-@given(seeds, layouts, dims, st.sampled_from(["int8", "int4"]), st.sampled_from([1e3, 1.0, 1e-3]))
-def test_a_total_is_packed_and_unpacked_as_it_is_all_at_once(seed, name, dim, code, radius):
+@given(seeds, layouts, dims, st.sampled_from([1e3, 1.0, 1e-3]))
+def test_a_total_is_packed_and_unpacked_as_it_is_all_at_once(seed, name, dim, radius):
     layout, rng = Layout.of(LAYOUTS[name], dim), np.random.default_rng(seed)
     base = amount(layout, rng, rng.choice([0.0, 0.5, 30.0]))
     part = amount(layout, rng, rng.choice([0.0, 1e-9, 0.3]))
     if rng.random() < 0.5 and not layout.copies_model and base[-1] > 0:  # near the base's model
         part[layout.model] = base[layout.model] * (part[-1] / base[-1]) + rng.integers(9, size=dim)
-    at_once, total = packed_total(layout, part, 7, base, code, radius)
+    at_once, total = packed_total(layout, part, 7, base, radius)
     saved = base.copy(), part.copy()
-    packed, again = in_short_pieces(lambda: packed_total(layout, part, 7, base, code, radius))
+    packed, again = in_short_pieces(lambda: packed_total(layout, part, 7, base, radius))
     assert np.array_equal(total, again)
     assert np.array_equal(packed.exact, at_once.exact)
     assert (packed.follows, packed.exponents, packed.codes) == (

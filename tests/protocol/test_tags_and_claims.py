@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oneway.protocol.audit import expected_holding
-from oneway.protocol.compact import FORMATS
 from oneway.protocol.fixed_point import mass_of, zeros
 from oneway.protocol.incoming import mint
 from oneway.protocol.messages import (
@@ -108,9 +107,7 @@ def claim(kind, pair, seq, total, tag, boot=BOOT):
     total = np.asarray(total)
     if kind is State:
         edge = pair.edge
-        return State(
-            EPOCH, life(boot), 2, edge.session, BOOT, seq, total, tag, NO_PROGRESS, FORMATS
-        )
+        return State(EPOCH, life(boot), 2, edge.session, BOOT, seq, total, tag, NO_PROGRESS)
     if kind is Closed:
         return Closed(EPOCH, life(boot), seq, total, tag, NO_PROGRESS)
     return Ack(EPOCH, life(boot), seq, digest_of(total), tag)

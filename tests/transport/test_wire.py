@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import oneway
 from oneway.errors import WireError
-from oneway.protocol.compact import FORMATS, Packed
+from oneway.protocol.compact import Packed
 from oneway.protocol.messages import (
     NO_PROGRESS,
     Ack,
@@ -46,7 +46,6 @@ totals = st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=20).map
 keys = st.binary(min_size=32, max_size=32)
 lives = st.builds(Life, numbers, numbers, st.booleans(), tags)
 progress = st.builds(Progress, numbers, st.binary(max_size=64))
-names = st.lists(st.text(max_size=16), max_size=16).map(tuple)
 packed = st.builds(
     Packed,
     numbers,
@@ -54,16 +53,13 @@ packed = st.builds(
     st.booleans(),
     st.binary(max_size=9),
     st.binary(max_size=99),
-    st.sampled_from(["int8", "int4"]),
 )
 messages = st.one_of(
     st.builds(Data, numbers, lives, numbers, numbers, numbers, numbers, totals, tags, progress),
     st.builds(Hello, numbers, lives, numbers, numbers),
     st.builds(Close, numbers, lives, numbers, numbers, totals, tags, progress),
     st.builds(Ack, numbers, lives, numbers, tags, tags),
-    st.builds(
-        State, numbers, lives, numbers, numbers, numbers, numbers, totals, tags, progress, names
-    ),
+    st.builds(State, numbers, lives, numbers, numbers, numbers, numbers, totals, tags, progress),
     st.builds(
         Compact, numbers, lives, numbers, numbers, numbers, numbers, packed, tags, tags, progress
     ),
@@ -79,7 +75,7 @@ messages = st.one_of(
 
 A_TAG = bytes(range(SIZE))
 A_TOTAL = np.array([1, -2, 3])
-A_PACKED = Packed(4, A_TOTAL, True, b"\x07", b"\x01\x02\xff", "int8")
+A_PACKED = Packed(4, A_TOTAL, True, b"\x07", b"\x01\x02\xff")
 A_LIFE = Life(8, 9, False, A_TAG)
 ONE_OF_EACH = [
     Data(1, A_LIFE, 2, 3, 4, 5, A_TOTAL, A_TAG, NO_PROGRESS),
@@ -87,7 +83,7 @@ ONE_OF_EACH = [
     Hello(1, A_LIFE, 2, 3),
     Close(1, A_LIFE, 2, 3, A_TOTAL, A_TAG, NO_PROGRESS),
     Ack(1, A_LIFE, 2, A_TAG, A_TAG),
-    State(1, A_LIFE, 2, 3, 4, 5, A_TOTAL, A_TAG, NO_PROGRESS, FORMATS),
+    State(1, A_LIFE, 2, 3, 4, 5, A_TOTAL, A_TAG, NO_PROGRESS),
     Closed(1, A_LIFE, 2, A_TOTAL, A_TAG, NO_PROGRESS),
     Stale(1, A_LIFE),
     Gone(1, A_LIFE, 2, NO_PROGRESS),

@@ -13,7 +13,7 @@ from residents import TASK
 from storm import LONGEST
 
 from oneway.errors import WireError
-from oneway.protocol.compact import FORMATS, pack
+from oneway.protocol.compact import packed_total
 from oneway.protocol.fixed_point import ONE, Fixed, mass_of
 from oneway.protocol.layout import Layout
 from oneway.protocol.messages import (
@@ -122,7 +122,6 @@ class SilentReceiver(BadNeighbour):
                     nothing,
                     bytes(16),
                     NO_PROGRESS,
-                    FORMATS,
                 ),
             )
 
@@ -168,7 +167,6 @@ class ByzantineReceiver(BadNeighbour):
             total,
             tag,
             NO_PROGRESS,
-            ("total",),
         )
         self.send(peer, "reply", answer)
 
@@ -194,7 +192,7 @@ class ByzantineReceiver(BadNeighbour):
             Gone(epoch, life, self.ledger, NO_PROGRESS),
             Retired(epoch, life, rng.choice([epoch, HUGE]), NO_PROGRESS),
             Ack(epoch, life, message.seq + 3, digest_of(more), tag),
-            State(epoch, life, self.ledger, HUGE, self.boot, seq, more, tag, NO_PROGRESS, ()),
+            State(epoch, life, self.ledger, HUGE, self.boot, seq, more, tag, NO_PROGRESS),
         ]
         self.send(peer, "reply", rng.choice(words))
         if rng.random() < 0.1:
@@ -246,7 +244,6 @@ class ByzantineSender(BadNeighbour):
                         said.total,
                         said.tag,
                         NO_PROGRESS,
-                        FORMATS,
                     )
 
     def act(self, now: float) -> None:
@@ -285,8 +282,7 @@ class ByzantineSender(BadNeighbour):
             return
         about = (known.epoch, self.life, known.ledger, known.session, known.granted, seq)
         if rng.random() < 0.1:
-            code = rng.choice(["int8", "int4"])
-            packed = pack(Layout(), delta, known.seq, known.total, code, RADIUS * 2)
+            packed = packed_total(Layout(), delta, known.seq, known.total, RADIUS * 2)[0]
             packed = replace(packed, exact=rng.choice([packed.exact, delta[:2], delta]))
             packed = replace(packed, codes=packed.codes + bytes(rng.choice([0, 0, 1, 1000])))
             digest = rng.choice([tag, digest_of(total)])

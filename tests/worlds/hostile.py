@@ -22,7 +22,6 @@ import numpy as np
 import zmq
 
 from oneway.peer.identity.card import Card
-from oneway.protocol.compact import FORMATS
 from oneway.protocol.fixed_point import ONE, Fixed, fixed, zeros
 from oneway.protocol.incoming import MOST_PUSHES, SPARE
 from oneway.protocol.layout import Layout
@@ -61,7 +60,6 @@ _BLANK: dict[str, Any] = {
     "digest": NO_TAG,
     "until": 0,
     "progress": NO_PROGRESS,
-    "takes": FORMATS,
 }
 
 

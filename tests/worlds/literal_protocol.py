@@ -12,7 +12,6 @@ from copy import deepcopy
 
 import numpy as np
 
-from oneway.protocol.compact import FORMATS
 from oneway.protocol.fixed_point import ONE
 from oneway.protocol.incoming import DEPOSITED
 
@@ -424,7 +423,7 @@ class Transcript:
             replies.append(self.closed(sender, edge))
         elif kind == "hello":
             more = {name: edge[name] for name in ("session", "granted", "seq", "proof")}
-            state = {"ledger": mine["ledger"], "total": edge["heard"], "takes": FORMATS}
+            state = {"ledger": mine["ledger"], "total": edge["heard"]}
             replies.append(self.word("state", epoch, **more, **state, **told))
         elif kind == "data" and (question["session"], question["granted"]) != (
             edge["session"],

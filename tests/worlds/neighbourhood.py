@@ -9,7 +9,7 @@ from hashlib import blake2b
 import numpy as np
 from bad_neighbours import BadNeighbour, ByzantineReceiver
 from residents import RELAY, Resident, facts
-from storm import DIM, LONGEST, formats_of, layout_of
+from storm import DIM, LONGEST, layout_of, makes_compact
 from weather import HONEST, TICK, TICKS, Event, Weather
 
 from oneway.protocol.audit import expected_holding
@@ -73,7 +73,7 @@ class Neighbourhood:
             most_edges=MOST_EDGES,
             clip=self.weather.clip,
             longest_step=LONGEST_ALLOWED,
-            **formats_of(self.seed, index),
+            compact=makes_compact(self.seed, index),
         )
         ledger, dim = self.weather.rng.getrandbits(61) | 1, self.layout.width or DIM
         state = PeerState.new(dim, ledger, boot=1, layout=self.layout)

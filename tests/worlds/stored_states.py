@@ -140,7 +140,7 @@ class Pair:
     rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(7))
 
     def __post_init__(self) -> None:
-        self.rules = [Rules(bytes([i]) * 32, window=1, clip=0.5, format="int8") for i in (1, 2)]
+        self.rules = [Rules(bytes([i]) * 32, window=1, clip=0.5, compact=True) for i in (1, 2)]
         self.states = [
             mint(PeerState.new(self.dim, ledger=i, boot=1 << 20), np.zeros(self.dim))
             for i in (1, 2)

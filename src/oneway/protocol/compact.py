@@ -1,4 +1,4 @@
-"""Quantised pushes: a total as its difference to one that both ends know, in a byte or half of one.
+"""Quantised pushes: a total as its difference to one that both ends know, a byte a number.
 
 What both ends have after a compact push is one and the same int64 total, so the books stay exact:
 the sender hands over what the codes say, and keeps the remainder of rounding. A total follows from
@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import chain
-from typing import Literal, TypeAlias, get_args
 
 import msgspec
 import numpy as np
@@ -34,19 +33,11 @@ from oneway.protocol.fixed_point import (
 from oneway.protocol.layout import Layout
 from oneway.protocol.stamps import Count
 
-Codes: TypeAlias = Literal["int8", "int4"]
-"""How a number of a compact push is written."""
-
-Format: TypeAlias = Literal["total", "int8", "int4"]
-"""What a push has: the running total itself, or codes."""
-
-FORMATS: tuple[Format, ...] = get_args(Format)
-
 BLOCK = 64
 """Numbers that share a step."""
 
-_LARGEST_CODE = {"int8": 127, "int4": 7}
-_MOST_EXPONENT = {"int8": 55, "int4": 59}
+_LARGEST_CODE = 127
+_MOST_EXPONENT = 55
 """A code may be one more than the largest, and times its step it must fit into 63 bits."""
 
 
@@ -58,9 +49,8 @@ class Packed(msgspec.Struct, frozen=True, array_like=True, eq=False, forbid_unkn
         exact: By how much each number that stands alone grows, in their order; the mass comes last.
         follows: Whether the model is told as what differs from the base's model; otherwise as is.
         exponents: One byte per block, an int8: the step of its codes is 2 to the power of that.
-        codes: One byte per number, or half of one, the low half first; each segment begins anew.
-            Where all of them are 0, there are none, and no exponents.
-        format: Which of the two.
+        codes: One byte per number, an int8; each segment begins anew. Where all of them are 0,
+            there are none, and no exponents.
     """
 
     base: Count
@@ -68,18 +58,10 @@ class Packed(msgspec.Struct, frozen=True, array_like=True, eq=False, forbid_unkn
     follows: bool
     exponents: bytes
     codes: bytes
-    format: Codes
-
-
-def pack(
-    layout: Layout, part: Fixed, base: int, base_total: Fixed, code: Codes, radius: float
-) -> Packed:
-    """Write down what a push hands over, as nearly as codes can; see `packed_total`."""
-    return packed_total(layout, part, base, base_total, code, radius)[0]
 
 
 def packed_total(
-    layout: Layout, part: Fixed, base: int, base_total: Fixed, code: Codes, radius: float
+    layout: Layout, part: Fixed, base: int, base_total: Fixed, radius: float
 ) -> tuple[Packed, Fixed]:
     """What a push hands over, as nearly as codes can, and the total that `unpack` makes of it.
 
@@ -88,7 +70,6 @@ def packed_total(
         part: What is to be handed over; copied segments as they are to be.
         base: The number of the total that the receiver is known to hold.
         base_total: That total.
-        code: How numbers are written.
         radius: No code leads out of it, or a receiver would refuse the push.
     """
     alone, vectors = _split(layout, len(part))
@@ -103,9 +84,7 @@ def packed_total(
             rest, start = wanted - base_part, None
         elif place == _model(layout, len(part)):
             rest, most = wanted if beyond is None else beyond, radius * mass_of(part)
-        steps, numbers = _quantised(
-            wanted, rest, start, int(most), _LARGEST_CODE[code], total[place]
-        )
+        steps, numbers = _quantised(wanted, rest, start, int(most), total[place])
         exponents.append(steps)
         codes.append(numbers)
     exact = part[alone]
@@ -116,14 +95,14 @@ def packed_total(
     if not any(numbers.any() for numbers in codes):
         exponents = codes = []
     steps_written = b"".join(steps.tobytes() for steps in exponents)
-    codes_written = b"".join(_written(numbers, code) for numbers in codes)
-    return Packed(base, exact, follows, steps_written, codes_written, code), total
+    codes_written = b"".join(numbers.tobytes() for numbers in codes)
+    return Packed(base, exact, follows, steps_written, codes_written), total
 
 
-def nothing(layout: Layout, total: Fixed, seq: int, code: Codes) -> Packed:
+def nothing(layout: Layout, total: Fixed, seq: int) -> Packed:
     """How a total follows from itself."""
     alone, _ = _split(layout, len(total))
-    return Packed(seq, np.zeros(len(alone), dtype=np.int64), False, b"", b"", code)
+    return Packed(seq, np.zeros(len(alone), dtype=np.int64), False, b"", b"")
 
 
 def unpack(layout: Layout, base_total: Fixed, packed: Packed) -> Fixed:
@@ -132,16 +111,16 @@ def unpack(layout: Layout, base_total: Fixed, packed: Packed) -> Fixed:
     total = np.empty_like(base_total)
     total[alone] = base_total[alone] + packed.exact
     steps = np.left_shift(1, np.frombuffer(packed.exponents, np.int8).astype(np.int64))
-    codes = np.frombuffer(packed.codes, np.uint8)
+    codes = np.frombuffer(packed.codes, np.int8)
     first_block = first_code = 0
     for place in vectors:
         before, after = base_total[place], total[place]
         size = len(before)
         if packed.codes:
             last_block = first_block - (-size // BLOCK)
-            last_code = first_code + _length(size, packed.format)
+            last_code = first_code + size
             block_steps, numbers = steps[first_block:last_block], codes[first_code:last_code]
-            _add_codes(before, numbers, block_steps, packed.format, after)
+            _add_codes(before, numbers, block_steps, after)
             first_block, first_code = last_block, last_code
         else:
             after[:] = before
@@ -168,11 +147,11 @@ def flaw(layout: Layout, base_total: Fixed, packed: Packed) -> str:
     blocks = sum(-(-size // BLOCK) for size in sizes)
     if len(packed.exponents) != blocks:
         return f"{len(packed.exponents)} blocks instead of {blocks}"
-    length = sum(_length(size, packed.format) for size in sizes)
+    length = sum(sizes)
     if len(packed.codes) != length:
         return f"{len(packed.codes)} bytes of codes instead of {length}"
     steps = np.frombuffer(packed.exponents, np.int8)
-    if blocks and not 0 <= steps.min() <= steps.max() <= _MOST_EXPONENT[packed.format]:
+    if blocks and not 0 <= steps.min() <= steps.max() <= _MOST_EXPONENT:
         return "codes whose step does not fit"
     return ""
 
@@ -243,7 +222,7 @@ _STARTS = np.arange(0, PIECE, BLOCK)
 
 
 def _quantised(
-    wanted: Fixed, rest: Fixed, start: Fixed | None, most: int, largest: int, reached: Fixed
+    wanted: Fixed, rest: Fixed, start: Fixed | None, most: int, reached: Fixed
 ) -> tuple[np.ndarray, np.ndarray]:
     """Exponents of blocks, and codes: the nearest to what is wanted that stay within `most`.
 
@@ -252,7 +231,6 @@ def _quantised(
         rest: What codes have to say of it: it itself, or what both ends do not know.
         start: What it is added to; None for nothing.
         most: See above.
-        largest: The largest code.
         reached: Becomes what is reached.
     """
     size = len(wanted)
@@ -264,7 +242,7 @@ def _quantised(
         numbers[:length], numbers[length:] = rest[piece], 0
         starts, blocks = _STARTS[: len(numbers) // BLOCK], numbers.reshape(-1, BLOCK)
         lowest, highest = np.minimum.reduceat(numbers, starts), np.maximum.reduceat(numbers, starts)
-        fraction, powers = np.frexp(np.maximum(highest, -lowest) / largest)
+        fraction, powers = np.frexp(np.maximum(highest, -lowest) / _LARGEST_CODE)
         powers = np.maximum(powers - (fraction == 0.5), 0).astype(np.int64)
         steps = np.left_shift(1, powers)
         blocks += (steps >> 1)[:, None]
@@ -283,34 +261,14 @@ def _quantised(
     return exponents, codes
 
 
-def _add_codes(before: Fixed, codes: np.ndarray, steps: Fixed, code: Codes, after: Fixed) -> None:
+def _add_codes(before: Fixed, codes: np.ndarray, steps: Fixed, after: Fixed) -> None:
     """Make `after` what is reached from `before` by what codes stand for."""
     size = len(before)
     room = np.zeros(min(PIECE, size - size % -BLOCK), dtype=np.int64)
     for piece in pieces(size):
         length = piece.stop - piece.start
         numbers = room[: length - length % -BLOCK]
-        _read(codes[_length(piece.start, code) :][: _length(length, code)], numbers[:length], code)
+        numbers[:length] = codes[piece]
         blocks = numbers.reshape(-1, BLOCK)
         blocks *= steps[piece.start // BLOCK :][: len(blocks), None]
         np.add(before[piece], numbers[:length], out=after[piece])
-
-
-def _length(size: int, code: Codes) -> int:
-    return size if code == "int8" else -(-size // 2)
-
-
-def _written(codes: np.ndarray, code: Codes) -> bytes:
-    if code == "int8":
-        return codes.tobytes()
-    halves = np.zeros(len(codes) + len(codes) % 2, dtype=np.uint8)
-    halves[: len(codes)] = codes.view(np.uint8) & 15
-    return (halves[::2] | (halves[1::2] << 4)).tobytes()
-
-
-def _read(both: np.ndarray, codes: Fixed, code: Codes) -> None:
-    if code == "int8":
-        codes[:] = both.view(np.int8)
-        return
-    halves = np.stack((both & 15, both >> 4), axis=1).reshape(-1)[: len(codes)]
-    codes[:] = (halves ^ 8).view(np.int8) - 8

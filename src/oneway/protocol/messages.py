@@ -18,11 +18,6 @@ from oneway.protocol.tags import SIZE
 Tag: TypeAlias = Annotated[bytes, msgspec.Meta(min_length=SIZE, max_length=SIZE)]
 """A digest or a tag (see `tags`)."""
 
-Names: TypeAlias = Annotated[
-    tuple[Annotated[str, msgspec.Meta(max_length=16)], ...], msgspec.Meta(max_length=16)
-]
-"""Of formats (see `compact`)."""
-
 PeerKey: TypeAlias = Annotated[bytes, msgspec.Meta(min_length=32, max_length=32)]
 """A peer's public key."""
 
@@ -137,7 +132,6 @@ class State(Message, frozen=True, array_like=True, eq=False, tag="state"):
     """What I heard on this edge, for a sender that asked in `session`.
 
     Here and in every reply that ends a question, `progress` is the furthest that I heard from you.
-    `takes` has the formats in which I take pushes, by name; a later release may know more.
     """
 
     ledger: Count
@@ -147,7 +141,6 @@ class State(Message, frozen=True, array_like=True, eq=False, tag="state"):
     total: Fixed
     tag: Tag
     progress: Progress
-    takes: Names
 
 
 class Closed(Message, frozen=True, array_like=True, eq=False, tag="closed"):

@@ -54,9 +54,9 @@ def _say_total(durable: PeerState, edge: OutEdge, rules: Rules) -> Data | Compac
     digest = digest_of(edge.sent)
     tag = sign(rules.secret, durable.ledger, edge.receiver, edge.epoch, edge.seq, digest)
     about = (edge.epoch, life_of(durable, rules), edge.ledger, edge.session, edge.granted, edge.seq)
-    packed, code = edge.packed, edge.code(rules.format)
-    if edge.in_flight == 0 and code is not None:
-        packed = nothing(durable.layout, edge.sent, edge.seq, code)
+    packed = edge.packed
+    if edge.in_flight == 0 and rules.compact:
+        packed = nothing(durable.layout, edge.sent, edge.seq)
     if packed is None:
         return Data(*about, edge.sent, tag, durable.progress)
     return Compact(*about, packed, digest, tag, durable.progress)
@@ -153,7 +153,6 @@ def _state(durable: PeerState, edge: InEdge, rules: Rules) -> State:
         edge.heard,
         edge.tag,
         durable.heard_progress.get(edge.sender, NO_PROGRESS),
-        rules.takes,
     )
 
 

@@ -153,7 +153,7 @@ def _resynced(state: PeerState, edge: OutEdge, reply: State, rules: Rules) -> Ab
         )
     if reply.session < edge.session:
         return Absorbed(state)
-    edge, packed = replace(edge, takes=reply.takes), None
+    packed = None
     seq, is_claim = max(edge.seq, reply.seq) + 1, False
     if _remembers(edge, reply):
         packed = _packed_from(state, edge, reply.seq, rules)
@@ -243,11 +243,10 @@ def _remembers(edge: OutEdge, claim: State | Closed) -> bool:
 
 def _packed_from(state: PeerState, edge: OutEdge, seq: int, rules: Rules) -> Packed | None:
     """How all that was sent follows from what a receiver has, if little is to be said of it."""
-    code = edge.code(rules.format)
-    if code is None:
+    if not rules.compact:
         return None
     if seq == edge.seq:
-        return nothing(state.layout, edge.sent, seq, code)
+        return nothing(state.layout, edge.sent, seq)
     return edge.packed if seq == edge.acked else None
 
 

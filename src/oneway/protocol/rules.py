@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from oneway.protocol.compact import FORMATS, Format
-
 
 @dataclass(frozen=True)
 class Rules:
@@ -28,8 +26,7 @@ class Rules:
             that estimate; the rest is dropped. What comes beside a model may be `CARRIED` times as
             long, of `protocol.incoming`. If infinite, senders have no accounts either
             (`peer.inflow`).
-        format: In which pushes are made for receivers that take it.
-        takes: The formats in which pushes are taken.
+        compact: Whether pushes are quantised (`protocol.compact`), one at a time under way.
         most_edges: Edges of one sender that are kept: so many that are open, and so many of which
             both ends know how they ended.
     """
@@ -42,5 +39,4 @@ class Rules:
     longest_step: float = math.inf
     clip: float = math.inf
     most_edges: int = 16
-    format: Format = "total"
-    takes: tuple[str, ...] = FORMATS
+    compact: bool = False

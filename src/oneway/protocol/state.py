@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from oneway.protocol.compact import Codes, Format, Packed
+from oneway.protocol.compact import Packed
 from oneway.protocol.fixed_point import ONE, Fixed, extent, freeze, mass_of, zeros
 from oneway.protocol.layout import Layout
 from oneway.protocol.memo import extent_of_all
@@ -65,7 +65,6 @@ class OutEdge(msgspec.Struct, frozen=True, eq=False):
         their_boot: The newest boot of the receiver that I heard of.
         packed: How the last total follows from the acknowledged one, if it is said like that; it
             may be forgotten with a restart.
-        takes: The formats that the receiver takes, as it told in this session.
     """
 
     receiver: Key
@@ -79,7 +78,6 @@ class OutEdge(msgspec.Struct, frozen=True, eq=False):
     granted: int = 0
     their_boot: int = 0
     packed: Packed | None = None
-    takes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Take ownership of the totals: they are as immutable as the edge."""
@@ -109,13 +107,6 @@ class OutEdge(msgspec.Struct, frozen=True, eq=False):
     def mass_in_flight(self) -> int:
         """What mass, in units, is not yet acknowledged."""
         return mass_of(self.sent[-1:] - self.confirmed[-1:])
-
-    def code(self, made: Format) -> Codes | None:
-        """How pushes are coded by a sender that makes this format; None if they are not.
-
-        Then one at a time is under way.
-        """
-        return made if made != "total" and made in self.takes else None
 
     @property
     def is_at_rest(self) -> bool:

@@ -20,7 +20,7 @@ from oneway.protocol.bookkeeping import (
     with_out,
     without_out,
 )
-from oneway.protocol.compact import Codes, Packed, packed_total
+from oneway.protocol.compact import Packed, packed_total
 from oneway.protocol.fixed_point import (
     LARGEST,
     ONE,
@@ -132,7 +132,7 @@ def push(state: PeerState, shares: Mapping[Key, float], rules: Rules) -> PeerSta
         edge
         for edge in state.out.values()
         if edge.phase is OutPhase.OPEN
-        and edge.in_flight < _window(edge, rules)
+        and edge.in_flight < _window(rules)
         and shares.get(edge.receiver, 0.0) > 0.0
     ]
     if state.leaving:
@@ -151,11 +151,11 @@ def push(state: PeerState, shares: Mapping[Key, float], rules: Rules) -> PeerSta
     holding, out = state.holding, dict(state.out)
     for edge, part in zip(able, parts, strict=False):
         _keep_surplus(part, rules, state.layout)
-        code, packed = edge.code(rules.format), None
-        if code is None or state.leaving:  # who leaves must not keep a remainder
+        packed = None
+        if not rules.compact or state.leaving:  # who leaves must not keep a remainder
             total = state.layout.with_copies(edge.sent + part, state.holding)
         else:
-            packed, total, part = _coded(state, edge, part, code, rules)
+            packed, total, part = _coded(state, edge, part, rules)
         holding = np.subtract(holding, part, out=part)
         totals = {**edge.totals, edge.seq + 1: total}
         out[edge.receiver, edge.epoch] = replace(
@@ -326,9 +326,9 @@ def _has_room(state: PeerState, sender: Key, rules: Rules) -> bool:
     return untold < rules.most_edges and len(mine) <= 2 * rules.most_edges
 
 
-def _window(edge: OutEdge, rules: Rules) -> int:
+def _window(rules: Rules) -> int:
     """How many pushes may be under way; before a compact one, all are acknowledged."""
-    return 1 if edge.code(rules.format) else rules.window
+    return 1 if rules.compact else rules.window
 
 
 def _room(edge: OutEdge, rules: Rules) -> float:
@@ -389,14 +389,14 @@ def _keep_surplus(part: Fixed, rules: Rules, layout: Layout) -> None:
 
 
 def _coded(
-    state: PeerState, edge: OutEdge, part: Fixed, code: Codes, rules: Rules
+    state: PeerState, edge: OutEdge, part: Fixed, rules: Rules
 ) -> tuple[Packed, Fixed, Fixed]:
     """What codes can say of a part, the total that this leads to, and what it hands over.
 
     All that was sent is acknowledged: the receiver has this base, whatever gets lost.
     """
     wanted, base = state.layout.with_copies(part, state.holding), edge.confirmed
-    packed, total = packed_total(state.layout, wanted, edge.acked, base, code, rules.radius)
+    packed, total = packed_total(state.layout, wanted, edge.acked, base, rules.radius)
     return packed, total, state.layout.booked(total - base)
 
 

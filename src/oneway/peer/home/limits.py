@@ -9,7 +9,6 @@ from typing import Annotated, Literal, TypeAlias
 from msgspec import Meta
 
 from oneway.files.validation import check_fields
-from oneway.protocol.compact import FORMATS
 from oneway.protocol.rules import Rules
 from oneway.task.task import Task
 
@@ -96,8 +95,7 @@ class Limits:
             most_edges=max(2, min(_MOST_EDGES, _NUMBERS_IN_EDGES // (width + 1))),
             clip=math.inf if self.clip == "off" else self.clip,
             longest_step=task.longest_step,
-            format="int8" if task.dim > _COMPACT_ABOVE else "total",
-            takes=FORMATS,
+            compact=task.dim > _COMPACT_ABOVE,
         )
 
     @staticmethod
