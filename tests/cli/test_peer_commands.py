@@ -22,12 +22,10 @@ from oneway.errors import (
     StoreError,
     TaskError,
 )
-from oneway.export.json_format import from_json
 from oneway.peer.home.home import Home
 from oneway.peer.home.own_privacy import OwnPrivacy
 from oneway.peer.identity.card import Card
 from oneway.task.privacy import NO_PRIVACY
-from oneway.task.task import Task
 
 HEADER = "when,Temperature,Light,Occupancy"
 ROWS = [f"day {row},{20 + row % 5},{430 * (row % 3 == 0)},{int(row % 3 == 0)}" for row in range(60)]
@@ -72,26 +70,6 @@ def fails(result, kind: type[OnewayError], *culprits: str) -> None:
 
 
 # A task.
-
-
-def test_a_task_is_derived_and_what_was_skipped_is_said(oneway):
-    result = oneway("peer", "task", "stream.csv", "--label", "Occupancy", "--learning-rate", 0.1)
-    task = Task.parse(result.out)
-    assert [feature.name for feature in task.features] == ["Temperature", "Light"]
-    assert (task.model, task.classes, task.learning_rate) == ("logistic", ("0", "1"), 0.1)
-    assert "when left out text" in " ".join(result.err.split())
-    assert "statistics of your data" in result.err
-
-
-TASK = ("peer", "task", "stream.csv", "--label", "Occupancy")
-
-
-def test_the_privacy_of_a_task_is_told_by_flags(oneway):
-    flags = ("--epsilon", 1, "--delta", 1e-6, "--clip", 2, "--samples-per-push", 32)
-    task = Task.parse(oneway(*TASK, *flags).out)
-    assert (task.privacy.epsilon, task.privacy.delta, task.privacy.clip) == (1.0, 1e-6, 2.0)
-    assert task.samples_per_push == 32
-    assert not Task.parse(oneway(*TASK, "--privacy", "none").out).privacy
 
 
 # A peer.
@@ -338,17 +316,6 @@ def test_a_prediction_comes_from_the_model_on_the_disk(oneway):
     fails(oneway("peer", "predict", "Light=dark", "Temperature=1"), DataError, "'dark'")
 
 
-@pytest.mark.usefixtures("learned")
-def test_an_exported_model_predicts_what_the_peer_predicts(oneway, here):
-    assert oneway("peer", "export", "--out", "m.json").code == 0
-    taken = from_json((here / "m.json").read_bytes())
-    ask = ("peer", "predict", "Temperature=20", "Light=200", "--json")
-    said = oneway(*ask, "--model", "shared").json
-    assert taken.predict_proba_one({"Temperature": 20, "Light": 200}) == said["probabilities"]
-    assert oneway(*ask).json["probabilities"] != said["probabilities"]
-    fails(oneway(*ask, "--model", "mine"), ConfigError, "'mine'")
-
-
 def test_a_peer_that_never_ran_has_no_model_and_nothing_to_hand_over(oneway, alice):
     result = oneway("peer", "predict", "Temperature=20", "Light=430")
     assert result.code == 2
@@ -385,13 +352,6 @@ def test_that_there_is_no_privacy_is_said_everywhere(oneway, alice):
     known = oneway("peer", "status", "--home", "bob", "--json").json["status"]["privacy"]
     assert (known["brief"], known["epsilon"], known["waiting"]) == (none, None, 60 % 16)
     assert f"privacy: {none}: set epsilon" in oneway("peer", "doctor", "--home", "bob").out
-
-
-@pytest.mark.usefixtures("learned")
-def test_status_says_the_guarantee_in_force(oneway):
-    shown = oneway("peer", "status").out
-    assert "epsilon 8, delta 1e-05 per sample\n" in shown
-    assert "12 of 16 samples for the next push\n" in shown
 
 
 @pytest.mark.parametrize(

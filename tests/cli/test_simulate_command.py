@@ -18,7 +18,6 @@ from oneway.task.settings import Settings, flag_names
 SMALL = ("simulate", "--data", "synthetic", "--rounds", 30)
 REFERENCE = ("--engine", "reference")
 """Without a kernel to compile."""
-ROWS = [f"{x},{x % 7},{'no' if x % 3 else 'yes'},{'abc'[x % 3]}" for x in range(1, 61)]
 
 
 def test_json_holds_the_numbers_and_everything_that_determines_them(oneway):
@@ -98,16 +97,6 @@ def test_what_answers_is_personal_and_measured_unless_told_otherwise(oneway):
     assert own["verdict"].startswith("not decided yet")
     alone = oneway(*few, "--method", "local").json
     assert (alone["yours"], alone["alone_loss"], alone["verdict"]) == (None, None, None)
-
-
-def test_owners_are_the_nodes(oneway):
-    Path("mine.csv").write_text("\n".join(["x,y,late,who", *ROWS]))
-    answer = oneway(
-        "simulate", "--data", "mine.csv", "--label", "late", "--owner", "who", "--json",
-        "--engine", "reference",
-    ).json  # fmt: skip
-    assert answer["config"]["num_nodes"] == 3
-    assert answer["config"]["stream"]["deal"] == "by owner"
 
 
 def test_a_toml_file_holds_settings_and_flags_win(oneway):

@@ -16,7 +16,6 @@ from starlette.routing import Route
 
 from oneway.dashboard.lab.client import LabClient
 from oneway.dashboard.lab.frame_text import (
-    loss_lines,
     mass_note,
 )
 from oneway.dashboard.lab.watcher import LabWatcher
@@ -104,19 +103,6 @@ def with_lab(lab: FakeLab, look, token: str = TOKEN):
     asyncio.run(whole())
 
 
-def test_curves_grow_with_frames_and_a_frame_counts_once():
-    lab = FakeLab()
-
-    async def look(watcher, _):
-        for number, samples in ((1, 10), (1, 10), (2, 20)):
-            lab.frame = frame(number, samples, 1.0 / samples)
-            await watcher.look()
-        assert watcher.losses["ada"].points == [(10, 0.1), (20, 0.05)]
-        assert watcher.disagreement.points == [(1.0, 0.1), (2.0, 0.1)]
-
-    with_lab(lab, look)
-
-
 def test_a_frame_is_seen_as_soon_as_the_lab_shows_it_and_no_news_is_no_problem(monkeypatch):
     asked = threading.Event()
     # So long that a busy machine cannot be taken for a lab that keeps its news to itself.
@@ -145,23 +131,6 @@ def test_a_frame_is_seen_as_soon_as_the_lab_shows_it_and_no_news_is_no_problem(m
 
     with serve_api() as server:
         asyncio.run(look(server))
-
-
-def test_references_are_asked_for_until_they_are_ready():
-    lab = FakeLab()
-    lab.frame = frame(1, 10)
-
-    async def look(watcher, _):
-        await watcher.look()
-        assert watcher.references is None
-        lab.references = [
-            ReferenceCurve(method="ops", arrows=3, one_way=1, samples=[1], average_loss=[0.7])
-        ]
-        await watcher.look()
-        names = [line.name for line in loss_lines(watcher, None)]
-        assert names == ["Online Push-Sum", "each peer", "ada"]
-
-    with_lab(lab, look)
 
 
 def test_a_lab_that_is_gone_is_told_and_what_was_seen_stays():

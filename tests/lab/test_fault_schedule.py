@@ -70,19 +70,6 @@ def test_victims_come_back_after_a_moment():
         assert back - killed == pytest.approx(1.0, abs=0.11)
 
 
-def test_the_same_seed_kills_the_same_peers():
-    assert life(seed=3)[0].kills == life(seed=3)[0].kills
-    assert life(seed=3)[0].kills != life(seed=4)[0].kills
-
-
-def test_in_the_end_everybody_is_back():
-    network, schedule = life(seed=5, every=0.2)
-    assert len(network.up) < 4
-    schedule.finish()
-    schedule.finish()
-    assert network.up == {0, 1, 2, 3}
-
-
 def test_whom_somebody_else_killed_or_started_is_left_to_them():
     network = Fake(3)
     schedule = KillSchedule(network, 0.1, random.Random(1))

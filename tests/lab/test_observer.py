@@ -56,27 +56,6 @@ def told(lab: Lab, make_observation, peer: int, **facts) -> None:
     member.home.write_status(msgspec.structs.replace(status, name=member.name))
 
 
-def test_what_peers_say_is_shown_also_when_they_are_down(lab, make_observation):
-    told(
-        lab,
-        make_observation,
-        0,
-        samples=7,
-        recent_loss=0.5,
-        average_loss=0.6,
-        accuracy=0.75,
-        time=1.0,
-    )
-    [shown, *_] = Observer(lab).frame("learning").peers
-    assert (shown.samples, shown.recent_loss, shown.average_loss, shown.accuracy) == (
-        7,
-        0.5,
-        0.6,
-        0.75,
-    )
-    assert (shown.state, shown.mass_units) == ("down", 0)
-
-
 def store(lab: Lab, peer: int, at: np.ndarray, samples: int = 10) -> None:
     member = lab.peers[peer]
     snapshot = Snapshot(mint(PeerState.new(len(at), peer + 1, 1), at), Journal(samples=samples))
@@ -125,17 +104,6 @@ def test_disagreement_is_measured_one_store_at_a_time(lab, monkeypatch):
     models.look()
     assert models.disagreement == pytest.approx(4 * (1 + 1 + 1 + 1 + 0) / 5)
     assert models.points == [(2.0, pytest.approx(3.2))]
-
-
-def test_the_last_frame_has_the_peers_as_they_were_and_the_verdict(lab):
-    observer = Observer(lab)
-    frame = observer.frame("finishing")
-    lab.note("all is well")
-    last = observer.last(frame, ["mass: exact"], is_exact=True)
-    assert (last.number, last.phase, last.acts) == (2, "done", False)
-    assert (last.result, last.result_is_exact) == (["mass: exact"], True)
-    assert last.peers == frame.peers
-    assert last.events[-1].endswith("all is well")
 
 
 ANN, BOB = b"1" * 32, b"2" * 32

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import oneway as ow
-from oneway.cli.data_deal import write_owner_files
 from oneway.lab.peer_folders import CachedFile, make_peers
 from oneway.lab.ports import Ports
 from oneway.lab.problem import Problem, problem_of
@@ -74,25 +73,6 @@ def test_peers_of_images_get_them_as_arrays_and_see_what_the_simulator_sees(tmp_
         assert labels == problem.stream.labels[dealt].tolist()
 
 
-def test_scaling_is_part_of_the_task_and_undone_in_the_files(tmp_path):
-    rng = np.random.default_rng(1)
-    warm, deep = rng.normal(20.0, 0.5, 60).round(2), rng.normal(-4000.0, 300.0, 60).round()
-    raw = np.stack([warm, deep], axis=1)
-    table = ow.Table.from_arrays(
-        raw, raw[:, 0] > 20, feature_names=["warm", "deep"], name="sensors"
-    )
-    problem = Problem.deal(table, ow.TrustGraph.ring(3), samples=20)
-    with Ports() as ports:
-        (peer, *_) = make_peers(tmp_path / "lab", problem, ports.reserve)
-    with peer.samples_path.open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    found = [[float(row["warm"]), float(row["deep"])] for row in rows]
-    # In the user's own units, and as short as they were.
-    np.testing.assert_array_equal(found, raw[problem.rows_of(0)])
-    assert {row["label"] for row in rows} <= {"true", "false"}
-    assert peer.home.task().classes == ("false", "true")
-
-
 def owners(*counts: int) -> ow.Table:
     """A table with as many rows per owner, its only feature the row's number."""
     names = [f"owner-{index}" for index, number in enumerate(counts) for _ in range(number)]
@@ -135,26 +115,6 @@ def test_a_port_stays_the_labs_own_while_its_peer_is_down():
                 pass
         with Ports() as third:
             assert address not in {third.reserve() for _ in range(3)}
-
-
-def test_every_owner_of_a_table_gets_a_file_in_order_of_time(tmp_path):
-    table = owners(9, 3)
-    written = write_owner_files(table, table.deal_by("who"), tmp_path / "made", samples=5)
-    assert {path.name: count for path, count in written.items()} == {
-        "owner-0.csv": 5,
-        "owner-1.csv": 3,
-    }
-    task = Task.read(tmp_path / "made" / "task.toml")
-    names = table.columns["who"].values
-    for path in written:
-        with path.open(newline="") as file:
-            rows = list(csv.DictReader(file))
-        own = np.flatnonzero(names == path.stem)[:5]
-        found = np.array([task.encoder.vector(row) for row in rows], dtype=np.float32)
-        np.testing.assert_array_equal(found, table.features[own])
-        assert [task.encoder.label_value(row[task.label]) for row in rows] == table.labels[
-            own
-        ].tolist()
 
 
 def test_a_file_is_read_again_only_when_it_was_written_anew(tmp_path):

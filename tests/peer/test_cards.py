@@ -30,12 +30,6 @@ def test_a_card_survives_its_text_form(key, host, port, name):
     assert " " not in text
 
 
-def test_a_card_reads_as_in_the_documentation():
-    card = Card.parse(f"oneway:{TEXT}@192.168.1.20:7701?name=alice")
-    assert card == Card(KEY, "192.168.1.20", 7701, "alice")
-    assert card.address == "192.168.1.20:7701"
-
-
 @pytest.mark.parametrize(
     ("text", "reason"),
     [

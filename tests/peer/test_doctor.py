@@ -423,16 +423,6 @@ def test_a_damaged_key_is_told_as_run_tells_it(learned):
     assert found_there.store_problem == ""
 
 
-def test_a_running_peer_is_not_held_up_by_who_looks_at_its_store(learned):
-    with closing(Peer(learned.folder)) as peer:
-        for count in range(2, 5):
-            peer.learn_one({"light": 1.0}, "yes")
-            save(peer.node, peer._store)
-            stored = check_startup(learned).stored
-            assert stored is not None
-            assert stored.samples == count
-
-
 def test_the_store_of_a_peer_that_was_killed_is_read_with_its_log_and_left_as_it_is(
     learned, tmp_path
 ):

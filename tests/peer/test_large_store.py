@@ -22,7 +22,6 @@ from stored_states import LittleNetwork, Pair, counted, facts, steps
 from oneway.errors import StoreError
 from oneway.peer.store import large
 from oneway.peer.store.average import with_estimate
-from oneway.peer.store.file import log_of
 from oneway.peer.store.large import LARGE, PUT_OFF
 from oneway.peer.store.snapshot import Snapshot
 from oneway.peer.store.store import Owner, PeerStore, read_snapshot
@@ -116,20 +115,6 @@ def test_both_ends_of_many_compact_pushes_come_back_and_the_files_do_not_grow(tm
         store.close()
         # Four arrays of the peer, one or two totals in full, a chain, and the pages around them.
         assert path.stat().st_size < 9 * 8 * LARGE + CHAIN * 1.1 * LARGE + 40 * 65536
-
-
-def test_a_commit_of_a_compact_push_writes_the_step_and_little_else(path):
-    pair = Pair(LARGE)
-    with closing(create(path, Snapshot(pair.states[0]))) as store:
-        for _ in range(3):
-            pair.learn_and_push()
-            pair.talk()
-            store.commit(Snapshot(pair.states[0]))
-        before = log_of(path).stat().st_size
-        pair.learn_and_push()
-        store.commit(Snapshot(pair.states[0]))
-        pages = 6 * 65536
-        assert log_of(path).stat().st_size - before < (8 + 1.1) * LARGE + pages
 
 
 KILLED = """

@@ -56,10 +56,6 @@ def make_home(tmp_path: Path):
     return make
 
 
-def teach(peer: Peer, rows: list) -> list[float]:
-    return [peer.learn_one(x, y) for x, y in rows]
-
-
 @pytest.mark.parametrize("rate", [0.2, "auto"])
 @pytest.mark.parametrize("model", MODELS)
 def test_all_four_losses_are_what_they_are_said_to_be(make_home, model, rate):
@@ -187,15 +183,6 @@ def test_nothing_that_is_measured_is_ever_sent(monkeypatch):
     monkeypatch.setattr(Measuring, "measured", other)
     assert words(Town({"alice": ["bob"], "bob": ["alice"]})) == honest
     assert honest
-
-
-def test_a_peer_that_sends_nothing_answers_with_its_own_model(make_home):
-    home = make_home(method="local")
-    with closing(Peer(home.folder)) as peer:
-        teach(peer, samples("logistic", 5))
-        found = peer.measures
-        assert not any(name.startswith("personal") for name in peer.node.snapshot.measures)
-    assert (found.so_far.shared_loss, found.so_far.alone_loss, found.verdict) == (None, None, "")
 
 
 def test_a_sample_of_any_size_leaves_experts_finite_and_names_who_had_no_answer():

@@ -12,10 +12,7 @@ import pytest
 from builders import replace
 from hypothesis import given
 from hypothesis import strategies as st
-from plain import PLAIN_TOML
 
-from oneway.peer.home.home import Home
-from oneway.peer.peer import Peer
 from oneway.peer.store import schema
 from oneway.peer.store.history import with_sample
 from oneway.peer.store.snapshot import Snapshot
@@ -24,13 +21,6 @@ from oneway.protocol.state import PeerState
 from oneway.records.curve import MOST_GROUPS, Curve
 
 OWNER = Owner(key=b"k" * 32, task=b"t" * 16, dim=2)
-TASK = f"""
-{PLAIN_TOML}model = "logistic"
-label = "y"
-classes = ["no", "yes"]
-[features]
-x = {{}}
-"""
 
 
 def learned(snapshot: Snapshot, losses: list[float]) -> Snapshot:
@@ -133,33 +123,3 @@ def test_a_commit_writes_only_the_groups_that_changed():
     assert num_rows_written(first, begun) == 1
     assert num_rows_written(begun, learned(begun, [0.5] * 3)) == 1
     assert num_rows_written(begun, learned(begun, [0.5] * 7)) == 2
-
-
-# Stores of releases that kept no curve.
-
-
-# A peer.
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    task = tmp_path / "task.toml"
-    task.write_text(TASK)
-    return Home.create(tmp_path / "alice", "alice", task, "127.0.0.1:7700")
-
-
-def teach(peer: Peer, count: int) -> list[float]:
-    return [peer.learn_one({"x": index % 3 - 1.0}, "yes") for index in range(count)]
-
-
-def test_a_peer_goes_on_with_its_curve_after_a_restart(home):
-    with closing(Peer(home.folder)) as peer:
-        losses = teach(peer, 5)
-        assert peer.curve().loss_sums == tuple(losses)
-    with closing(Peer(home.folder)) as peer:
-        losses += teach(peer, 4)
-        curve = peer.curve()
-        assert curve.loss_sums == tuple(losses)
-        assert curve.times == tuple(sorted(curve.times))
-        assert agrees(peer.node.snapshot, curve)
-    assert read_curve(home.store_path) == curve

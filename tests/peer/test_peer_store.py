@@ -33,7 +33,7 @@ from oneway.protocol.incoming import mint
 from oneway.protocol.messages import NO_PROGRESS, Ack, Life, State
 from oneway.protocol.replies import receive_reply
 from oneway.protocol.rules import Rules
-from oneway.protocol.state import InEdge, PeerState, Settled
+from oneway.protocol.state import InEdge, PeerState
 from oneway.protocol.tags import NO_TAG, digest_of
 from oneway.protocol.transitions import (
     descend,
@@ -139,13 +139,6 @@ def _folder(path: Path) -> None:
 # What is committed comes back.
 
 
-def test_a_new_store_holds_what_it_was_made_with(path):
-    first = peer_with_edges()
-    with closing(create(path, first)) as store:
-        assert store.load() is first
-    assert facts(stored(path)) == facts(first)
-
-
 def test_everything_in_a_snapshot_comes_back(path):
     journal = Journal(7, math.inf, 5, 2, Position(2**40, 3, 7, 8, 2**32 - 1))
     snapshot = replace(after_a_push(peer_with_edges()), journal=journal, history=History())
@@ -153,18 +146,6 @@ def test_everything_in_a_snapshot_comes_back(path):
     with closing(create(path, peer_with_edges())) as store:
         store.commit(snapshot)
     assert facts(stored(path)) == facts(snapshot)
-
-
-def test_what_a_later_snapshot_lacks_is_gone(path):
-    first = peer_with_edges()
-    end = Settled(receiver(9), 3, ledger=4, seq=0, total=np.zeros(DIM + 1, np.int64))
-    second = with_an_edge_in(after_a_push(first))
-    second = replace(second, state=replace(second.state, settled={(receiver(9), 3): end}))
-    with closing(create(path, first)) as store:
-        store.commit(second)
-        assert facts(read_snapshot(path)) == facts(second)
-        store.commit(first)
-    assert facts(stored(path)) == facts(first)
 
 
 @given(st.lists(steps, min_size=20, max_size=80))
@@ -208,11 +189,6 @@ def test_a_push_writes_what_moved_and_one_total_for_each_edge():
         ("INSERT total", 4),
         ("INSERT curve", 1),
     ]
-
-
-def test_the_same_snapshot_again_writes_nothing():
-    first = after_a_push(peer_with_edges())
-    assert statements(first, replace(first)) == []
 
 
 def test_the_log_beside_the_file_does_not_grow_without_bound(path):
@@ -405,18 +381,6 @@ def test_to_read_a_store_in_the_process_that_has_it_open_does_not_release_its_lo
         assert log_bytes(path) > 0
 
 
-def test_a_copy_of_a_closed_store_is_a_backup(path, tmp_path):
-    first = after_a_push(peer_with_edges())
-    create(path, first).close()
-    backup = shutil.copy(path, tmp_path / "backup.sqlite")
-    with closing(reopen(path)) as store:
-        store.commit(after_a_push(store.load()))
-    shutil.copy(backup, path)
-    with closing(reopen(path)) as store:
-        assert facts(store.load()) == facts(first)
-        store.commit(after_acknowledgements(store.load()))
-
-
 # What is refused, and left as it is.
 
 
@@ -581,6 +545,3 @@ def test_the_private_state_of_a_method_comes_back_bit_by_bit_with_its_shape(path
         changed = {"squares": MEMORY["squares"][:, ::-1], "new": np.ones(4)}
         store.commit(replace(first, memory=changed))
     assert remembered(path) == as_stored(changed)
-
-
-# A store of the release before.

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import socket
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -36,7 +32,6 @@ FLOOR = Task(
     samples_per_push=4,
 )
 BOB = Card(bytes([7]) * 32, "127.0.0.1", 7709, "bob")
-SECONDS = 300.0
 
 MakeHome = Callable[..., Home]
 
@@ -77,13 +72,6 @@ def test_a_peer_says_its_guarantee_the_floor_and_how_full_its_batch_is(make_home
     assert said.progress == "3 of 5 samples for the next push"
     assert not said.is_none
     assert not said.needs_restart
-
-
-def test_a_batch_that_was_not_full_is_counted_on_after_a_restart(make_home):
-    home = make_home()
-    assert said_by(home, samples=3).waiting == 3
-    assert said_by(home).waiting == 3
-    assert said_by(home, samples=1).waiting == 0
 
 
 # What it refuses.
@@ -139,42 +127,6 @@ def test_nobody_is_trusted_or_admitted_under_a_task_that_promises_too_little(
 
 
 # While it runs.
-
-
-def run(home: Home, *more: object) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "oneway", "peer", "run", "--home", home.folder, *map(str, more)],
-        env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def test_a_process_whose_own_epsilon_is_weaker_than_the_floor_sends_nothing(make_home, tmp_path):
-    """A receiver listens where it would send to: nobody as much as connects."""
-    home = make_home(FLOOR, epsilon=8.0)
-    rows = "".join(f"{n % 2},{'yes' if n % 2 else 'no'}\n" for n in range(100))
-    (tmp_path / "stream.csv").write_text(f"rain,late\n{rows}")
-    with socket.create_server(("127.0.0.1", 0)) as receiver:
-        port = receiver.getsockname()[1]
-        trust.send_to(home, replace(BOB, port=port), 1.0)
-        before = everything_in(home.folder)
-        process = run(home, "--data", tmp_path / "stream.csv", "--until-done")
-        try:
-            out, err = process.communicate(timeout=SECONDS)
-        finally:
-            process.kill()
-        receiver.settimeout(0.0)
-        with pytest.raises(BlockingIOError):
-            receiver.accept()
-    assert process.returncode == 2
-    assert out == ""
-    assert err.count("\n") == 1
-    assert err.startswith("Error: epsilon under [privacy] in peer.toml is 8, ")
-    assert "at most 2;" in err
-    assert everything_in(home.folder) == before
 
 
 def test_a_running_peer_keeps_the_privacy_it_started_with_and_says_that_it_should_restart(

@@ -5,15 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from builders import replace
-from town import BOOT, LIMITS, SAMPLE, TASK, Town, config, key_of, life
+from town import BOOT, LIMITS, SAMPLE, TASK, Town, key_of, life
 
-from oneway.peer.home.limits import Limits
 from oneway.peer.push_pace import IDLE_SECONDS
-from oneway.protocol.audit import untracked
 from oneway.protocol.fixed_point import ONE, fixed, zeros
 from oneway.protocol.messages import NO_PROGRESS, Data, Hello
 from oneway.protocol.tags import NO_TAG
-from oneway.task.task import Feature
 from oneway.transport.base import Arrival
 from oneway.transport.wire import encode
 
@@ -46,15 +43,6 @@ def with_parcel(town, name, parcel, count=1.0):
         state, holding=state.holding + units, gradient_steps=state.gradient_steps - units
     )
     node.snapshot = replace(node.snapshot, state=held)
-
-
-def test_who_has_nobody_to_push_to_deposits_its_own_steps():
-    town = founded(RELAY, alice=[], bob=["alice"])
-    alice = town.nodes["alice"]
-    for _ in range(100):
-        town.learn("alice")
-    assert np.linalg.norm(in_segment(town, "alice", "parcel")) < 2.0
-    assert alice.estimate @ [1.0, -2.0] > 2.0  # it has learned its sample
 
 
 def test_a_parcel_that_arrives_is_deposited_and_passed_on_without_a_sample():
@@ -95,39 +83,6 @@ def test_several_pushes_follow_a_step_if_the_task_says_so():
         assert later.seq - edge.seq == mixes
 
 
-def momenta(town):
-    [place] = next(iter(town.nodes.values())).learner.layout.momenta.values()
-    return place, [untracked(town.states(), place).tolist()]
-
-
-def test_trackers_add_up_to_the_momenta_after_a_restored_backup_and_a_farewell():
-    town = founded(TRACKING, alice=["bob"], bob=["carol"], carol=["alice", "bob"])
-    for name in ("alice", "bob", "carol", "alice"):
-        town.learn(name)
-    backup = town.durable["alice"]
-    for name in ("alice", "bob", "alice", "carol"):
-        town.learn(name)
-    town.power_off("alice")
-    town.power_on("alice", backup, config("alice", ["bob"]))
-    town.exchange()
-    for _ in range(60):
-        town.pass_time(1.0)
-    town.learn("alice")
-    for _ in range(60):
-        town.pass_time(1.0)
-    town.check_exact()
-    place, wrong = momenta(town)
-    assert wrong == [[0, 0]]
-    carol = town.nodes["carol"]
-    momentum = -town.state("carol").gradient_steps[place]
-    assert momentum.any()
-    carol.follow(replace(carol.config, leaving=True))
-    for _ in range(60):
-        town.pass_time(1.0)
-    assert carol.is_drained
-    assert momenta(town)[1] == [[0, 0]]
-
-
 @pytest.mark.parametrize("task", [RELAY, TRACKING])
 def test_who_leaves_and_learns_on_has_nothing_more_to_hand_over(task):
     town = founded(task, alice=["bob"], bob=["alice"])
@@ -141,26 +96,6 @@ def test_who_leaves_and_learns_on_has_nothing_more_to_hand_over(task):
     state = town.state("alice")
     assert not state.layout.booked(state.holding).any()
     town.check_books()
-
-
-@pytest.mark.parametrize("task", [RELAY, TRACKING])
-def test_a_momentum_and_a_deposit_are_not_forgotten_with_a_restart(task):
-    town = founded(task, alice=["bob"], bob=["alice"])
-    town.learn("alice", times=3)
-    before = town.state("alice")
-    town.power_off("alice")
-    town.power_on("alice", town.durable["alice"], config("alice", ["bob"]))
-    np.testing.assert_array_equal(town.state("alice").holding, before.holding)
-    np.testing.assert_array_equal(town.state("alice").gradient_steps, before.gradient_steps)
-    town.nodes["alice"].learn(SAMPLE, "yes")
-    town.check_books()
-
-
-def test_the_window_goes_by_all_that_a_push_carries():
-    features = tuple(Feature(f"x{number}") for number in range(20_000))
-    tasks = [replace(TASK, features=features, method=method) for method in ("ops", "relay")]
-    windows = [Limits().rules(task, b"").window for task in tasks]
-    assert windows == [2**17 // 20_001, 2**17 // 40_002]
 
 
 # What a sender can do with what travels beside its model.

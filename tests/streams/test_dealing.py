@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import warnings
 
 import numpy as np
@@ -10,7 +9,7 @@ from hypothesis import strategies as st
 
 from oneway.datasets import load
 from oneway.errors import ConfigError, DataError
-from oneway.streams import Table, synthetic
+from oneway.streams import Table
 from oneway.streams.clusters import cluster_rows
 from oneway.task.assembly import assemble
 from oneway.task.settings import Settings
@@ -115,14 +114,6 @@ def test_what_overflows_a_cluster_is_dealt_to_everybody() -> None:
     assert sorted(from_large) == [150, 150, 150, 250]
 
 
-def test_without_adversarial_part_the_labels_of_a_node_are_a_fair_sample() -> None:
-    table = some_table(20_000)
-    stream = table.deal(4, seed=9)
-    shares = (table.labels[stream.rows] > 0).mean(axis=0)
-    np.testing.assert_allclose(shares, 0.5, atol=0.03)
-    assert stream.adversarial_share == 0.0
-
-
 @pytest.mark.parametrize("mini_batches_above", [50_000, 10])
 def test_repetitions_of_a_row_are_in_one_cluster(
     mini_batches_above: int, monkeypatch: pytest.MonkeyPatch
@@ -133,15 +124,6 @@ def test_repetitions_of_a_row_are_in_one_cluster(
     assert len(clusters) == 2000
     assert set(clusters.tolist()) <= set(range(7))
     assert all(len(set(clusters[rows == row].tolist())) == 1 for row in range(60))
-
-
-def test_the_origin_says_what_was_done_in_terms_of_json() -> None:
-    stream = some_table(100).deal(4, adversarial=0.5, seed=7)
-    origin = json.loads(json.dumps(stream.origin))
-    assert origin["seed"] == 7
-    assert origin["adversarial"] == 0.5
-    assert origin["adversarial_share"] == stream.adversarial_share
-    assert origin["table"]["rows"] == 100
 
 
 @pytest.mark.parametrize(
@@ -188,15 +170,6 @@ def test_without_shuffling_a_node_sees_its_cluster_first() -> None:
         assert sorted(mixed.rows[:, node]) == sorted(sorted_.rows[:, node])
         assert len(set(blob[sorted_.rows[:40, node]])) == 1
         assert len(set(blob[mixed.rows[:40, node]])) == 2
-
-
-def test_whole_floats_count_as_integers() -> None:
-    table = some_table(60)
-    plain = table.deal(6, seed=1, resample=100)
-    stream = table.deal(6.0, seed=np.int64(1), resample=100.0)  # type: ignore[arg-type]
-    np.testing.assert_array_equal(stream.rows, plain.rows)
-    assert json.dumps(stream.origin) == json.dumps(plain.origin)
-    assert len(synthetic(10.0, 3.0).table) == 10  # type: ignore[arg-type]
 
 
 def test_overflow_to_the_next_node_keeps_all_of_the_adversarial_part() -> None:

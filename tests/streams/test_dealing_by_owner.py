@@ -62,13 +62,6 @@ def test_spellings_of_an_owner_are_one_as_for_a_peer() -> None:
     assert table.columns["owner"].values.tolist()[1] == "007", "the data keeps its cells"
 
 
-def test_owners_with_few_samples_are_left_out_with_their_rows() -> None:
-    stream = owned_by(["a", "b", "a", "c", "c", "a"]).deal_by("owner", min_samples=2)
-    assert stream.node_names == ("a", "c")
-    assert stream.rows.tolist() == [[0, -1], [2, 3], [5, 4]]
-    assert stream.origin["rows_left_out"] == 1
-
-
 def test_rows_without_an_owner_are_left_out() -> None:
     table = Table.from_arrays(
         np.eye(4),
@@ -78,16 +71,6 @@ def test_rows_without_an_owner_are_left_out() -> None:
     stream = table.deal_by("owner")
     assert stream.rows.tolist() == [[2, 0], [-1, 3]]
     assert stream.origin["rows_left_out"] == 1
-
-
-def test_a_feature_can_name_the_owner() -> None:
-    hours = np.array([17.0, 3.0, 17.0, 250.0])
-    table = Table.from_arrays(
-        np.column_stack([hours, hours**2]), [0, 1, 0, 1], feature_names=["hour", "square"]
-    )
-    stream = table.deal_by("hour")
-    assert stream.node_names == ("3", "17", "250")
-    assert stream.rows.tolist() == [[1, 0, -1], [-1, 2, 3]]
 
 
 def test_an_unknown_column_is_answered_with_the_nearest_and_the_list() -> None:

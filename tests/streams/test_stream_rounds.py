@@ -42,22 +42,6 @@ def test_head_keeps_the_first_rounds() -> None:
     assert stream.head(2).num_samples == 4
 
 
-@pytest.mark.parametrize(
-    ("features", "labels", "culprit"),
-    [
-        (np.zeros((2, 3)), np.zeros((2, 3)), r"\(2, 3\)"),
-        (np.zeros((2, 3, 1)), np.zeros((3, 2)), r"labels \(3, 2\)"),
-        (np.zeros((0, 3, 1)), np.zeros((0, 3)), "empty"),
-        (np.full((2, 3, 1), np.nan), np.zeros((2, 3)), r"features\[0, 0, 0\] is nan"),
-        (np.zeros((2, 3, 1)), np.full((2, 3), np.inf), r"labels\[0, 0\] is inf"),
-        ([["a"]], [[1]], "features"),
-    ],
-)
-def test_bad_arrays_make_no_stream(features: object, labels: object, culprit: str) -> None:
-    with pytest.raises(DataError, match=culprit):
-        Stream.from_arrays(features, labels)
-
-
 def test_rounds_that_do_not_exist_are_refused() -> None:
     stream = Stream.from_arrays(np.zeros((5, 2, 1)), np.zeros((5, 2)))
     for round_index in (-1, 5):
@@ -90,14 +74,6 @@ def test_other_numbers_become_native_floats(given: str, kept: type) -> None:
         assert array.dtype.isnative
         assert array.flags.c_contiguous
     assert stream.features.tolist() == [[0, 1], [1, 1], [1, 0]]
-
-
-@pytest.mark.parametrize("dtype", [">i4", "i1", "u8", "i4", "i8"])
-def test_rows_become_native_integers(dtype: str) -> None:
-    stream = Stream([[1.0], [2.0]], [1, -1], rows=np.array([[0, 1]], dtype))
-    assert stream.rows.dtype in (np.int32, np.int64)
-    assert stream.rows.dtype.isnative
-    assert stream.rows.tolist() == [[0, 1]]
 
 
 def test_floats_in_order_are_not_copied(tmp_path: Path) -> None:

@@ -93,14 +93,6 @@ def test_3_lemma_8_is_false_with_lemma_5s_delta_min_and_true_with_its_nth_part()
     assert apart > 20 * bound / 60**2  # delta_min = smallest mass divides the bound by n^2
 
 
-def test_3_with_c_4_instead_of_the_graphs_own_the_ring_is_no_counterexample():
-    decay = graph_constants(circulant(60, reach=5)).ergodicity
-    slowest = float(np.cos(2 * np.pi * np.arange(-5, 6) / 60).mean())
-    left = (slowest / (1 - slowest)) ** 2  # both sides per squared gradient and learning rate
-    assert left / (2 * decay.total) ** 2 == pytest.approx(33, abs=1)
-    assert left / (2 * 4 * decay.rate / (1 - decay.rate)) ** 2 < 0.02
-
-
 def distances_between_rows(mixing: np.ndarray, num_powers: int) -> np.ndarray:
     """[k] The largest distance between two rows of W^k, from k = 1."""
     found, power = [], np.eye(len(mixing))
@@ -239,12 +231,6 @@ def times_alone(constants: GraphConstants) -> tuple[list[float], list[float]]:
     )
 
 
-def test_12_what_learning_alone_guarantees_is_the_tight_bound_of_one_node_n_times():
-    problem = Problem(1000, gradient_bound=1.5, noise=0.8, radius=0.7)
-    one = tight_bound(graph_constants([[1.0]]), problem)
-    assert 20 * one.smallest == pytest.approx(alone(20, problem), rel=1e-12)
-
-
 def test_12_on_the_papers_graphs_the_bound_is_9_to_109_times_that_of_learning_alone():
     graphs = [(nodes, most, seed) for nodes, most in ((20, 10), (128, 32)) for seed in range(5)]
     found = {
@@ -275,15 +261,6 @@ def test_12_if_everybody_sends_to_everybody_and_all_is_noise_the_bound_is_below_
     printed, tight = times_alone(graph_constants(ow.TrustGraph.complete(16).mixing()))
     assert printed[-1] == pytest.approx(math.sqrt(2 / 16), rel=1e-9)
     assert tight[-1] == pytest.approx(math.sqrt(1 / 16), rel=1e-9)
-
-
-@given(st.floats(0, 1e4), st.integers(1, 1000), st.floats(1e-3, 1e3), st.floats(0, 1e3))
-def test_12_the_printed_growth_covers_regret_on_all_nodes_losses(kappa, nodes, gradient, noise):
-    squares, variance = gradient**2, noise**2
-    tight = nodes * (2 * kappa + 0.5) * squares + (nodes * kappa + 0.5) * variance
-    apart = 4 * kappa * nodes * gradient * math.sqrt(squares + variance)
-    printed = nodes * (8 * kappa + 1) * squares + (1 + 2 * nodes * kappa) * variance
-    assert tight + apart <= printed * (1 + 1e-12)
 
 
 def test_13_the_distance_between_models_and_the_regret_of_a_round_fall_at_the_same_rate():

@@ -147,24 +147,6 @@ def test_a_claimed_routing_id_does_not_change_who_sent(listen, bare_dealer):
     run(scenario)
 
 
-def test_a_captured_frame_sent_by_another_key_is_refused(listen):
-    async def scenario():
-        alice, bob, mallory = listen("alice"), listen("bob"), listen("mallory")
-        bob.admit(frozenset({alice.key}))
-        for sender in (alice, mallory):
-            sender.dial(bob.key, bob.address)
-        captured = (await round_trip(alice, bob, b"signed, alice"))[-1].frame
-        while mallory.key not in bob.losses.refused:
-            mallory.push(bob.key, captured)
-            await asyncio.sleep(0.002)
-        assert {arrival.peer for arrival in await round_trip(alice, bob)} == {alice.key}
-        assert mallory.links[bob.key].state == "refused"
-        for peer in (alice, bob, mallory):
-            await peer.close()
-
-    run(scenario)
-
-
 def test_a_captured_conversation_replayed_byte_for_byte_brings_nothing_in(listen):
     async def scenario():
         alice, bob, carol = listen("alice"), listen("bob"), listen("carol")

@@ -151,22 +151,6 @@ def test_closing_frees_every_descriptor(listen):
     run(scenario)
 
 
-def test_a_receiver_with_another_key_never_gets_a_byte(listen):
-    async def scenario():
-        alice, bob, mallory = listen("alice"), listen("bob"), listen("mallory")
-        await bob.close()
-        mallory.admit(None)
-        alice.dial(bob.key, mallory.address)
-        while alice.links[bob.key].state != "stranger":
-            alice.push(bob.key, b"for bob")
-            await asyncio.sleep(0.01)
-        assert mallory.receive_now() is None
-        await alice.close()
-        await mallory.close()
-
-    run(scenario)
-
-
 def test_a_receiver_that_accepts_and_never_answers_is_unresponsive_and_no_stranger(listen):
     """As the kernel does for a process that is stopped."""
 
@@ -178,19 +162,6 @@ def test_a_receiver_that_accepts_and_never_answers_is_unresponsive_and_no_strang
             while (state := alice.links[bob.key].state) == "connecting":
                 await asyncio.sleep(0.01)
         assert state == "unresponsive"
-        await alice.close()
-
-    run(scenario)
-
-
-def test_an_absent_receiver_costs_no_memory(listen):
-    async def scenario():
-        alice, bob = listen("alice"), listen("bob")
-        await bob.close()  # before the call: it may be answered at once
-        alice.dial(bob.key, bob.address)
-        for _ in range(10_000):
-            alice.push(bob.key, bytes(1000))
-        assert alice.losses.unsent == 10_000
         await alice.close()
 
     run(scenario)

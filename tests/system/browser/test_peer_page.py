@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import socket
 import subprocess
 import sys
@@ -165,39 +164,6 @@ def test_the_page_shows_how_the_peer_learns_and_predicts_with_it(
         field(page, "Light").fill("0")
         field(page, "Light").press("Enter")
         expect(page.locator("[data-answer]")).to_have_text("Occupancy: no")
-
-
-def test_a_peer_that_is_killed_is_said_to_be_stopped_and_recovers_when_it_starts(
-    alice: Path, task: Path, start: Callable, open_page: Callable, running: Callable
-):
-    served = start("peer", "dashboard", "--home", str(alice), "--listen", "0")
-    page = open_page(served.url)
-    sees(page, "never started")
-    stream = ("--data", task / "stream.csv", "--rate", 200)
-    with running(alice, *stream, "--serve", 0) as process:
-        sees(page, "running")
-        wait_for_samples(page, 50)
-        os.kill(process.pid, signal.SIGSTOP)
-        sees(page, "silent")
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
-        sees(page, "stopped")
-        expect(page.locator("[data-banner]")).to_contain_text("alice is not running")
-        expect(page.locator("[data-banner]")).to_contain_text("oneway peer run --data FILE --home")
-        before = wait_for_samples(page, 50)
-        field(page, "Light").fill("430")
-        page.get_by_role("button", name="Predict").click()
-        expect(page.locator("[data-answer]")).to_be_visible()
-    with running(alice, *stream):
-        sees(page, "running")
-        wait_for_samples(page, before)
-    aside = alice.rename(alice.with_name("aside"))
-    expect(page.locator("[data-problem]")).to_contain_text("there is no peer's folder")
-    aside.rename(alice)
-    expect(page.locator("[data-problem]")).to_be_hidden()
-    sees(page, "stopped")
-    assert served.interrupt() == 0
-    assert "Traceback" not in served.output
 
 
 def test_trust_is_changed_by_cards_and_distrust_is_confirmed(

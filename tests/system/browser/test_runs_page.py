@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
 import sys
@@ -113,22 +112,3 @@ def test_a_new_run_appears_by_itself_and_fits_a_phone(start, open_page, folder, 
     page.get_by_label("Compare new").check()
     expect(page.locator("tr[data-final=new]")).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
-
-
-def test_a_stored_lab_is_opened_with_its_verdict_peers_events_and_runs(start, open_page, tmp_path):
-    lab = tmp_path / "lab"
-    oneway("lab", "--data", "synthetic", "--nodes", 3, "--samples", 30, "--out", lab)
-    page = open_page(start("runs", str(tmp_path), "--listen", "0").url)
-    page.locator("tr[data-run=lab]").get_by_role("link", name="lab", exact=True).click()
-    result = json.loads((lab / "result.json").read_text())
-    for sentence in result["sentences"]:
-        said = f"{sentence[0].upper()}{sentence[1:]}."
-        expect(page.get_by_text(said, exact=True)).to_be_visible()
-    for peer in result["peers"]:
-        cells = page.locator("tbody tr", has_text=peer["name"]).locator("td")
-        expect(cells.nth(1)).to_have_text(str(peer["samples"]))
-        expect(cells.nth(5)).to_have_text(f"{peer['mass']:.4f}")
-    expect(page.get_by_text(result["events"][0], exact=True)).to_be_visible()
-    page.get_by_role("link", name="Compare its").click()
-    together = metrics.average_loss(store.load(lab / "runs" / "peers"))
-    expect(page.locator("tr[data-final='lab/runs/peers']")).to_contain_text(f"{together:.4f}")

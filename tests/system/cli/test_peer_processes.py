@@ -191,40 +191,6 @@ def friends(strangers: tuple[Person, Person]) -> tuple[Person, Person]:
     return strangers
 
 
-def test_two_people_learn_together(people, start):
-    alice, bob = people
-    alice.types("task", "stream.csv", "--label", "Occupancy", "--out", "task.toml")
-    alice.types("init", "alice", "--task", "task.toml", "--listen", unused_address())
-    bob.types("init", "bob", "--task", "../alice/task.toml", "--listen", unused_address())
-    hers, his = alice.card(), bob.card()
-    alice.types("trust", his)
-    alice.types("admit", his)
-    bob.types("trust", hers)
-    bob.types("admit", hers)
-    first = start(alice, "--data", "stream.csv").listens()
-    second = start(bob, "--data", "stream.csv").listens()
-    for person, other in ((alice, "bob"), (bob, "alice")):
-        eventually(lambda who=person: who.status().get("samples") == 400, "all samples learned")
-        eventually(
-            lambda who=person, whom=other: (
-                who.receiver(whom).get("acked", 0) > 10
-                and who.receiver(whom)["acked"] == who.receiver(whom)["seq"]
-            ),
-            "all pushes acknowledged",
-        )
-        eventually(lambda who=person, whom=other: who.sender(whom).get("seq", 0) > 10, "heard")
-        assert person.status()["average_loss"] < 0.3
-    shown = alice.types("status")
-    assert f"alice runs as process {first.process.pid}" in shown
-    assert any(line.split()[:3] == ["bob", "open", "connected"] for line in shown.splitlines())
-    assert alice.types("predict", "Temperature=21", "Light=430").startswith("1 ")
-    assert "problem" not in bob.types("doctor")
-    assert first.stops(signal.SIGINT) == second.stops(signal.SIGTERM) == 0
-    assert "alice sends to 1 peer: bob" in first.said
-    assert "alice has stopped: 400 samples in all" in first.said
-    assert "alice is not running" in alice.types("status")
-
-
 def test_ctrl_c_ends_only_the_waiting(friends, start, spawn):
     alice, _ = friends
     first = start(alice, "--data", "stream.csv").listens()

@@ -52,6 +52,46 @@ def test_commands_of_the_architecture_run_with_its_plugins(arguments, tmp_path):
     assert run_oneway(arguments, tmp_path, ",".join(names))
 
 
+def test_an_installed_package_is_found_by_its_entry_point(tmp_path):
+    """What `pip install` leaves behind: metadata with an entry point in our group."""
+    write_plugins(ARCHITECTURE, tmp_path)
+    metadata = tmp_path / "huber-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: huber\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text("[oneway.plugins]\nhuber = huber\n")
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    }
+    environment.pop("ONEWAY_PLUGINS", None)
+    script = "from oneway.models import MODELS; print('huber' in MODELS)"
+    found = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True
+    )
+    assert found.stdout == "True\n"
+
+
+@pytest.mark.parametrize("plugin", ["no_such_package", "broken"])
+def test_a_plugin_that_cannot_be_imported_is_one_sentence(tmp_path, plugin):
+    (tmp_path / "broken.py").write_text("import no_such_module\n")
+    done = subprocess.run(
+        [*ONEWAY, "simulate", "--data", "synthetic"],
+        cwd=tmp_path,
+        env=os.environ
+        | {
+            "PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]),
+            "ONEWAY_PLUGINS": plugin,
+        },
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert plugin in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
 def test_there_is_an_example_of_everything_that_can_be_added():
     named = set(re.findall(r"oneway\.(?:\w+)\.([A-Z_]+)`", ARCHITECTURE))
     assert named == {

@@ -8,13 +8,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
-from hostile import ForgedEdge, Line, amount_of
 from real_peers import (
     PATIENCE,
     Town,
-    admit,
     befriend,
     is_well,
     mass,
@@ -30,8 +27,6 @@ from oneway.peer.home.home import Home
 KNOWS_NOTHING = math.log(2.0)
 """The loss of a model that gives both classes the same probability, as every peer's first does."""
 
-# What is promised of a peer in such company.
-
 FAIR = 400
 """Samples to compare losses over, wherever in its stream a peer is on a busy machine: alone, the
 means over any two such stretches differ by a third at most (of 100 and 200 samples, by twice)."""
@@ -41,48 +36,6 @@ means over any two such stretches differ by a third at most (of 100 and 200 samp
 def town(tmp_path: Path) -> Iterator[Town]:
     with Town(tmp_path / "town") as made:
         yield made
-
-
-# A sender that mints mass.
-
-
-def mint_headlong(edge: ForgedEdge, line: Line, model: np.ndarray, town: Town) -> None:
-    """All that one message may carry, again and again, without waiting for an answer."""
-    total = edge.next_total(amount_of(64 * town.task.mass_cap, model))
-    line.push(total)
-    edge.confirm(total)
-
-
-def test_a_sender_that_mints_mass_neither_drowns_nor_stops_its_receiver(town: Town):
-    bob, alice, mallory = town.peer("bob"), town.peer("alice", 10_000), town.hostile()
-    befriend(alice, bob)
-    admit(bob, mallory)
-    for peer in (alice, bob):
-        peer.start()
-    until_learned(bob, 200)
-    assert until_learned(bob, 100) < KNOWS_NOTHING
-    line = mallory.dial(bob.card)
-    edge = line.edge(epoch=7)
-    assert edge.open(PATIENCE)
-    truth = bob.snapshot().state.estimate
-    modest = edge.next_total(amount_of(0.1, truth), pushes=1)
-    assert edge.hand_over(modest, PATIENCE), "what an honest sender says is taken"
-    # The model that predicts the opposite of what is true, as far away as is believed.
-    lie = -np.sign(truth) * town.task.radius
-    seen = [mass(bob)]
-    deadline = time.monotonic() + 8.0
-    while time.monotonic() < deadline:
-        mint_headlong(edge, line, lie, town)
-        if len(seen) < 10_000:
-            seen.append(mass(bob))
-    for peer in (alice, bob):
-        is_well(peer)
-    assert min(seen) > 0.0
-    assert max(seen) <= town.task.mass_limit
-    until_learned(bob, 200)
-    for peer in (alice, bob):
-        assert until_learned(peer, 200) < KNOWS_NOTHING
-        assert 0.0 < mass(peer) <= town.task.mass_limit
 
 
 # One key that runs twice.

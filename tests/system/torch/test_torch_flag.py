@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import numpy as np
 import pytest
-
-from oneway.tables import npy_arrays
 
 pytest.importorskip("torch", reason="the extra torch is not installed")
 
@@ -39,27 +34,3 @@ def test_simulate_and_peer_task_take_it(rows, oneway):
     task = oneway("peer", "task", rows, *flags)
     assert 'module = "nets_of_a_user:small"' in task.out
     assert "hash = " in task.out
-
-
-CONVOLUTION = ("--model", "torch:oneway.models.examples:image_network")
-FOUR = ("--options", "torch.arguments={classes = 4}")
-
-
-@pytest.fixture
-def images(here):
-    rng = np.random.default_rng(0)
-    npy_arrays.save(here / "images.npy", rng.integers(0, 9, (40, 8, 8)), np.arange(40) % 4)
-    return "images.npy"
-
-
-def test_the_shape_of_images_follows_from_the_data(images, oneway):
-    flags = ("--nodes", "4", "--rounds", "2", "--privacy", "none", "--json")
-    run = oneway("simulate", "--data", images, *CONVOLUTION, *FOUR, *flags)
-    assert run.code == 0, run.err
-    assert run.json["config"]["model"]["shape"] == [1, 8, 8]
-    task = oneway("peer", "task", images, *CONVOLUTION, *FOUR)
-    assert "\nshape = [1, 8, 8]\n" in task.out
-    owned = ("--owner", "label", "--out", "dealt")
-    dealt = oneway("data", "deal", images, *owned, *CONVOLUTION, *FOUR)
-    assert dealt.code == 0, dealt.err
-    assert "\nshape = [1, 8, 8]\n" in Path("dealt/task.toml").read_text()

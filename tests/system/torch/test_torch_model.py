@@ -110,17 +110,6 @@ def test_a_literal_backward_pass_gives_the_same_gradient():
         np.testing.assert_allclose(found[row], parts + 0.1 * stack[row], rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-def test_the_mean_gradient_is_the_weighted_mean_of_the_gradients(loss):
-    model = Torch(lambda: small(LOSSES[loss], double=True), loss)
-    batch, counts = samples(6, kind=model.labels), np.arange(6.0)
-    params = stack_for(model, 1)[0]
-    each = model.gradients(np.tile(params, (6, 1)), batch)
-    np.testing.assert_allclose(model.gradient(params, batch), each.mean(axis=0), atol=1e-12)
-    weighted = counts @ each / counts.sum()
-    np.testing.assert_allclose(model.gradient(params, batch, counts), weighted, atol=1e-12)
-
-
 def test_classes_reach_a_function_as_whole_numbers():
     model = Torch(small, nn.functional.cross_entropy, labels="classes", l2=0.0)
     named = Torch(small, "cross-entropy", l2=0.0)
@@ -138,14 +127,6 @@ def test_probabilities_belong_to_losses_of_probabilities():
         having[loss] = (model.says_probabilities, chances is not None)
     assert having.pop("logistic") == having.pop("cross-entropy") == (True, True)
     assert set(having.values()) == {(False, False)}
-
-
-def test_without_labels_a_loss_that_they_decide_is_asked_for():
-    model = Torch(small)
-    stack = stack_for(model, 2)
-    assert model.outputs(stack, samples(2).features).shape == (2, 3)
-    with pytest.raises(ConfigError, match="loss=None"):
-        model.losses(stack, samples(2))
 
 
 def test_numbers_are_learned_in_units_of_center_and_scale():
@@ -183,15 +164,6 @@ def test_a_start_leaves_the_generators_of_numpy_and_torch_as_they_were():
     Torch(small, "cross-entropy").init(4, rng)
     assert torch.equal(torch.rand(3), expected)
     assert rng.standard_normal() == np.random.default_rng(1).standard_normal()
-
-
-def test_parameters_without_a_gradient_are_constants():
-    module = small()
-    module[0].requires_grad_(False)
-    model = Torch(module, "cross-entropy")
-    assert model.dim(4) == 5 * 3 + 3
-    stack = stack_for(model, 3)
-    assert np.isfinite(model.gradients(stack, samples(3))).all()
 
 
 def test_the_module_that_is_given_is_not_changed():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,7 @@ import pytest
 
 import oneway as ow
 from oneway.datasets import load
-from oneway.errors import ConfigError, DataError, TaskError
+from oneway.errors import DataError
 from oneway.export.json_format import from_json
 from oneway.lab.problem import Problem
 from oneway.lab.run import Conditions, run_lab
@@ -139,20 +138,3 @@ def test_two_real_peers_learn_digits_together(oneway, tmp_path: Path):
     told = f"image={json.dumps(row.tolist())}"
     said = oneway("peer", "predict", told, "--home", tmp_path / "lab" / "peer0", "--json").json
     assert sum(said["probabilities"].values()) == pytest.approx(1.0)
-
-
-def test_only_code_that_the_owner_allows_runs_in_a_peer(oneway, task: Path, here: Path):
-    refused = oneway("peer", "init", "ada", "--task", task, "--allow", f"{NETWORK}s")
-    refused.check_refused(TaskError, NETWORK, f'allow = ["{NETWORK}s", "{NETWORK}"]')
-    flags = ("--task", task, "--allow", NETWORK, "--listen", free_address(here))
-    assert oneway("peer", "init", "ada", *flags).code == 0
-    assert Home.open(here).config().allow == (NETWORK,)
-    assert oneway("peer", "run", "--data", "images.npy", "--until-done").code == 0
-    told = f"features={json.dumps(bright(1).tolist())}"
-    assert oneway("peer", "predict", told, "--json").json["prediction"] == "b"
-    Home.open(here).change(lambda config: replace(config, allow=()))
-    for command in (("run", "--data", "images.npy"), ("predict", told), ("export",)):
-        oneway("peer", *command).check_refused(TaskError, NETWORK, f'allow = ["{NETWORK}"]')
-    simulated = ("simulate", "--task", task, "--data", "images.npy", "--nodes", "2", "--json")
-    oneway(*simulated).check_refused(ConfigError, NETWORK)
-    assert oneway(*simulated, "--allow", NETWORK).code == 0
