@@ -53,7 +53,7 @@ def secret_of(name):
     return f"the secret of {name}".encode().ljust(32, b".")
 
 
-NO_CLIP = Limits(clip=0.0)
+NO_CLIP = Limits(clip="off")
 
 
 class Recorded:
@@ -187,7 +187,7 @@ def network(request):
     network.tell()
     del network.nodes["dave"]
     bob = network.nodes["bob"]
-    bob.follow(PeerConfig("bob", "127.0.0.1:7700", limits=Limits(clip=0.0)))
+    bob.follow(PeerConfig("bob", "127.0.0.1:7700", limits=Limits(clip="off")))
     network.exchange()
     network.tell()
     return network
@@ -358,7 +358,7 @@ def test_and_yet_the_first_push_of_a_lone_peer_tells_its_first_sample_up_to_a_fa
 def test_a_compact_push_says_no_more_than_the_total_that_it_leads_to(monkeypatch):
     """Codes are made of what the books say, noise and all: post-processing, which tells nothing."""
     monkeypatch.setattr("oneway.peer.home.limits._COMPACT_ABOVE", 1)
-    network = Recorded(TASKS["logistic"], EDGES, Limits(clip=0.0))
+    network = Recorded(TASKS["logistic"], EDGES, Limits(clip="off"))
     network.exchange()
     books = {
         (name, key_of(receiver), 0): zeros(network.task.dim)
