@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
-from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
@@ -30,15 +30,6 @@ def test_scikit_learns_own_checks_hold(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize(
-    ("load", "least"), [(load_iris, 0.8), (load_wine, 0.93), (load_breast_cancer, 0.95)]
-)
-def test_a_network_learns_two_classes_and_more(load, least):
-    X, y = load(return_X_y=True)
-    model = make_pipeline(StandardScaler(), ow.OnewayClassifier(random_state=0))
-    assert cross_val_score(model, X, y, cv=3).mean() > least
-
-
 @pytest.mark.usefixtures("huber")
 @pytest.mark.parametrize("model", ["ridge", "huber"])
 def test_a_network_learns_numbers_in_their_units(model):
@@ -47,31 +38,22 @@ def test_a_network_learns_numbers_in_their_units(model):
     assert cross_val_score(pipeline, X, 1e6 + 1e3 * y, cv=3).mean() > 0.4
 
 
-def test_text_and_missing_values_are_encoded_by_a_pipeline():
+def test_it_works_in_pipelines_and_grid_searches():
     rng = np.random.default_rng(5)
     age, ward = rng.normal(60.0, 12.0, 300), rng.choice(["east", "west"], 300)
     frame = pd.DataFrame({"age": age, "ward": ward})
     ill = (age > 60) | (ward == "east")
     columns = make_column_transformer((StandardScaler(), ["age"]), (OneHotEncoder(), ["ward"]))
     model = make_pipeline(columns, ow.OnewayClassifier(nodes=4, random_state=0))
-    assert model.fit(frame, ill).score(frame, ill) > 0.9
+    search = GridSearchCV(model, {"onewayclassifier__learning_rate": [0.0001, 0.3]}, cv=2)
+    assert search.fit(frame, ill).best_params_ == {"onewayclassifier__learning_rate": 0.3}
+    assert search.score(frame, ill) > 0.9
 
 
 @pytest.mark.parametrize("estimator", [ow.OnewayClassifier(), ow.OnewayRegressor(model="ridge")])
 def test_an_estimator_lists_its_attributes_before_it_is_fitted(estimator):
     """`dir` asks for every attribute, and once failed an assertion of a property."""
     assert "fit" in dir(estimator)
-
-
-def test_the_same_seed_gives_the_same_numbers_and_another_seed_others():
-    X, y = load_wine(return_X_y=True)
-    X = StandardScaler().fit_transform(X)
-
-    def shares(seed):
-        return ow.OnewayClassifier(random_state=seed).fit(X, y).predict_proba(X)
-
-    np.testing.assert_array_equal(shares(3), shares(3))
-    assert np.abs(shares(3) - shares(4)).max() > 1e-4
 
 
 @pytest.mark.parametrize(
@@ -137,22 +119,10 @@ def test_nodes_that_learn_alone_have_no_common_model():
         np.testing.assert_allclose(estimator.decision_function(X), scores, rtol=1e-12)
 
 
-def test_an_estimator_keeps_no_row_and_survives_pickling():
+def test_an_estimator_keeps_no_row():
     X, y = load_iris(return_X_y=True)
     fitted = ow.OnewayClassifier(nodes=3, random_state=0).fit(X, y)
-    stored = pickle.dumps(fitted)
-    assert X[0].tobytes() not in stored
-    again = pickle.loads(stored)
-    np.testing.assert_array_equal(
-        again.partial_fit(X, y).predict_proba(X), fitted.partial_fit(X, y).predict_proba(X)
-    )
-
-
-def test_it_works_in_grid_searches():
-    X, y = load_iris(return_X_y=True)
-    model = make_pipeline(StandardScaler(), ow.OnewayClassifier(nodes=5, random_state=0))
-    search = GridSearchCV(model, {"onewayclassifier__learning_rate": [0.001, 0.3]}, cv=2)
-    assert search.fit(X, y).best_params_ == {"onewayclassifier__learning_rate": 0.3}
+    assert X[0].tobytes() not in pickle.dumps(fitted)
 
 
 def test_hinge_has_no_probabilities_and_two_classes_of_softmax_decide_by_their_difference():
@@ -179,20 +149,17 @@ def test_epsilon_holds_for_all_passes_together(passes, epsilon):
 
 
 @pytest.mark.parametrize(
-    ("settings", "error", "culprit"),
+    "settings",
     [
-        ({"nodes": 0}, ConfigError, "nodes is 0"),
-        ({"passes": 0}, ConfigError, "passes is 0"),
-        ({"graph": 7}, ConfigError, "graph is 7"),
-        ({"method": "magic"}, ConfigError, "method is 'magic'"),
-        ({"model": "ridge"}, ConfigError, "model is 'ridge'"),
-        ({"model": "logistic"}, ConfigError, "model is 'logistic'"),
-        ({"node": 20}, ConfigError, "node is 20"),
+        *({"nodes": 0}, {"passes": 0}, {"graph": 7}, {"method": "magic"}),
+        *({"model": "ridge"}, {"model": "logistic"}, {"node": 20}),
     ],
+    ids=str,
 )
-def test_wrong_parameters_are_refused(settings, error, culprit):
+def test_wrong_parameters_are_refused(settings):
     X, y = load_iris(return_X_y=True)
-    with pytest.raises(error, match=culprit):
+    [(name, value)] = settings.items()
+    with pytest.raises(ConfigError, match=f"{name} is {value!r}"):
         ow.OnewayClassifier(**settings).fit(X, y).predict(X)
 
 

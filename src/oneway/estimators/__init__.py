@@ -1,7 +1,6 @@
 """Estimators: a simulated network for scikit-learn, a running peer for river.
 
-`OnewayClassifier` and `OnewayRegressor` are scikit-learn's, `RiverClassifier` and `RiverRegressor`
-river's; each is imported when it is first used, so that neither library is needed for the other.
+Each is imported when it is first used, so that neither library is needed for the other.
 """
 
 from __future__ import annotations
@@ -15,13 +14,6 @@ if TYPE_CHECKING:
     from oneway.estimators.river import RiverClassifier, RiverRegressor
     from oneway.estimators.scikit import OnewayClassifier, OnewayRegressor
 
-_HOME = {
-    "OnewayClassifier": ("scikit", "lab"),
-    "OnewayRegressor": ("scikit", "lab"),
-    "RiverClassifier": ("river", "river"),
-    "RiverRegressor": ("river", "river"),
-}
-
 __all__ = ["OnewayClassifier", "OnewayRegressor", "RiverClassifier", "RiverRegressor"]
 
 
@@ -31,8 +23,8 @@ def __getattr__(name: str) -> Any:
     Raises:
         MissingExtraError: If its library is not installed.
     """
-    if name not in _HOME:
+    if name not in __all__:
         raise AttributeError(f"module 'oneway.estimators' has no attribute {name!r}")
-    module, extra = _HOME[name]
+    module, extra = ("river", "river") if name.startswith("River") else ("scikit", "lab")
     with needs_extra(f"oneway.{name}", extra):
         return getattr(import_module(f"oneway.estimators.{module}"), name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,14 +82,41 @@ class _OnewayEstimator(BaseEstimator):  # type: ignore[misc]
         self.node = node
         self.random_state = random_state
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "network_")
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn from all rows, `passes` times in random orders; forgets what was learned before."""
+        X, y = self._validated(X, y, reset=True)
+        passes = whole_number("passes", self.passes, 1, ConfigError)
+        self._begin(X, y, passes)
+        labels = self._labels(y)
+        for _ in range(passes):
+            order = self._order.permutation(len(labels))
+            self.network_.learn(X[order], labels[order])
+        return self
 
-    def _begin(
-        self, num_features: int, model: str, num_classes: int, passes: int, **options: Any
-    ) -> None:
+    def _fit_once(self, X: Any, y: Any, classes: Any = None) -> Self:
+        begins = not hasattr(self, "network_")
+        X, y = self._validated(X, y, reset=begins)
+        if begins:
+            self._begin(X, y if classes is None else np.asarray(classes), passes=1)
+        self.network_.learn(X, self._labels(y))
+        return self
+
+    def _validated(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
+        numeric = isinstance(self, RegressorMixin)
+        X, y = validate_data(self, X, y, reset=reset, dtype=np.float64, y_numeric=numeric)
+        return X, y
+
+    def _start(self, y: Any) -> tuple[str, int, dict[str, Any]]:
+        """Return the model for the first labels, the number of classes, and its options."""
+        raise NotImplementedError
+
+    def _labels(self, y: Any) -> Vector:
+        """Return labels as the model has them."""
+        raise NotImplementedError
+
+    def _begin(self, X: Any, y: Any, passes: int) -> None:
         """Start a network that will see every row `passes` times."""
-        nodes = whole_number("nodes", self.nodes, 1, ConfigError)
+        model, num_classes, options = self._start(y)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         privacy = NO_PRIVACY
         if self.epsilon is not None:
@@ -108,29 +135,16 @@ class _OnewayEstimator(BaseEstimator):  # type: ignore[misc]
             **{name: value for name, value in optional.items() if value is not None},
         )
         built = learning.model_for(num_classes)
-        method = learning.build_method(built.dim(num_features))
-        graph = graph_of(self.graph, nodes, seed)
-        self.network_ = SimulatedNetwork(method, built, graph, num_features, seed)
+        method = learning.build_method(built.dim(X.shape[1]))
+        graph = graph_of(self.graph, whole_number("nodes", self.nodes, 1, ConfigError), seed)
+        self.network_ = SimulatedNetwork(method, built, graph, X.shape[1], seed)
         self._order = np.random.default_rng(seed)
 
-    def _learn(self, X: Any, labels: Vector, passes: int, *, shuffle: bool) -> None:
-        for _ in range(passes):
-            order = self._order.permutation(len(labels)) if shuffle else np.arange(len(labels))
-            self.network_.learn(X[order], labels[order])
-
-    def _checked_passes(self) -> int:
-        return whole_number("passes", self.passes, 1, ConfigError)
-
-    def _rows(self, X: Any) -> Any:
-        check_is_fitted(self)
-        return validate_data(self, X, reset=False, dtype=np.float64)
-
-    def _params(self) -> Vector:
-        return self.network_.params(self.node)
-
-    def _predict(self, X: Any) -> Vector:
-        features = self._rows(X)
-        return self.network_.model.predict(self._params(), features)
+    def _fitted(self, X: Any) -> tuple[Any, Vector, Any]:
+        """Return the model, its parameters and the checked rows."""
+        check_is_fitted(self, "network_")
+        features = validate_data(self, X, reset=False, dtype=np.float64)
+        return self.network_.model, self.network_.params(self.node), features
 
 
 def _has_probabilities(estimator: OnewayClassifier) -> bool:
@@ -154,15 +168,7 @@ class OnewayClassifier(ClassifierMixin, _OnewayEstimator):  # type: ignore[misc]
 
     __doc__ += (_OnewayEstimator.__doc__ or "").partition("\n\n")[2]
 
-    def fit(self, X: Any, y: Any) -> OnewayClassifier:
-        """Learn from all rows, `passes` times in random orders; forgets what was learned before."""
-        X, y = self._checked(X, y, reset=True)
-        passes = self._checked_passes()
-        self._begin_with(X, unique_labels(y), passes)
-        self._learn(X, self._codes(y), passes, shuffle=True)
-        return self
-
-    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> OnewayClassifier:
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
         """Learn from rows once, in their order, and keep what was learned before.
 
         Args:
@@ -170,60 +176,57 @@ class OnewayClassifier(ClassifierMixin, _OnewayEstimator):  # type: ignore[misc]
             y: Their labels.
             classes: All labels, in the first call; by default those of the first rows.
         """
-        begins = not hasattr(self, "network_")
-        X, y = self._checked(X, y, reset=begins)
-        if begins:
-            self._begin_with(X, unique_labels(y if classes is None else classes), 1)
-        self._learn(X, self._codes(y), 1, shuffle=False)
-        return self
+        return self._fit_once(X, y, classes)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the predicted class of every row."""
-        labels = self._predict(X)
-        places = labels if self._is_softmax() else labels > 0
+        model, params, features = self._fitted(X)
+        labels = model.predict(params, features)
+        places = labels if self._has_scores() else labels > 0
         predicted: NDArray[Any] = self.classes_[np.asarray(places, np.intp)]
         return predicted
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the probability of each class, in the order of `classes_`."""
-        features, model = self._rows(X), self.network_.model
-        probabilities = model.probabilities(self._params(), features)
-        assert probabilities is not None
+        model, params, features = self._fitted(X)
+        probabilities: NDArray[np.float64] = model.probabilities(params, features)
         return probabilities
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Return the score of every row; of more than two classes, one for each."""
-        features, model = self._rows(X), self.network_.model
-        scores: NDArray[np.float64] = model.scores(self._params(), features)  # type: ignore[attr-defined]
+        model, params, features = self._fitted(X)
+        scores: NDArray[np.float64] = model.scores(params, features)
         return scores[:, 1] - scores[:, 0] if scores.shape[1:] == (2,) else scores
 
-    def _is_softmax(self) -> bool:
+    def _has_scores(self) -> bool:
+        """Whether the model has a score for every class, not one for two."""
         return isinstance(self.network_.model, SoftmaxRegression)
 
-    def _checked(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
-        X, y = validate_data(self, X, y, reset=reset, dtype=np.float64)
+    def _validated(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
+        X, y = super()._validated(X, y, reset=reset)
         check_classification_targets(y)
         return X, y
 
-    def _begin_with(self, X: Any, classes: NDArray[Any], passes: int) -> None:
-        if len(classes) < 2:
+    def _start(self, y: Any) -> tuple[str, int, dict[str, Any]]:
+        self.classes_ = unique_labels(y)
+        count = len(self.classes_)
+        if count < 2:
             raise ValueError(
-                f"the labels have one class, {shown(classes.tolist()[0])}; a classifier needs at "
-                "least 2 classes: give more rows, or partial_fit(..., classes=ALL_OF_THEM)"
+                f"the labels have one class, {shown(self.classes_.tolist()[0])}; a classifier "
+                "needs at least 2 classes: give more rows, or partial_fit(..., classes=ALL_OF_THEM)"
             )
-        model = self.model or ("logistic" if len(classes) == 2 else "softmax")
+        model = self.model or ("logistic" if count == 2 else "softmax")
         kind = MODELS[model].kind_of_labels({})
-        if kind == "number" or (kind == "binary" and len(classes) > 2):
+        if kind == "number" or (kind == "binary" and count > 2):
             what = "numbers" if kind == "number" else "two classes"
             raise ConfigError(
-                f"model is {shown(model)}, which learns {what}, and the labels have "
-                f"{len(classes)} classes; choose 'softmax', or leave it out"
+                f"model is {shown(model)}, which learns {what}, and the labels have {count} "
+                "classes; choose 'softmax', or leave it out"
             )
-        self.classes_ = classes
-        self._begin(X.shape[1], model, len(classes), passes)
+        return model, count, {}
 
-    def _codes(self, y: Any) -> Vector:
+    def _labels(self, y: Any) -> Vector:
         places = np.searchsorted(self.classes_, y)
         known = self.classes_[np.minimum(places, len(self.classes_) - 1)] == y
         if not known.all():
@@ -233,7 +236,7 @@ class OnewayClassifier(ClassifierMixin, _OnewayEstimator):  # type: ignore[misc]
                 "first rows had; name all in the first partial_fit(..., classes=ALL_OF_THEM)"
             )
         codes: Vector = places.astype(np.float64)
-        return codes if self._is_softmax() else 2.0 * codes - 1.0
+        return codes if self._has_scores() else 2.0 * codes - 1.0
 
 
 class OnewayRegressor(RegressorMixin, _OnewayEstimator):  # type: ignore[misc]
@@ -254,33 +257,24 @@ class OnewayRegressor(RegressorMixin, _OnewayEstimator):  # type: ignore[misc]
 
     __doc__ += (_OnewayEstimator.__doc__ or "").partition("\n\n")[2]
 
-    def fit(self, X: Any, y: Any) -> OnewayRegressor:
-        """Learn from all rows, `passes` times in random orders; forgets what was learned before."""
-        X, y = validate_data(self, X, y, reset=True, dtype=np.float64, y_numeric=True)
-        passes = self._checked_passes()
-        self._begin_with(X, y, passes)
-        self._learn(X, y, passes, shuffle=True)
-        return self
-
-    def partial_fit(self, X: Any, y: Any) -> OnewayRegressor:
+    def partial_fit(self, X: Any, y: Any) -> Self:
         """Learn from rows once, in their order, and keep what was learned before."""
-        begins = not hasattr(self, "network_")
-        X, y = validate_data(self, X, y, reset=begins, dtype=np.float64, y_numeric=True)
-        if begins:
-            self._begin_with(X, y, 1)
-        self._learn(X, y, 1, shuffle=False)
-        return self
+        return self._fit_once(X, y)
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Return the predicted number of every row."""
-        return self._predict(X)
+        model, params, features = self._fitted(X)
+        predicted: NDArray[np.float64] = model.predict(params, features)
+        return predicted
 
-    def _begin_with(self, X: Any, y: Any, passes: int) -> None:
+    def _start(self, y: Any) -> tuple[str, int, dict[str, Any]]:
         model = self.model or "ridge"
         if MODELS[model].kind_of_labels({}) not in ("number", None):
             raise ConfigError(
                 f"model is {shown(model)}, which learns classes; choose 'ridge' or leave it out, "
                 "or use OnewayClassifier"
             )
-        deviation = float(np.std(y)) or 1.0
-        self._begin(X.shape[1], model, 0, passes, center=float(np.mean(y)), scale=deviation)
+        return model, 0, {"center": float(np.mean(y)), "scale": float(np.std(y)) or 1.0}
+
+    def _labels(self, y: Any) -> Vector:
+        return np.asarray(y, np.float64)
