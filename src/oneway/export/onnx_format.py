@@ -18,7 +18,7 @@ from oneway.errors import ConfigError, needs_extra
 from oneway.export.fitted import FittedModel
 from oneway.export.json_format import facts
 from oneway.export.personal import NETWORK, PersonalModel
-from oneway.models import LinearModel, Torch
+from oneway.models import LinearModel, Model, Torch
 from oneway.personal.experts import FAR, PARAMS
 from oneway.personal.links import LinearLink
 from oneway.personal.mixtures import LEAST
@@ -34,7 +34,7 @@ with needs_extra("an ONNX file", "export"):
     from onnx import TensorProto, helper, numpy_helper
 
 LABEL, PROBABILITIES = "label", "probabilities"
-"""The outputs: `[row]` and, where the model says them, `[row, class]`."""
+"""The outputs: `[row]` and, where the model has them, `[row, class]`."""
 OPSET = 18
 _OPSETS = {"": OPSET, "ai.onnx.ml": 3}
 _IR_VERSION = 8
@@ -56,30 +56,18 @@ def to_onnx(exported: FittedModel | PersonalModel) -> bytes:
     fitted = exported.shared if isinstance(exported, PersonalModel) else exported
     _check_names(fitted)
     graph = _Graph()
-    columns = [_ENCODERS[feature.kind](graph, feature) for feature in fitted.encoder.features]
-    encoded = graph.add("Concat", columns, axis=1) if len(columns) > 1 else columns[0]
+    columns = [_encoded(graph, feature) for feature in fitted.encoder.features]
+    inputs = graph.add("Concat", *columns, axis=1)
     if isinstance(exported, PersonalModel):
-        _personal(graph, exported, encoded)
-    elif isinstance(fitted.model, Torch):
-        outputs = _module_outputs(graph, fitted, encoded)
-        _HEADS[fitted.model.labels](graph, fitted, _in_units(graph, fitted.model, outputs))
+        scores, chances = _personal(graph, exported, inputs)
     else:
-        scores = _linear(graph, encoded, *fitted.in_model_units())
-        _HEADS[fitted.model.labels](graph, fitted, scores)
-    model = helper.make_model(
-        helper.make_graph(
-            graph.nodes,
-            f"{fitted.encoder.label}, {fitted.model.name}",
-            graph.inputs,
-            graph.outputs,
-            graph.constants,
-        ),
-        producer_name="oneway",
-        ir_version=_IR_VERSION,
-        opset_imports=[helper.make_opsetid(*it) for it in {**graph.opsets, **_OPSETS}.items()],
-        functions=graph.functions,
-        doc_string=_about(fitted),
-    )
+        if isinstance(fitted.model, Torch):
+            scores = _in_units(graph, fitted.model, _scores(graph, fitted, inputs))
+        else:
+            scores = _linear(graph, inputs, *fitted.in_model_units())
+        chances = _chances(graph, fitted.model, scores) if fitted.says_probabilities else ""
+    _predict(graph, fitted, scores, chances)
+    model = graph.build(f"{fitted.encoder.label}, {fitted.model.name}", _about(fitted))
     described = facts(exported)
     if isinstance(fitted.model, Torch):
         del described["parameters"]  # they are in the graph; as text they would be many megabytes
@@ -106,7 +94,7 @@ def _about(fitted: FittedModel) -> str:
 
 
 class _Graph:
-    """Nodes and constants of a graph as they are added; values are known by name."""
+    """The nodes and constants of a graph as they are added; values are known by name."""
 
     def __init__(self) -> None:
         self.nodes: list[Any] = []
@@ -117,276 +105,229 @@ class _Graph:
         self.opsets: dict[str, int] = {}
 
     def input(self, name: str, kind: int, shape: Sequence[int] = (1,)) -> str:
-        """A raw column."""
+        """Add a raw column."""
         self.inputs.append(helper.make_tensor_value_info(name, kind, ["rows", *shape]))
         return name
 
-    def constant(self, values: ArrayLike) -> str:
-        """An array that is part of the graph."""
-        name = f"oneway/{len(self.constants)}"
-        self.constants.append(numpy_helper.from_array(np.asarray(values), name))
-        return name
-
-    def add(self, operator: str, inputs: Sequence[str], name: str = "", **attributes: Any) -> str:
-        """The result of an operator."""
+    def add(self, operator: str, *inputs: str | ArrayLike, name: str = "", **options: Any) -> str:
+        """Add an operator and return its result; an input that is no name is a constant."""
+        names = [it if isinstance(it, str) else self._constant(it) for it in inputs]
         result = name or f"oneway/{operator} {len(self.nodes)}"
-        self.nodes.append(helper.make_node(operator, list(inputs), [result], **attributes))
+        self.nodes.append(helper.make_node(operator, names, [result], **options))
         return result
 
     def splice(self, model: Any, given: str) -> str:
-        """The output of a graph with one input, and all that it is made of."""
+        """Add a graph with one input, and return its output."""
         added = onnx.compose.add_prefix(model, f"module {len(self.nodes)}/")
-        self.add("Identity", [given], added.graph.input[0].name)
+        self.add("Identity", given, name=added.graph.input[0].name)
         self.nodes += added.graph.node
         self.constants += added.graph.initializer
         self.functions += added.functions
         self.opsets |= {it.domain: it.version for it in added.opset_import}
         return str(added.graph.output[0].name)
 
-    def output(self, name: str, kind: int, shape: Sequence[str | int]) -> None:
-        """What is to be given back."""
+    def output(self, value: str, name: str, kind: int, shape: Sequence[str | int]) -> None:
+        """Make a value an output."""
+        self.add("Identity", value, name=name)
         self.outputs.append(helper.make_tensor_value_info(name, kind, list(shape)))
 
+    def build(self, name: str, about: str) -> Any:
+        """Return the graph as a model."""
+        return helper.make_model(
+            helper.make_graph(self.nodes, name, self.inputs, self.outputs, self.constants),
+            producer_name="oneway",
+            ir_version=_IR_VERSION,
+            opset_imports=[helper.make_opsetid(*it) for it in {**self.opsets, **_OPSETS}.items()],
+            functions=self.functions,
+            doc_string=about,
+        )
 
-def _linear(graph: _Graph, encoded: str, factors: Matrix, constants: Vector) -> str:
-    products = graph.add("MatMul", [encoded, graph.constant(factors.T)])
-    return graph.add("Add", [products, graph.constant(constants)])
+    def _constant(self, values: ArrayLike) -> str:
+        name = f"oneway/{len(self.constants)}"
+        self.constants.append(numpy_helper.from_array(np.asarray(values), name))
+        return name
 
 
-def _module_outputs(graph: _Graph, fitted: FittedModel, encoded: str) -> str:
-    """What PyTorch's own exporter makes of a module, in its kind of number."""
+# Model inputs.
+
+
+def _encoded(graph: _Graph, feature: Feature) -> str:
+    """Add a feature; return its model inputs."""
+    if feature.kind == "time":
+        parts = [graph.input(name, TensorProto.DOUBLE) for name in feature.outputs]
+        return graph.add("Concat", *parts, axis=1)
+    if feature.kind == "category":
+        books = [(value_spellings(value), feature.encode(value)) for value in feature.values]
+        return _looked_up(graph, feature, books, feature.encode(_NEVER_SEEN))
+    if feature.kind == "boolean":
+        books = [(truth_spellings(truth), feature.encode(truth)) for truth in (False, True)]
+        # What is neither true nor false, a peer refuses; a graph cannot, and must not guess.
+        return _looked_up(graph, feature, books, np.full(feature.width, np.nan))
+    shape = feature.shape if feature.kind == "array" else (1,)
+    return _scaled(graph, feature, shape)
+
+
+def _scaled(graph: _Graph, feature: Any, shape: Sequence[int]) -> str:
+    """Scale a number, or the cells of an array; nan is a missing value, which becomes 0."""
+    raw = graph.input(feature.name, TensorProto.DOUBLE, shape)
+    flat = graph.add("Flatten", raw, axis=1)
+    scaled = graph.add("Div", graph.add("Sub", flat, feature.center), feature.scale)
+    is_missing = graph.add("IsNaN", flat)
+    filled = graph.add("Where", is_missing, 0.0, scaled)
+    if not feature.gaps:
+        return filled
+    flags = graph.add("Cast", is_missing, to=TensorProto.DOUBLE)
+    return graph.add("Concat", filled, graph.add("ReduceMin", flags, [1]), axis=1)
+
+
+def _looked_up(
+    graph: _Graph,
+    feature: Feature,
+    books: Sequence[tuple[Sequence[str], ArrayLike]],
+    other: ArrayLike,
+) -> str:
+    """Encode a column of text: model inputs for each of several sets of spellings, and others."""
+    raw = graph.input(feature.name, TensorProto.STRING)
+    books = [*books, (missing_spellings(), feature.encode(None))]
+    codes = {text: code for code, (spellings, _) in enumerate(books) for text in spellings}
+    place = graph.add(
+        "LabelEncoder",
+        raw,
+        domain="ai.onnx.ml",
+        keys_strings=list(codes),
+        values_int64s=list(codes.values()),
+        default_int64=len(books),
+    )
+    rows = np.array([*(numbers for _, numbers in books), other], np.float64)
+    return graph.add("Gather", rows, graph.add("Squeeze", place, [1]))
+
+
+# Scores, probabilities and predictions.
+
+
+def _scores(graph: _Graph, fitted: FittedModel, inputs: str) -> str:
+    """The scores of a model, before they are put into the units of a label."""
+    model = fitted.model
+    if isinstance(model, Torch):
+        return _module_scores(graph, fitted, model, inputs)
+    if isinstance(model, LinearModel):
+        return _linear(graph, inputs, *LinearModel.coefficients(model, fitted.params))
+    return _linear(graph, inputs, *fitted.in_model_units())
+
+
+def _module_scores(graph: _Graph, fitted: FittedModel, model: Torch, inputs: str) -> str:
+    """The outputs of a module, as PyTorch's own exporter writes it, in its kind of number."""
     from oneway.export.module_formats import to_module_graph
 
-    model = fitted.model
-    assert isinstance(model, Torch)
     shape = model.shape or (fitted.encoder.width,)
-    module, kind = to_module_graph(fitted, shape, OPSET), TensorProto.FLOAT
-    if model.dtype == np.float64:
-        kind = TensorProto.DOUBLE
-    rows = graph.add("Reshape", [encoded, graph.constant([-1, *shape])])
-    given = graph.splice(module, graph.add("Cast", [rows], to=kind))
+    kind = TensorProto.DOUBLE if model.dtype == np.float64 else TensorProto.FLOAT
+    rows = graph.add("Reshape", inputs, [-1, *shape])
+    module = to_module_graph(fitted, shape, OPSET)
+    given = graph.splice(module, graph.add("Cast", rows, to=kind))
     count = len(fitted.classes) if model.labels == "classes" else 1
-    flat = graph.add("Reshape", [given, graph.constant([-1, count])])
-    return graph.add("Cast", [flat], to=TensorProto.DOUBLE)
+    return graph.add("Cast", graph.add("Reshape", given, [-1, count]), to=TensorProto.DOUBLE)
+
+
+def _linear(graph: _Graph, inputs: str, factors: Matrix, constants: Vector) -> str:
+    return graph.add("Add", graph.add("MatMul", inputs, factors.T), constants)
 
 
 def _in_units(graph: _Graph, model: Any, scores: str) -> str:
-    """What scores predict, in the label's units: itself but for numbers."""
+    """Scores in the units of the label, which only numbers have."""
     if model.labels != "number":
         return scores
-    scaled = graph.add("Mul", [scores, graph.constant(model.scale)])
-    return graph.add("Add", [scaled, graph.constant(model.center)])
+    return graph.add("Add", graph.add("Mul", scores, float(model.scale)), float(model.center))
 
 
-def _personal(graph: _Graph, exported: PersonalModel, encoded: str) -> None:
-    """Scores of all experts, their answers, the mixtures as they are now, and what they predict."""
-    personal, labels = exported.personal, exported.model.labels
+def _chances(graph: _Graph, model: Model, scores: str) -> str:
+    """Probabilities of the classes: softmax; of two classes the second's, (1 + tanh(s / 2)) / 2."""
+    if model.labels == "classes":
+        return graph.add("Softmax", scores, axis=1)
+    bent = graph.add("Tanh", graph.add("Mul", scores, 0.5))
+    second = graph.add("Mul", graph.add("Add", bent, 1.0), 0.5)
+    return graph.add("Concat", graph.add("Sub", 1.0, second), second, axis=1)
+
+
+def _predict(graph: _Graph, fitted: FittedModel, scores: str, chances: str) -> None:
+    """Add the outputs: the number, or the class of the highest score, and probabilities if any."""
+    labels = fitted.model.labels
+    if labels == "number":
+        predicted, kind = graph.add("Squeeze", scores, [1]), TensorProto.DOUBLE
+    else:
+        if labels == "classes":
+            place = graph.add("ArgMax", scores, axis=1, keepdims=0)
+        else:
+            is_second = graph.add("GreaterOrEqual", scores, 0.0)
+            place = graph.add("Squeeze", graph.add("Cast", is_second, to=TensorProto.INT64), [1])
+        names = np.array(fitted.classes)
+        is_text = names.dtype.kind == "U"
+        predicted = graph.add("Gather", names.astype(object) if is_text else names, place)
+        kind = TensorProto.STRING if is_text else TensorProto.BOOL
+    graph.output(predicted, LABEL, kind, ["rows"])
+    if chances:
+        graph.output(chances, PROBABILITIES, TensorProto.DOUBLE, ["rows", len(fitted.classes)])
+
+
+# Personal models.
+
+
+def _personal(graph: _Graph, exported: PersonalModel, inputs: str) -> tuple[str, str]:
+    """Scores and probabilities of the mixture: experts, their answers, and the weights of now."""
+    personal, shared = exported.personal, exported.shared
     now = exported.forecast(np.zeros(exported.encoder.width))
-    shared = _raw_scores(graph, exported, exported.params, encoded)
-    experts = [_answer(graph, exported, shared)]
+    scores = _scores(graph, shared, inputs)
+    answers = [_answer(graph, exported, scores)]
     if personal.network_alone:
-        params = exported.memory.get(NETWORK, exported.params[None, :])  # else of weight 0
-        experts.append(_answer(graph, exported, _raw_scores(graph, exported, params[0], encoded)))
-    pairs = _linear_experts(graph, exported, encoded, shared)
-    experts += [_mixed(graph, *it) for it in zip(now.pair_weights[0], pairs, strict=True)]
-    answer = _mixed(graph, now.weights[0], experts)
+        params = exported.memory.get(NETWORK, exported.params[None, :])[0]  # else of weight 0
+        alone = FittedModel(exported.encoder, exported.model, params)
+        answers.append(_answer(graph, exported, _scores(graph, alone, inputs)))
+    pairs = _linear_answers(graph, exported, inputs, scores)
+    answers += [_mixed(graph, *it) for it in zip(now.pair_weights[0], pairs, strict=True)]
+    answer = _mixed(graph, now.weights[0], answers)
     if not personal.has_probabilities:
         assert isinstance(personal.link, LinearLink)
-        predicted = _in_units(graph, personal.link.model, answer)
-        _HEADS[labels](graph, exported.shared, predicted)
-        return
-    if labels == "classes":
-        code = graph.add("ArgMax", [answer], axis=1, keepdims=0)
-    else:
-        first, second = (graph.add("Gather", [answer, graph.constant(it)], axis=1) for it in (0, 1))
-        is_second = graph.add("GreaterOrEqual", [second, first])
-        code = graph.add("Cast", [is_second], to=TensorProto.INT64)
-    _label(graph, exported.shared, code)
-    graph.add("Identity", [answer], PROBABILITIES)
-    graph.output(PROBABILITIES, TensorProto.DOUBLE, ["rows", len(exported.classes)])
+        return _in_units(graph, personal.link.model, answer), ""
+    if exported.model.labels == "classes":
+        return answer, answer
+    first, second = (graph.add("Gather", answer, [place], axis=1) for place in (0, 1))
+    return graph.add("Sub", second, first), answer
 
 
-def _linear_experts(
-    graph: _Graph, exported: PersonalModel, encoded: str, shared: str
+def _linear_answers(
+    graph: _Graph, exported: PersonalModel, inputs: str, scores: str
 ) -> list[list[str]]:
     """Answers `[kind][geometry]` of the experts that `personal.experts` learns."""
     linear, width = exported.personal.linear, exported.personal.link.width
-    inputs = graph.add("Concat", [encoded, _as_input(graph, shared, width)], axis=1)
-    shape = (len(linear.kinds), 2, width, linear.num_features + 2)
+    if width > 1:  # as `personal.experts.as_input`
+        scores = graph.add("Sub", scores, graph.add("ReduceMean", scores, [1], keepdims=1))
+    features = graph.add("Concat", inputs, graph.add("Clip", scores, -FAR, FAR), axis=1)
 
     def answer(params: Matrix) -> str:
         factors = np.zeros((width, exported.encoder.width))
         factors[:, : linear.num_features] = params[:, :-2]
         factors = np.hstack([factors, np.diag(params[:, -2])])
-        return _answer(graph, exported, _linear(graph, inputs, factors, params[:, -1]))
+        return _answer(graph, exported, _linear(graph, features, factors, params[:, -1]))
 
+    shape = (len(linear.kinds), 2, width, linear.num_features + 2)
     pairs = exported.memory[PARAMS].reshape(shape)
     return [[answer(params) for params in pair] for pair in pairs]
-
-
-def _raw_scores(graph: _Graph, exported: PersonalModel, params: Vector, encoded: str) -> str:
-    """Scores of the shared model, or of one like it, before they are put into a label's units."""
-    model = exported.model
-    if isinstance(model, Torch):
-        return _module_outputs(graph, FittedModel(exported.encoder, model, params), encoded)
-    if isinstance(model, LinearModel):
-        return _linear(graph, encoded, *LinearModel.coefficients(model, params))
-    coefficients = model.coefficients(params)
-    assert coefficients is not None
-    return _linear(graph, encoded, *coefficients)
-
-
-def _as_input(graph: _Graph, scores: str, width: int) -> str:
-    """`personal.experts.as_input`."""
-    if width > 1:
-        mean = graph.add("ReduceMean", [scores, graph.constant([1])], keepdims=1)
-        scores = graph.add("Sub", [scores, mean])
-    return graph.add("Clip", [scores, graph.constant(-FAR), graph.constant(FAR)])
 
 
 def _answer(graph: _Graph, exported: PersonalModel, scores: str) -> str:
     """Probabilities bounded away from 0, or scores within reach."""
     if not exported.personal.has_probabilities:
         reach = float(exported.memory[REACH][0, 0])
-        return graph.add("Clip", [scores, graph.constant(-reach), graph.constant(reach)])
-    if exported.model.labels == "binary":
-        chances = _two_chances(graph, scores)
-    else:
-        chances = graph.add("Softmax", [scores], axis=1)
+        return graph.add("Clip", scores, -reach, reach)
+    chances = _chances(graph, exported.model, scores)
     # Not by a factor of nearly 1: onnxruntime takes it for 1, and leaves it out.
-    drawn = graph.add("Mul", [graph.constant(float(len(exported.classes))), chances])
-    missing = graph.add("Sub", [graph.constant(1.0), drawn])
-    return graph.add("Add", [chances, graph.add("Mul", [graph.constant(LEAST), missing])])
+    missing = graph.add("Sub", 1.0, graph.add("Mul", chances, float(len(exported.classes))))
+    return graph.add("Add", chances, graph.add("Mul", missing, LEAST))
 
 
 def _mixed(graph: _Graph, weights: Vector, answers: Sequence[str]) -> str:
     """The weighted mean of answers."""
-    middle = graph.constant([1])
-    stacked = graph.add("Concat", [graph.add("Unsqueeze", [it, middle]) for it in answers], axis=1)
-    weighted = graph.add("Mul", [stacked, graph.constant(weights[:, None])])
-    return graph.add("ReduceSum", [weighted, middle], keepdims=0)
-
-
-def _number_column(graph: _Graph, feature: Feature) -> str:
-    """A number; nan is a missing value, which is 0 after scaling."""
-    raw = graph.input(feature.name, TensorProto.DOUBLE)
-    centred = graph.add("Sub", [raw, graph.constant(feature.center)])
-    scaled = graph.add("Div", [centred, graph.constant(feature.scale)])
-    is_missing = graph.add("IsNaN", [raw])
-    filled = graph.add("Where", [is_missing, graph.constant(0.0), scaled])
-    if not feature.gaps:
-        return filled
-    flag = graph.add("Cast", [is_missing], to=TensorProto.DOUBLE)
-    return graph.add("Concat", [filled, flag], axis=1)
-
-
-def _category(graph: _Graph, feature: Feature) -> str:
-    """Text; every spelling of a value or of a missing one is looked up."""
-    books = [(value_spellings(value), feature.encode(value)) for value in feature.values]
-    return _text_column(graph, feature, books, feature.encode(_NEVER_SEEN))
-
-
-def _boolean(graph: _Graph, feature: Feature) -> str:
-    """Text: yes, no, true, 0, ...; what is neither true nor false, a peer refuses: nan."""
-    books = [(truth_spellings(truth), feature.encode(truth)) for truth in (False, True)]
-    return _text_column(graph, feature, books, np.full(feature.width, np.nan))
-
-
-def _text_column(
-    graph: _Graph,
-    feature: Feature,
-    books: Sequence[tuple[Sequence[str], ArrayLike]],
-    other: ArrayLike,
-) -> str:
-    """Encode a column of text: the numbers of each of several sets of spellings, and of others."""
-    raw = graph.input(feature.name, TensorProto.STRING)
-    books = [*books, (missing_spellings(), feature.encode(None))]
-    codes = {text: code for code, (spellings, _) in enumerate(books) for text in spellings}
-    place = graph.add(
-        "LabelEncoder",
-        [raw],
-        domain="ai.onnx.ml",
-        keys_strings=list(codes),
-        values_int64s=list(codes.values()),
-        default_int64=len(books),
-    )
-    flat = graph.add("Squeeze", [place, graph.constant([1])])
-    rows = np.array([*(numbers for _, numbers in books), other], np.float64)
-    return graph.add("Gather", [graph.constant(rows), flat])
-
-
-def _time(graph: _Graph, feature: Feature) -> str:
-    """Its sines and cosines: no operator can read a date."""
-    parts = [graph.input(name, TensorProto.DOUBLE) for name in feature.outputs]
-    return graph.add("Concat", parts, axis=1)
-
-
-def _array(graph: _Graph, feature: Feature) -> str:
-    """The cells of an array in a row; nan is a missing value."""
-    raw = graph.input(feature.name, TensorProto.DOUBLE, feature.shape)
-    flat = graph.add("Flatten", [raw], axis=1)
-    centred = graph.add("Sub", [flat, graph.constant(feature.center)])
-    scaled = graph.add("Div", [centred, graph.constant(feature.scale)])
-    is_missing = graph.add("IsNaN", [flat])
-    filled = graph.add("Where", [is_missing, graph.constant(0.0), scaled])
-    if not feature.gaps:
-        return filled
-    flags = graph.add("Cast", [is_missing], to=TensorProto.DOUBLE)
-    return graph.add(
-        "Concat", [filled, graph.add("ReduceMin", [flags, graph.constant([1])])], axis=1
-    )
-
-
-_ENCODERS = {
-    "number": _number_column,
-    "boolean": _boolean,
-    "category": _category,
-    "array": _array,
-    "time": _time,
-}
-
-
-def _number(graph: _Graph, _: FittedModel, scores: str) -> None:
-    """The score itself."""
-    graph.add("Squeeze", [scores, graph.constant([1])], LABEL)
-    graph.output(LABEL, TensorProto.DOUBLE, ["rows"])
-
-
-def _two_classes(graph: _Graph, fitted: FittedModel, scores: str) -> None:
-    """The second class from a score of 0 on; (1 + tanh(s / 2)) / 2 is its probability."""
-    is_second = graph.add("GreaterOrEqual", [scores, graph.constant(0.0)])
-    code = graph.add("Cast", [is_second], to=TensorProto.INT64)
-    _label(graph, fitted, graph.add("Squeeze", [code, graph.constant([1])]))
-    if fitted.says_probabilities:
-        _two_chances(graph, scores, PROBABILITIES)
-        graph.output(PROBABILITIES, TensorProto.DOUBLE, ["rows", 2])
-
-
-def _two_chances(graph: _Graph, scores: str, name: str = "") -> str:
-    half, one = graph.constant(0.5), graph.constant(1.0)
-    bent = graph.add("Tanh", [graph.add("Mul", [half, scores])])
-    second = graph.add("Mul", [half, graph.add("Add", [one, bent])])
-    first = graph.add("Sub", [one, second])
-    return graph.add("Concat", [first, second], name, axis=1)
-
-
-def _classes(graph: _Graph, fitted: FittedModel, scores: str) -> None:
-    """The class with the highest score, the first of equals; softmax of the scores."""
-    _label(graph, fitted, graph.add("ArgMax", [scores], axis=1, keepdims=0))
-    if fitted.says_probabilities:
-        graph.add("Softmax", [scores], PROBABILITIES, axis=1)
-        graph.output(PROBABILITIES, TensorProto.DOUBLE, ["rows", len(fitted.classes)])
-
-
-_HEADS = {"number": _number, "binary": _two_classes, "classes": _classes}
-
-
-def _label(graph: _Graph, fitted: FittedModel, code: str) -> None:
-    """What a class is called, by its place: text, or true and false."""
-    names = np.array(fitted.classes)
-    is_text = names.dtype.kind == "U"
-    graph.add("Gather", [graph.constant(names.astype(object) if is_text else names), code], LABEL)
-    graph.output(LABEL, TensorProto.STRING if is_text else TensorProto.BOOL, ["rows"])
+    stacked = graph.add("Concat", *(graph.add("Unsqueeze", it, [1]) for it in answers), axis=1)
+    return graph.add("ReduceSum", graph.add("Mul", stacked, weights[:, None]), [1], keepdims=0)
 
 
 def _check_names(fitted: FittedModel) -> None:
