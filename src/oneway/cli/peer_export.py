@@ -54,7 +54,7 @@ def export(
     of a moment jumps. The personal model predicts what this peer predicts; it is made of raw
     samples, so a terminal asks first, and a script needs --yes.
     """
-    from oneway.export.formats import format_of, save
+    from oneway.export.formats import format_of
     from oneway.peer.offline import is_shared, stored_model
 
     mine = open_home(folder or home)
@@ -67,7 +67,7 @@ def export(
     else:
         taken = _personal(mine, momentary=momentary)
         _confirm(yes=yes)
-    save(taken, target, chosen.name, force=force)
+    taken.save(target, chosen.name, force=force)
     if as_json:
         print_json({"file": str(target), "format": chosen.name, "model": model, **taken.origin})
         return

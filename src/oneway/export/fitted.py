@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
+from typing import Self
 
 from oneway.errors import ConfigError, DataError
+from oneway.files.atomic import write_atomically
 from oneway.models import Model
 from oneway.records import Matrix, Origin, Vector
 from oneway.tables.encoder import Encoder
@@ -21,8 +22,96 @@ INTERCEPT = "(intercept)"
 """The name of the constant of a score among the coefficients, as in R."""
 
 
+class Predictor:
+    """A model for rows in the units of the data, shared or personal.
+
+    Attributes:
+        encoder: From raw cells to the inputs of the model, and back.
+        model: The model.
+    """
+
+    encoder: Encoder
+    model: Model
+
+    def __repr__(self) -> str:
+        return (
+            f"<{type(self).__name__}: {self.model.name}, {self.encoder.label} from "
+            f"{len(self.encoder.names)} features>"
+        )
+
+    @property
+    def classes(self) -> tuple[ClassName, ...]:
+        """The classes in order; none for numbers."""
+        return class_names(self.encoder.classes)
+
+    def predict_one(self, x: Mapping[str, object]) -> ClassName | float:
+        """Return the predicted label of a raw row: a class, True or False, or a number.
+
+        Raises:
+            DataError: The row lacks a feature or has one that is no number.
+        """
+        raise NotImplementedError
+
+    def predict_many(self, rows: Iterable[Mapping[str, object]]) -> list[ClassName | float]:
+        """Return `predict_one` of each of several raw rows."""
+        return [self.predict_one(row) for row in rows]
+
+    def save(self, path: Path | str, format: str = "", *, force: bool = False) -> Path:  # noqa: A002
+        """Write the model into a file, whole or not at all.
+
+        Args:
+            path: The file.
+            format: A name in `FORMATS`; by default the one that suits the file's ending.
+            force: Whether to replace an existing file.
+
+        Raises:
+            ConfigError: The format is unknown, the model has no such form, or the file exists or
+                cannot be written.
+            MissingExtraError: The format needs a package that is not installed.
+        """
+        from oneway.export.formats import format_of
+
+        target = Path(path)
+        chosen = format_of(target, format)
+        if target.is_dir():
+            raise ConfigError(f"{target} is a folder; name a file in it")
+        if not force and (target.exists() or target.is_symlink()):
+            raise ConfigError(
+                f"{target} exists and is not overwritten; give another name, or force=True to "
+                "replace it"
+            )
+        content = chosen.write(self)
+        try:
+            write_atomically(target, content)
+        except OSError as error:
+            raise ConfigError(
+                f"cannot write {target}: {error.strerror}; choose another file"
+            ) from error
+        return target
+
+    @classmethod
+    def load(cls, path: Path | str, *, allow: Collection[str] = ()) -> Self:
+        """Return the model that `save` wrote as JSON; it predicts the very same.
+
+        Args:
+            path: The file.
+            allow: Names of code, `package.module:function`, that the file may name.
+
+        Raises:
+            DataError: The file cannot be read, or is not such a model.
+            ConfigError: Its model is not registered here, or it names code that is not allowed.
+        """
+        from oneway.export.json_format import from_json
+
+        try:
+            content = Path(path).read_bytes()
+        except OSError as error:
+            raise DataError(f"cannot read {path}: {error.strerror}; check the path") from None
+        return from_json(content, str(path), allow=allow, kind=cls)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class FittedModel:
+class FittedModel(Predictor):
     """A model at one moment, for rows in the units of the data.
 
     Attributes:
@@ -56,28 +145,13 @@ class FittedModel:
                 f"{self.params.shape} are given; give those that were learned from these features"
             )
 
-    def __repr__(self) -> str:
-        return (
-            f"<FittedModel: {self.model.name}, {self.encoder.label} from "
-            f"{len(self.encoder.names)} features>"
-        )
-
     @property
     def outputs(self) -> Sequence[str]:
         """The names of the model inputs, in the order of its parameters."""
         return self.encoder.outputs
 
-    @cached_property
-    def classes(self) -> tuple[ClassName, ...]:
-        """The classes in order; none for numbers."""
-        return class_names(self.encoder.classes)
-
     def predict_one(self, x: Mapping[str, object]) -> ClassName | float:
-        """Return the predicted label of a raw row: a class, True or False, or a number.
-
-        Raises:
-            DataError: The row lacks a feature or has one that is no number.
-        """
+        """Return the predicted label of a raw row; a `DataError` if it lacks a feature."""
         value = float(self.model.predict(self.params, self.encoder.vector(x)[None, :])[0])
         if not self.model.classifies:
             return value
@@ -98,10 +172,6 @@ class FittedModel:
                 "or softmax model"
             )
         return dict(zip(self.classes, shares[0].tolist(), strict=True))
-
-    def predict_many(self, rows: Iterable[Mapping[str, object]]) -> list[ClassName | float]:
-        """Return `predict_one` of each of several raw rows."""
-        return [self.predict_one(row) for row in rows]
 
     @property
     def says_probabilities(self) -> bool:
@@ -133,34 +203,6 @@ class FittedModel:
             return by_score[0]
         return dict(zip(self.classes, by_score, strict=True))
 
-    def save(self, path: Path | str, format: str = "", *, force: bool = False) -> Path:  # noqa: A002
-        """Write the model into a file, in the format of its ending; see `formats.save`.
-
-        Raises:
-            ConfigError: The format is unknown, the model has no such form, or the file exists or
-                cannot be written.
-            MissingExtraError: The format needs a package that is not installed.
-        """
-        from oneway.export.formats import save
-
-        return save(self, path, format, force=force)
-
-    @staticmethod
-    def load(path: Path | str, *, allow: Collection[str] = ()) -> FittedModel:
-        """Return the model that `save` wrote as JSON, with the very same parameters.
-
-        Args:
-            path: The file.
-            allow: Names of code, `package.module:function`, that the file may name.
-
-        Raises:
-            DataError: The file cannot be read, or is not such a model.
-            ConfigError: Its model is not registered here, or it names code that is not allowed.
-        """
-        from oneway.export.json_format import from_json
-
-        return from_json(read_file(path), str(path), allow=allow)
-
     def in_data_units(self) -> tuple[Matrix, Vector]:
         """Coefficients `[score, output]` and constants of the scores, scaling undone.
 
@@ -185,11 +227,3 @@ class FittedModel:
                 "coefficients; its parameters are in the JSON file of oneway peer export"
             )
         return found
-
-
-def read_file(path: Path | str) -> bytes:
-    """Return the content of a file; a `DataError` if it cannot be read."""
-    try:
-        return Path(path).read_bytes()
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror}; check the path") from None

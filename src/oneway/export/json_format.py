@@ -6,13 +6,13 @@ import json
 import math
 from collections.abc import Collection
 from dataclasses import asdict, fields
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import msgspec
 import numpy as np
 
 from oneway.errors import DataError, OnewayError
-from oneway.export.fitted import FittedModel
+from oneway.export.fitted import FittedModel, Predictor
 from oneway.export.personal import PersonalModel
 from oneway.models import MODELS, Model, model_from
 from oneway.personal.personal import EXPERTS
@@ -23,8 +23,10 @@ from oneway.tables.cells import label_text
 from oneway.tables.encoder import Encoder
 from oneway.tables.features import Feature, format_shape
 
-SHARED, PERSONAL = "oneway model 1", "oneway personal model 1"
-"""What files say they are."""
+_FORMATS: dict[type[Predictor], str] = {
+    FittedModel: "oneway model 1",
+    PersonalModel: "oneway personal model 1",
+}
 _HOW = {
     "binary": "score = intercept + sum of coefficient x value; the second class is predicted from "
     "a score of 0 on",
@@ -49,41 +51,22 @@ _MIXTURE = (
 )
 
 
-def to_json(fitted: FittedModel | PersonalModel) -> bytes:
+def to_json(exported: FittedModel | PersonalModel) -> bytes:
     """Return a model as JSON; every number reads back as the very same."""
-    text = json.dumps(facts(fitted), indent=2, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(facts(exported), indent=2, ensure_ascii=False, allow_nan=False)
     return f"{text}\n".encode()
 
 
-def facts(fitted: FittedModel | PersonalModel) -> dict[str, Any]:
+def facts(exported: FittedModel | PersonalModel) -> dict[str, Any]:
     """Return what `to_json` writes, as a dictionary."""
-    return _personal_facts(fitted) if isinstance(fitted, PersonalModel) else _facts(fitted)
-
-
-def _personal_facts(fitted: PersonalModel) -> dict[str, Any]:
-    weights = dict(zip(EXPERTS, fitted.weights.tolist(), strict=True))
-    result = _facts(fitted.shared) | {"format": PERSONAL, "how": _MIXTURE, "weights": weights}
-    result.pop("coefficients", None)  # those of one expert out of three would mislead
-    return result | {"memory": {name: it[0].tolist() for name, it in fitted.memory.items()}}
-
-
-def _facts(fitted: FittedModel) -> dict[str, Any]:
+    fitted = exported.shared if isinstance(exported, PersonalModel) else exported
     model, encoder = fitted.model, fitted.encoder
     result: dict[str, Any] = {
-        "format": SHARED,
+        "format": _FORMATS[type(exported)],
         "label": encoder.label,
         "model": model.name,
         "classes": list(encoder.classes),
         "origin": dict(fitted.origin),
-    }
-    if model.coefficients(fitted.params) is not None:
-        chance = _PROBABILITY.get(model.labels, "") if fitted.says_probabilities else ""
-        result["how"] = _HOW[model.labels] + chance + _VALUES
-        result["coefficients"] = {
-            name if isinstance(name, str) else label_text(name): value
-            for name, value in fitted.coefficients.items()
-        }
-    return result | {
         "features": [_feature_facts(feature) for feature in encoder.features],
         "columns": columns(fitted),
         "parameters": {
@@ -92,6 +75,18 @@ def _facts(fitted: FittedModel) -> dict[str, Any]:
             "values": fitted.params.tolist(),
         },
     }
+    if isinstance(exported, PersonalModel):  # coefficients of one of three experts would mislead
+        weights = dict(zip(EXPERTS, exported.weights.tolist(), strict=True))
+        memory = {name: it[0].tolist() for name, it in exported.memory.items()}
+        return result | {"how": _MIXTURE, "weights": weights, "memory": memory}
+    if model.coefficients(fitted.params) is not None:
+        chance = _PROBABILITY.get(model.labels, "") if fitted.says_probabilities else ""
+        result["how"] = _HOW[model.labels] + chance + _VALUES
+        result["coefficients"] = {
+            name if isinstance(name, str) else label_text(name): value
+            for name, value in fitted.coefficients.items()
+        }
+    return result
 
 
 def columns(fitted: FittedModel) -> list[str]:
@@ -133,63 +128,63 @@ class _File(msgspec.Struct):
     memory: dict[str, list[float]] = {}
 
 
+_Kind = TypeVar("_Kind", bound=Predictor)
+
+
+@overload
+def from_json(content: bytes, where: str = ..., *, allow: Collection[str] = ...) -> FittedModel: ...
+
+
+@overload
 def from_json(
-    content: bytes, where: str = "the file", *, allow: Collection[str] = ()
-) -> FittedModel:
-    """Return the model that `to_json` wrote, with the very same parameters.
+    content: bytes, where: str = ..., *, allow: Collection[str] = ..., kind: type[_Kind]
+) -> _Kind: ...
+
+
+def from_json(
+    content: bytes,
+    where: str = "the file",
+    *,
+    allow: Collection[str] = (),
+    kind: type[Predictor] = FittedModel,
+) -> Predictor:
+    """Return the model that `to_json` wrote; it predicts the very same.
 
     Args:
         content: The content of the file.
         where: What errors call it.
         allow: Names of code, `package.module:function`, that it may name.
+        kind: Which kind of model it must be.
 
     Raises:
         DataError: It is not such a file, or it was changed.
         ConfigError: Its model is not registered here, or it names code that is not allowed.
     """
-    return _fitted(_read(content, where, SHARED), where, allow)
-
-
-def personal_from_json(
-    content: bytes, where: str = "the file", *, allow: Collection[str] = ()
-) -> PersonalModel:
-    """Return the personal model that `to_json` wrote; it predicts the very same.
-
-    Arguments and errors are those of `from_json`.
-    """
-    read = _read(content, where, PERSONAL)
-    shared = _fitted(read, where, allow)
-    memory = {name: np.array([row], np.float64) for name, row in read.memory.items()}
-    try:
-        return PersonalModel(shared.encoder, shared.model, shared.params, memory, shared.origin)
-    except OnewayError as error:
-        raise _changed(where, error) from None
-
-
-def _read(content: bytes, where: str, wanted: str) -> _File:
     try:
         read = msgspec.json.decode(content, type=_File)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise DataError(
             f"{where} is not a model that oneway has exported as JSON: {error}; export it again"
         ) from None
-    if read.format == wanted:
-        return read
-    remedy = {
-        SHARED: "read it with FittedModel.load",
-        PERSONAL: "read it with PersonalModel.load",
-    }.get(read.format, "read it with the release that wrote it")
-    raise DataError(
-        f"{where} has the format {shown(read.format)}, and {shown(wanted)} is read here; {remedy}"
-    )
-
-
-def _fitted(read: _File, where: str, allow: Collection[str]) -> FittedModel:
-    values: Vector = np.array(read.parameters.values, dtype=np.float64)
-    description = Description(
+    if read.format != _FORMATS[kind]:
+        readers = {name: f"{it.__name__}.load" for it, name in _FORMATS.items()}
+        remedy = readers.get(read.format, "the release that wrote it")
+        raise DataError(
+            f"{where} has the format {shown(read.format)}, and {shown(_FORMATS[kind])} is read "
+            f"here; read it with {remedy}"
+        )
+    described = Description(
         read.label, read.model, read.classes, read.features, read.parameters.options
     )
-    return fitted_from(description, values, read.origin, where, allow)
+    values: Vector = np.array(read.parameters.values, dtype=np.float64)
+    shared = fitted_from(described, values, read.origin, where, allow)
+    if kind is FittedModel:
+        return shared
+    memory = {name: np.array([row], np.float64) for name, row in read.memory.items()}
+    try:
+        return PersonalModel(shared.encoder, shared.model, shared.params, memory, shared.origin)
+    except OnewayError as error:
+        raise _changed(where, error) from None
 
 
 class Description(msgspec.Struct):

@@ -5,15 +5,14 @@ It is made of the node's raw samples, without noise: epsilon covers the shared m
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 
 from oneway.errors import ConfigError
-from oneway.export.fitted import FittedModel, read_file
+from oneway.export.fitted import FittedModel, Predictor
 from oneway.models import Model, Torch
 from oneway.personal import Forecast, Personal, link_of
 from oneway.personal.experts import NORMS, PARAMS, LinearExperts
@@ -28,7 +27,7 @@ NETWORK = "network"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PersonalModel:
+class PersonalModel(Predictor):
     """The mixture of a node at one moment, for rows in the units of the data.
 
     Attributes:
@@ -63,12 +62,6 @@ class PersonalModel:
                 "that was learned from these features"
             )
 
-    def __repr__(self) -> str:
-        return (
-            f"<PersonalModel: {self.model.name}, {self.encoder.label} from "
-            f"{len(self.encoder.names)} features>"
-        )
-
     @cached_property
     def shared(self) -> FittedModel:
         """The shared model alone."""
@@ -86,11 +79,6 @@ class PersonalModel:
         """How much the mixture believes each expert: shared, alone, adapted."""
         weights: Vector = self.personal.weights(self.memory)[0]
         return weights
-
-    @property
-    def classes(self) -> tuple[ClassName, ...]:
-        """The classes in order; none for numbers."""
-        return self.shared.classes
 
     @property
     def says_probabilities(self) -> bool:
@@ -111,11 +99,7 @@ class PersonalModel:
         return self.personal.predict(self.memory, np.stack(given, axis=1), rows)
 
     def predict_one(self, x: Mapping[str, object]) -> ClassName | float:
-        """Return the predicted label of a raw row: a class, True or False, or a number.
-
-        Raises:
-            DataError: The row lacks a feature or has one that is no number.
-        """
+        """Return the predicted label of a raw row; a `DataError` if it lacks a feature."""
         answer = self.forecast(self.encoder.vector(x)).answer[0]
         if self.personal.has_probabilities:
             # As models do: of two equally probable classes the second, of several the first.
@@ -137,38 +121,6 @@ class PersonalModel:
             return self.shared.predict_proba_one(x)  # which refuses
         answer = self.forecast(self.encoder.vector(x)).answer[0]
         return dict(zip(self.classes, answer.tolist(), strict=True))
-
-    def predict_many(self, rows: Iterable[Mapping[str, object]]) -> list[ClassName | float]:
-        """Return `predict_one` of each of several raw rows."""
-        return [self.predict_one(row) for row in rows]
-
-    def save(self, path: Path | str, format: str = "", *, force: bool = False) -> Path:  # noqa: A002
-        """Write the model into a file, in the format of its ending; see `formats.save`.
-
-        Raises:
-            ConfigError: The format is unknown, the model has no such form, or the file exists or
-                cannot be written.
-            MissingExtraError: The format needs a package that is not installed.
-        """
-        from oneway.export.formats import save
-
-        return save(self, path, format, force=force)
-
-    @staticmethod
-    def load(path: Path | str, *, allow: Collection[str] = ()) -> PersonalModel:
-        """Return the model that `save` wrote as JSON; it predicts the very same.
-
-        Args:
-            path: The file.
-            allow: Names of code, `package.module:function`, that the file may name.
-
-        Raises:
-            DataError: The file cannot be read, or is not such a model.
-            ConfigError: Its model is not registered here, or it names code that is not allowed.
-        """
-        from oneway.export.json_format import personal_from_json
-
-        return personal_from_json(read_file(path), str(path), allow=allow)
 
 
 def _of_module(model: Model, memory: Mapping[str, Matrix]) -> Personal:
