@@ -316,6 +316,28 @@ def test_a_prediction_comes_from_the_model_on_the_disk(oneway):
     fails(oneway("peer", "predict", "Light=dark", "Temperature=1"), DataError, "'dark'")
 
 
+@pytest.mark.usefixtures("learned")
+def test_a_file_of_rows_comes_back_with_predictions(oneway, here):
+    (here / "rows.csv").write_text("when,Temperature,Light\n1,20,430\n2,20,dark\n3,20,0\n")
+    result = oneway("peer", "predict", "rows.csv")
+    header, first, second, third = result.out.splitlines()
+    assert header.startswith("when,Temperature,Light,predicted Occupancy,probability 0,probability")
+    assert first.startswith("1,20,430,1,")
+    assert second == "2,20,dark,,,"
+    assert third.startswith("3,20,0,0,")
+    assert "line 3 of rows.csv has no prediction: feature 'Light' is 'dark'" in result.err
+    oneway("peer", "predict", "rows.csv", "--out", "predicted.csv", "--model", "personal")
+    assert (here / "predicted.csv").read_text().splitlines() == result.out.splitlines()
+    answers = oneway("peer", "predict", "rows.csv", "--json").json["results"]
+    one = oneway("peer", "predict", "Temperature=20", "Light=430", "--json").json
+    assert answers[0] == one
+    assert answers[1]["line"] == 3
+    fails(oneway("peer", "predict", "predicted.csv"), DataError, "'predicted Occupancy'")
+    fails(oneway("peer", "predict", "none.csv"), DataError, "none.csv")
+    (here / "other.csv").write_text("Temperature\n20\n")
+    fails(oneway("peer", "predict", "other.csv"), DataError, "'Light'")
+
+
 def test_a_peer_that_never_ran_has_no_model_and_nothing_to_hand_over(oneway, alice):
     result = oneway("peer", "predict", "Temperature=20", "Light=430")
     assert result.code == 2

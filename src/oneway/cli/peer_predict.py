@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from oneway.cli.options import argument, option
+from oneway.cli.out_path import Force, check_out_file, write_out_file
 from oneway.cli.output import AsJson, note, print_json
 from oneway.cli.peer_home import HomeFolder, open_home
-from oneway.errors import DataError
+from oneway.errors import ConfigError, DataError
 from oneway.sentences import shown
 
 if TYPE_CHECKING:
+    from oneway.export.fitted import Predictor
     from oneway.tables.features import Feature
 
 
@@ -22,10 +25,14 @@ def predict(
     values: Annotated[
         list[str],
         argument(
-            "FEATURE=VALUE ...",
-            "One sample, unscaled; an array as an image, a .npy file, or its numbers.",
+            "FEATURE=VALUE ... | FILE.csv",
+            "One sample, unscaled; an array as an image, a .npy file, or its numbers. Or a file of "
+            "rows.",
         ),
     ],
+    out: Annotated[
+        Path | None, option("FILE", "Where to write the rows with their predictions.", "stdout")
+    ] = None,
     white: Annotated[
         float | None,
         option("X", "What a white pixel is in the data.", "the usual value for its scale", min=0),
@@ -33,15 +40,28 @@ def predict(
     model: Annotated[
         str, option("NAME", "personal, this peer's own, or shared, the network's.")
     ] = "personal",
+    force: Force = False,
     home: HomeFolder = None,
     as_json: AsJson = False,
 ) -> None:
-    """Predict the label of one sample with the model that is on the disk."""
+    """Predict the label of one sample, or of all rows of a file, with the model on the disk.
+
+    Of a file all columns are written, then `predicted LABEL` and the probability of each class. A
+    row without a prediction is named on stderr; the others are not affected.
+    """
     from oneway.peer.offline import is_shared, stored_model, stored_personal
     from oneway.tables.cells import label_text
     from oneway.tables.sample_files import is_sample_file
 
     mine = open_home(home)
+    if len(values) == 1 and _is_rows_file(values[0]):
+        if out is not None:
+            check_out_file(out, b"predicted ", force=force)
+        model_of_rows = stored_model(mine) if is_shared(model) else stored_personal(mine)
+        _predict_file(model_of_rows, Path(values[0]), out, force=force, as_json=as_json)
+        return
+    if out is not None:
+        raise ConfigError(f"--out is {out}, and there is one sample; give a file of rows: rows.csv")
     for text in values:
         if "=" not in text and not is_sample_file(text):
             raise DataError(f"{shown(text)} is not FEATURE=VALUE, for example Temperature=21.5")
@@ -64,6 +84,40 @@ def predict(
     else:
         said = label_text(prediction)
         typer.echo(f"{said}  (probability {probabilities[said]:.3f})")
+
+
+def _is_rows_file(text: str) -> bool:
+    return "=" not in text and Path(text).suffix.lower() in (".csv", ".tsv", ".jsonl")
+
+
+def _predict_file(
+    model: Predictor, path: Path, out: Path | None, *, force: bool, as_json: bool
+) -> None:
+    from oneway.export.predicted import predict_rows, write_rows
+
+    rows = predict_rows(model, path)
+    if as_json:
+        print_json(
+            {
+                "results": [
+                    {"line": it.line, "error": it.problem}
+                    if it.problem
+                    else {"prediction": it.prediction, "probabilities": it.probabilities or None}
+                    for it in rows
+                ]
+            }
+        )
+        return
+    text = StringIO(newline="")
+    problems = write_rows(model, rows, text)
+    if out is None:
+        typer.echo(text.getvalue(), nl=False)
+    else:
+        write_out_file(out, text.getvalue(), force=force)
+        note(f"{out} is written.")
+    if problems:
+        rest = f", and {len(problems) - 1:,} more" if len(problems) > 1 else ""
+        note(f"line {problems[0].line} of {path} has no prediction: {problems[0].problem}{rest}")
 
 
 def _pair(text: str, features: Sequence[Feature], white: float | None) -> tuple[str, object]:

@@ -52,6 +52,20 @@ class Predictor:
         """
         raise NotImplementedError
 
+    def predict_proba_one(self, x: Mapping[str, object]) -> dict[ClassName, float]:
+        """Return the probability of each class for a raw row.
+
+        Raises:
+            DataError: As `predict_one`.
+            ConfigError: The model has no probabilities.
+        """
+        raise NotImplementedError
+
+    @property
+    def says_probabilities(self) -> bool:
+        """Whether `predict_proba_one` has an answer."""
+        raise NotImplementedError
+
     def predict_many(self, rows: Iterable[Mapping[str, object]]) -> list[ClassName | float]:
         """Return `predict_one` of each of several raw rows."""
         return [self.predict_one(row) for row in rows]
@@ -158,12 +172,7 @@ class FittedModel(Predictor):
         return self.classes[self.encoder.classes.index(self.encoder.label_name(value))]
 
     def predict_proba_one(self, x: Mapping[str, object]) -> dict[ClassName, float]:
-        """Return the probability of each class for a raw row.
-
-        Raises:
-            DataError: As `predict_one`.
-            ConfigError: The model has no probabilities.
-        """
+        """Return the probability of each class; a `ConfigError` if the model has none."""
         features = self.encoder.vector(x)[None, :]
         shares = self.model.probabilities(self.params, features)
         if shares is None:

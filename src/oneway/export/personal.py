@@ -111,12 +111,7 @@ class PersonalModel(Predictor):
         return self.classes[int(value > 0)] if self.model.classifies else value
 
     def predict_proba_one(self, x: Mapping[str, object]) -> dict[ClassName, float]:
-        """Return the probability of each class for a raw row.
-
-        Raises:
-            DataError: As `predict_one`.
-            ConfigError: The model has no probabilities.
-        """
+        """Return the probability of each class; a `ConfigError` if the model has none."""
         if not self.says_probabilities:
             return self.shared.predict_proba_one(x)  # which refuses
         answer = self.forecast(self.encoder.vector(x)).answer[0]
