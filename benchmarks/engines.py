@@ -18,8 +18,14 @@ from oneway.methods import Batches
 from oneway.task.learning import Learning
 from oneway.task.privacy import Privacy
 
-CASES = [(20, 10, 20_000, 400, 10), (128, 32, 4_000, 200, 4), (1024, 32, 600, 40, 2)]
-"""Nodes, bound, rounds of the fast and of the reference engine, ratio to reach."""
+CASES = [
+    (20, 10, 20_000, 400, 38),
+    (128, 32, 4_000, 200, 10),
+    (1024, 32, 600, 40, 5),
+    (100_000, 32, 12, 4, 1.2),
+]
+"""Nodes, bound, rounds of the fast and of the reference engine, and the ratio that `ops` and
+`relay` reach: two thirds of what a kernel compiled for every shape of problem had."""
 FEATURES = 18
 METHODS = {
     "ops": ow.OnlinePushSum(0.1),
@@ -35,6 +41,7 @@ METHODS = {
 }
 """By name; x2 exchanges twice a round, which is as many bytes as Relay sends; private is epsilon 1
 with batches of 16; auto chooses its rates; default is that of a new task."""
+JUDGED = ("ops", "relay")
 TURNS = 5
 PERSONAL = "default"
 """The method of a new task, of which the cost of personal predictions is measured."""
@@ -67,20 +74,22 @@ def main() -> None:
         graph = ow.TrustGraph.random(num_nodes, bound, seed=1)
         stream = table.deal(num_nodes, seed=1, resample=num_nodes * fast_rounds)
         short = stream.head(reference_rounds)
-        for name in METHODS:
-            per_round("fast", name, short, graph)  # compiles, or loads what was compiled before
+        names = METHODS if num_nodes < 10_000 else JUDGED
+        for name in names:
+            per_round("fast", name, short, graph)  # loads what is compiled
         best: dict[tuple[str, str], float] = {}
         for _ in range(TURNS):
-            for name in METHODS:
+            for name in names:
                 for engine, part in (("reference", short), ("fast", stream)):
                     took = per_round(engine, name, part, graph)
                     best[engine, name] = min(took, best.get((engine, name), took))
-        for name in METHODS:
+        for name in names:
             reference, fast = best["reference", name], best["fast", name]
             shown.add_row(
                 name, f"{num_nodes}", f"{graph.num_edges:,}",
                 f"{reference * 1e6:.1f}", f"{fast * 1e6:.1f}",
-                f"{reference / fast:.1f}x", f"{goal}x", f"{fast / best['fast', 'ops']:.2f}x",
+                f"{reference / fast:.1f}x", f"{goal}x" if name in JUDGED else "",
+                f"{fast / best['fast', 'ops']:.2f}x",
             )  # fmt: skip
     Console().print(shown)
     Console().print(personal_cost())
@@ -99,7 +108,7 @@ def personal_cost() -> Table:
             features, features.mean(axis=1) + labels, task="number"
         ),
     }
-    for (model, table), (num_nodes, bound, rounds, *_) in product(cases.items(), CASES):
+    for (model, table), (num_nodes, bound, rounds, *_) in product(cases.items(), CASES[:3]):
         graph = ow.TrustGraph.random(num_nodes, bound, seed=1)
         stream = table.deal(num_nodes, seed=1, resample=num_nodes * rounds)
         best = [float("inf")] * 2

@@ -9,63 +9,30 @@ import pytest
 from engine_cases import (
     LOGISTIC,
     MODELS,
-    WIDE,
     any_graph,
     assert_close,
     assert_same_bits,
     both,
     stream_for,
 )
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from numba.core.event import install_recorder
 
 import oneway as ow
 from oneway.errors import ConfigError, DivergenceError
 from oneway.methods import Batches
 from oneway.methods.step_rules import Capped
 from oneway.methods.transforms import Clip, Momentum
-from oneway.simulator.fast_engine import FastEngine
-from oneway.simulator.kernels import round_kernel
+from oneway.models import Hinge
+from oneway.simulator.fast_engine import COMPILED, FastEngine
 from oneway.simulator.measurements import Measurements
 from oneway.task.assembly import assemble
 from oneway.task.settings import Settings
 
-FREE = ("paper", "mass", Capped(0.4))
-"""Step rules that share a kernel; "curvature" has its own, but for a loss without curvature."""
 BATCHES = (
     Batches(4), Batches(1, 0.5), Batches(5, 0.7), Batches(5, 0.7, 0.8), Batches(3, 0.7, 0.8, 5)
 )  # fmt: skip
-PLAIN = (
-    ow.OnlinePushSum, ow.MutualGossip, ow.NaiveGossip, ow.Centralised, ow.Isolated, ow.Pull
-)  # fmt: skip
-RELAY = (ow.Relay,)
-KERNELS = {
-    "samples": [
-        ("logistic", FREE, PLAIN),
-        ("logistic", ("curvature",), PLAIN),
-        ("logistic", FREE, RELAY),
-        ("logistic", ("curvature",), RELAY),
-        ("logistic without intercept", ("curvature",), PLAIN),
-        ("logistic without intercept", FREE, RELAY),
-        ("ridge", FREE, PLAIN),
-        ("ridge", ("curvature",), RELAY),
-        ("hinge", (*FREE, "curvature"), PLAIN),
-        ("hinge", (*FREE, "curvature"), RELAY),
-    ],
-    "batches": [
-        ("logistic", FREE, PLAIN),
-        ("logistic", ("curvature",), PLAIN),
-        ("logistic", ("curvature",), RELAY),
-        ("logistic without intercept", FREE, RELAY),
-        ("ridge", ("curvature",), PLAIN),
-        ("hinge", (*FREE, "curvature"), RELAY),
-    ],
-    "auto": [
-        ("logistic", FREE, PLAIN),
-        ("logistic", ("curvature",), RELAY),
-        ("ridge", ("curvature",), PLAIN),
-    ],
-}
 
 
 def turns(num_nodes, seed):
@@ -77,37 +44,62 @@ def turns(num_nodes, seed):
     return [ow.TrustGraph.from_edges(it, num_nodes) for it in (edges[::2], edges[1::2]) if it]
 
 
-@pytest.mark.parametrize(
-    ("kind", "name", "steps", "methods"),
-    [(kind, *kernel) for kind, kernels in KERNELS.items() for kernel in kernels],
-    ids=lambda it: it if isinstance(it, str) else getattr(it[0], "name", str(it[0])),
-)
-@given(data=st.data())
-def test_fast_equals_reference(kind, name, steps, methods, data):
+@st.composite
+def configurations(draw):
+    """Anything the fast engine supports: a method, a model, a stream and graphs."""
+    number = st.floats(1e-3, 1.0)
+    kind = draw(st.sampled_from(COMPILED))
+    rate = draw(number | st.builds(ow.InverseSqrt, number) | st.just("auto"))
+    options = {
+        "step": draw(st.sampled_from(["paper", "mass", "curvature"]) | st.builds(Capped, number)),
+        "mixes": draw(st.integers(1, 3)),
+        "batches": draw(st.none() | st.sampled_from(BATCHES)),
+    }
+    if kind is ow.Relay:
+        options["amount"] = draw(number | st.sampled_from([2, 50.0, 1e308]))
+    if kind in (ow.OnlinePushSum, ow.Relay):
+        options["bounds"] = draw(st.none() | st.just((0.5, 2.0)))
+    model = draw(
+        st.builds(
+            draw(st.sampled_from([ow.models.LogisticRegression, ow.models.RidgeRegression, Hinge])),
+            l2=st.sampled_from([0.0, 1e-2]),
+            intercept=st.booleans(),
+        )
+    )
+    num_nodes = draw(st.integers(2, 9) | st.integers(120, 140))  # one block of nodes, or more
+    seed, num_features = draw(st.integers(0, 10**6)), draw(st.integers(1, 40))
+    num_rounds, holes = draw(st.integers(1, 25)), draw(st.sampled_from([0.0, 0.3, 0.9]))
+    stream = stream_for(num_rounds, num_nodes, seed, holes, num_features=num_features)
+    features = stream.features / np.sqrt(num_features)
+    if draw(st.booleans()):
+        features = features.astype(np.float32)
+    stream = ow.Stream(features, stream.labels, stream.rows)
+    if draw(st.booleans()):
+        stream = stream.delayed(np.random.default_rng(seed).integers(0, 5, stream.rows.shape))
+    return kind(rate, **options), model, stream, turns(num_nodes, seed)
+
+
+@given(configurations())
+@settings(max_examples=4 * settings.default.max_examples)
+def test_fast_equals_reference(configuration):
     """With few samples too: a node without one deposits, forwards and receives all the same."""
-    num_nodes, seed = data.draw(st.integers(2, 9)), data.draw(st.integers(0, 10**6))
-    holes = data.draw(st.sampled_from([0.0, 0.3, 0.9]))
-    options = {"step": data.draw(st.sampled_from(steps)), "mixes": data.draw(st.integers(1, 3))}
-    rates = [0.2, ow.InverseSqrt(0.3)]
-    if kind != "samples":
-        options["batches"] = data.draw(st.sampled_from(BATCHES))
-    if kind == "auto":
-        rates = ["auto"]
-        options["batches"] = data.draw(st.sampled_from([None, *BATCHES]))
-    if methods is RELAY:
-        options["amount"] = data.draw(st.sampled_from([0.3, 1e-3, 0.7, 2, 50.0, 1e308]))
-    learner = data.draw(st.sampled_from(methods))(data.draw(st.sampled_from(rates)), **options)
-    stream = stream_for(data.draw(st.integers(1, 25)), num_nodes, seed, holes)
-    assert_close(*both(learner, MODELS[name], stream, turns(num_nodes, seed)))
+    assert_close(*both(*configuration))
 
 
-def test_wide_samples_in_single_and_double_precision():
-    """Rows longer than the register block mix correctly."""
-    graph = ow.TrustGraph.random(11, max_receivers=6, seed=2)
-    double = stream_for(15, 11, num_features=WIDE)
-    single = ow.Stream(double.features.astype(np.float32), double.labels, double.rows)
-    for method, stream in ((ow.OnlinePushSum(0.1), double), (ow.Relay(0.1), single)):
-        assert_close(*both(method, LOGISTIC, stream, graph))
+@pytest.mark.parametrize("threshold", [0, math.inf], ids=["parallel", "serial"])
+def test_a_new_table_network_or_configuration_compiles_nothing(threshold, monkeypatch):
+    monkeypatch.setattr("oneway.simulator.fast_engine._PARALLEL_FROM", threshold)
+
+    def run(learner, model, num_nodes, num_features):
+        stream = stream_for(3, num_nodes, num_features=num_features)
+        ow.simulate(learner, model, stream, any_graph(num_nodes, 1), engine="fast")
+
+    run(ow.OnlinePushSum(0.1), LOGISTIC, 5, 3)
+    with install_recorder("numba:compile") as compiled:
+        run(ow.OnlinePushSum(0.1), LOGISTIC, 150, 29)
+        run(ow.Relay("auto", "curvature", batches=BATCHES[4]), MODELS["hinge"], 6, 4)
+        run(ow.Pull(0.1, mixes=2), MODELS["ridge"], 7, 5)
+    assert not [event.data for _, event in compiled.buffer]
 
 
 @pytest.mark.parametrize(
@@ -254,15 +246,3 @@ def test_the_fast_engine_leaves_everything_it_has_no_kernel_for_to_the_reference
         assert_close(ow.simulate(same, LOGISTIC, stream, graph), run)
     with pytest.raises(ConfigError, match="no kernel"):
         ow.simulate(method, LOGISTIC, stream, graph, engine="fast")
-
-
-def test_kernels_of_different_shapes_share_no_name_in_the_cache_on_disk():
-    """Two processes that compile under one name at once may store one kernel as the other."""
-    plain = {"intercept": True, "kind": 0, "itemsize": 4, "parallel": False, "limited": False}
-    others = [
-        {"num_features": 8}, {"itemsize": 8}, {"kind": 1}, {"parallel": True}, {"limited": True},
-        {"batched": True}, {"relayed": True}, {"late": True},
-    ]  # fmt: skip
-    shapes = [{"num_features": 7, **plain, **other} for other in ({}, *others)]
-    names = {round_kernel(**shape).py_func.__qualname__ for shape in shapes}
-    assert len(names) == len(shapes)

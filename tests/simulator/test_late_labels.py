@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from engine_cases import LOGISTIC, MODELS, assert_same_bits
+from engine_cases import LOGISTIC, assert_same_bits
 from hypothesis import given
 from hypothesis import strategies as st
 from literal_network import (
@@ -104,29 +104,6 @@ def test_late_labels_are_learned_as_a_list_of_open_samples_says(
 
 
 BATCHES = Batches(2, 0.5, 0.3)
-
-
-@pytest.mark.parametrize(
-    ("name", "model", "batches"),
-    [
-        *((name, LOGISTIC, None) for name in ("ops", "pull", "dol-symm", "col", "local")),
-        ("relay", LOGISTIC, BATCHES),
-        ("ops", MODELS["hinge"], None),
-    ],
-)
-def test_the_fast_engine_does_with_late_labels_what_the_reference_does(name, model, batches):
-    """A few of the kernels: each takes seconds to compile."""
-    graph, stream = some_graph(6, 5), some_stream(6, 40, 5, holes=0.3)
-    late = stream.delayed(some_waits(stream, 1, 5))
-    method = METHODS[name](0.2, "curvature", batches=batches)
-    fast = ow.simulate(method, model, late, graph, seed=3)
-    reference = ow.simulate(method, model, late, graph, engine="reference", seed=3)
-    assert fast.record.config["engine"] == "fast"
-    np.testing.assert_allclose(fast.estimates, reference.estimates, rtol=1e-9, atol=1e-11)
-    np.testing.assert_allclose(fast.record.loss_sums, reference.record.loss_sums, rtol=1e-9)
-    np.testing.assert_allclose(fast.accuracy or 0.0, reference.accuracy or 0.0)
-    at_once = ow.simulate(method, model, stream, graph, engine="reference", seed=3)
-    assert np.abs(fast.estimates - at_once.estimates).max() > 1e-4
 
 
 @pytest.mark.parametrize("engine", ["fast", "reference"])

@@ -1,8 +1,4 @@
-"""Models, streams and graphs of the tests of engines.
-
-Every kernel takes seconds to compile, one for each model, kind of step, width and dtype: these few
-are used everywhere.
-"""
+"""Models, streams and graphs of the tests of engines."""
 
 from __future__ import annotations
 
@@ -11,8 +7,7 @@ import numpy as np
 import oneway as ow
 
 FEATURES = 3
-"""Features of a sample, float64; `WIDE` ones fill more than a block of vector registers."""
-WIDE = 35
+"""Features of a sample, float64."""
 MODELS = {
     "logistic": ow.models.LogisticRegression(l2=1e-2, intercept=True),
     "logistic without intercept": ow.models.LogisticRegression(l2=0.0, intercept=False),

@@ -32,23 +32,24 @@ from oneway.models import (
     typical_sample,
 )
 from oneway.records import NetworkState, Vector
-from oneway.simulator import kernels
+from oneway.simulator import kernel
 from oneway.simulator.exchange import Exchange, Mixing
 from oneway.simulator.measurements import Measurements, Seed, divergence
 from oneway.simulator.release_plan import ReleasePlan
 from oneway.streams import Stream
+from oneway.streams.stream import index_type
 
 _KINDS: dict[type[Model], int] = {
-    LogisticRegression: kernels.LOGISTIC,
-    RidgeRegression: kernels.RIDGE,
-    Hinge: kernels.HINGE,
+    LogisticRegression: kernel.LOGISTIC,
+    RidgeRegression: kernel.RIDGE,
+    Hinge: kernel.HINGE,
 }
 COMPILED = (OnlinePushSum, MutualGossip, NaiveGossip, Centralised, Isolated, Pull, Relay)
 _STEPS = (Paper, Capped, Mass, Curvature)
 _EXCHANGES = {
-    "graph": kernels.ALONG_GRAPH,
-    "average": kernels.AVERAGE,
-    "none": kernels.ALONE,
+    "graph": kernel.ALONG_GRAPH,
+    "average": kernel.AVERAGE,
+    "none": kernel.ALONE,
 }
 Edges: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
 """For each receiver its senders and their shares: (indptr, senders, shares)."""
@@ -107,21 +108,23 @@ class FastEngine:
         self.method, self.model, self.measurements = method, model, measurements
         self.exchange = _EXCHANGES[method.exchange]
         self.dim = model.dim(stream.dim)
-        self.held, self.spare = (kernels.empty_rows(stream.num_nodes, self.dim) for _ in range(2))
+        self.held, self.spare = (kernel.empty_rows(stream.num_nodes, self.dim) for _ in range(2))
         rng = np.random.default_rng(seed)
         self.held[:, : self.dim] = model.init(stream.dim, rng)
         self.held[:, self.dim] = 1.0
+        self._room = kernel.Room.empty(*self.held.shape)
         # Parcel and count of every node, if the method has them.
         num_parcels = stream.num_nodes if isinstance(method, Relay) else 0
         self._parcels, self._spare_parcels = (
-            kernels.empty_rows(num_parcels, self.dim) for _ in range(2)
+            kernel.empty_rows(num_parcels, self.dim) for _ in range(2)
         )
         # Read-only plain arrays, so that one compiled kernel serves memory maps and arrays alike.
         self.features = _read_only(np.ascontiguousarray(stream.features))
         self.labels = _read_only(np.ascontiguousarray(model.targets(stream.labels), np.float64))
-        self.rows = _read_only(np.ascontiguousarray(stream.rows))
+        index = index_type(len(self.labels))
+        self.rows = _read_only(np.ascontiguousarray(stream.rows, index))
         self.late = stream.late is not None
-        self.known_rows = _read_only(np.ascontiguousarray(stream.known_rows))
+        self.known_rows = _read_only(np.ascontiguousarray(stream.known_rows, index))
         self._routes_of: dict[int, tuple[Mixing | None, Routes]] = {}
         # A rate that is chosen goes by batches, also by those of a single sample.
         self._batches = method.batches or (Batches(1) if method.auto else None)
@@ -205,30 +208,12 @@ class FastEngine:
         work = (num_edges + 2 * len(self.held)) * self.held.shape[1]
         # OpenMP does not survive a fork, so a child process runs the serial kernel: the same bits.
         parallel = work >= _PARALLEL_FROM and not _forked
-        rounds = kernels.round_kernel(
-            self.features.shape[1],
-            self.model.intercept,
-            _KINDS[type(self.model)],
-            self.features.itemsize,
-            parallel,
-            self._step_numbers[1] > 0.0,
-            self._batches is not None,
-            isinstance(self.method, Relay),
-            self.method.auto is not None,
-            self.late,
-        )
-        method, measured = self.method, self.measurements
-        clip = self._batches.clip if self._batches is not None else math.inf
+        rounds = kernel.parallel_rounds if parallel else kernel.rounds
+        measured = self.measurements
         edges, parcel_edges = routes
-        amount, by_count = 0.0, False
-        if isinstance(method, Relay):
-            assert method.amount is not None
-            amount, by_count = float(method.amount), True
-        reach, ceiling = 0.0, 0.0
-        if method.auto is not None:
-            reach, ceiling = float(method.auto.reach), float(method.auto.most(self.dim))
         with _ONE_AT_A_TIME if parallel else nullcontext():
-            return rounds(
+            place: tuple[int, int] = rounds(
+                self._options(parallel),
                 self.held,
                 self.spare,
                 self.features,
@@ -236,29 +221,48 @@ class FastEngine:
                 self.rows[first:last],
                 self.known_rows[first:last],
                 *edges,
-                method.rates(first, last),
-                float(self.model.l2),
-                self.exchange,
-                method.has_mass,
-                *(method.bounds or (0.0, math.inf)),
-                method.mixes,
-                *self._step_numbers,
-                float(clip),
+                self.method.rates(first, last),
                 self._sums,
+                self._squares,
                 *releases,
                 self._parcels,
                 self._spare_parcels,
                 *parcel_edges,
-                amount,
-                by_count,
-                self._squares,
-                reach,
-                ceiling,
                 measured.loss_sums[first:last],
                 measured.correct_counts[first:last],
                 measured.disagreement[first:last],
                 said,
+                self._room,
             )
+        return place
+
+    def _options(self, parallel: bool) -> kernel.Options:
+        method, auto = self.method, self.method.auto
+        lowest, highest = method.bounds or (0.0, math.inf)
+        cap, stable, bend = self._step_numbers
+        relay = method if isinstance(method, Relay) else None
+        return kernel.Options(
+            kind=_KINDS[type(self.model)],
+            intercept=bool(self.model.intercept),
+            l2=float(self.model.l2),
+            exchange=self.exchange,
+            moves_mass=bool(method.has_mass),
+            lowest=float(lowest),
+            highest=float(highest),
+            mixes=int(method.mixes),
+            cap=float(cap),
+            stable=float(stable),
+            bend=float(bend),
+            batched=self._batches is not None,
+            clip=math.inf if self._batches is None else float(self._batches.clip),
+            relayed=relay is not None,
+            amount=0.0 if relay is None else float(relay.amount or 0.0),
+            auto=auto is not None,
+            reach=0.0 if auto is None else float(auto.reach),
+            ceiling=0.0 if auto is None else float(auto.most(self.dim)),
+            late=self.late,
+            parallel=parallel,
+        )
 
 
 def _routes_of(method: Method, mixing: Mixing | None) -> Routes:

@@ -19,9 +19,8 @@ from oneway.personal.experts import BY_COORDINATE, FAR, NORMS, PARAMS, SQUARES
 from oneway.personal.mixtures import FAINTEST, LEAST, SHARE
 from oneway.personal.personal import HEARD, PRIOR, REACH, SAME
 from oneway.records import Floats, Ints, Matrix, Vector
-from oneway.simulator import intrinsics
+from oneway.simulator.kernel import prefetch_row
 
-_prefetch: Any = intrinsics.prefetch_row
 LOGISTIC, SQUARED, HINGE = range(3)
 """The losses it knows."""
 LANES = 16
@@ -126,7 +125,7 @@ def walk(
 def _tail(size: float) -> float:
     """exp(-size) of a size from 0 on, in arithmetic that compilers turn into vectors.
 
-    As in `softplus`: 2^-k exp(r), with a Taylor polynomial for exp(r).
+    As `kernel.softplus` does it: 2^-k exp(r), with a Taylor polynomial for exp(r).
     """
     size = min(size, 708.0)
     shifted = size * _LOG2_E + _ROUNDING
@@ -213,8 +212,8 @@ def _walk_group(
         for lane in range(LANES):
             if t + _AHEAD < len(rows):
                 soon = max(0, rows[t + _AHEAD, lane])
-                _prefetch(features, soon, _AHEAD_BYTES)
-                _prefetch(targets, soon, 8)
+                prefetch_row(features, soon, _AHEAD_BYTES)
+                prefetch_row(targets, soon, 8)
             _gather(rows[t, lane], scores[t, lane], lane, features, targets, state, models)
         _find_scores(width, state, models)
         if kind == LOGISTIC:
