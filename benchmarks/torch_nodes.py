@@ -83,7 +83,7 @@ def rate(size: str, backend: str, num_nodes: int, budget: float) -> float:
     count = min(num_nodes, ROWS_OF_A_LOOP) if backend == "loop" else num_nodes
     batch = samples(count)
     stack = np.tile(model.init(WIDTH, rng), (count, 1))
-    return count / seconds_of(lambda: model.lesson(stack, batch, rng), budget)
+    return count / seconds_of(lambda: model.learning_pass(stack, batch, rng), budget)
 
 
 def round_ratio(size: str, num_nodes: int, budget: float) -> tuple[float, float, float]:
@@ -98,7 +98,7 @@ def round_ratio(size: str, num_nodes: int, budget: float) -> tuple[float, float,
     engine = ReferenceEngine(method, model, stream, Measurements.blank(rounds), 0)
     engine.advance(0, 1, mixing)
     stack, (_, first) = method.estimate(engine.held), stream.batch(0)
-    of_gradients = seconds_of(lambda: model.lesson(stack, first, rng), budget)
+    of_gradients = seconds_of(lambda: model.learning_pass(stack, first, rng), budget)
     exchange, held = Exchange(method, mixing), engine.held
     of_mixing = seconds_of(lambda: exchange.apply(held), budget)
     turn = iter(range(10**9))

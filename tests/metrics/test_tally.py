@@ -37,7 +37,7 @@ def samples(name: str, count: int, seed: int, spread: float = 1.0) -> tuple[np.n
     model = MODELS[name]
     features = rng.normal(size=(count, 3))
     stack = spread * rng.normal(size=(count, model.dim(3))) + np.linspace(-1, 1, model.dim(3))
-    noisy = model.answers(stack + rng.normal(size=stack.shape), features).predicted
+    noisy = model.predictions(stack + rng.normal(size=stack.shape), features).predicted
     labels = noisy + rng.normal(size=count) + 40.0 if name == "ridge" else noisy
     return stack, Batch(features, labels)
 
@@ -45,7 +45,7 @@ def samples(name: str, count: int, seed: int, spread: float = 1.0) -> tuple[np.n
 def tally_of(name: str, stack: np.ndarray, batch: Batch, rows: slice = slice(None)):
     model = MODELS[name]
     part = Batch(batch.features[rows], batch.labels[rows])
-    answers, losses = model.answers(stack[rows], part.features), model.losses(stack[rows], part)
+    answers, losses = model.predictions(stack[rows], part.features), model.losses(stack[rows], part)
     return counted(model, SIZES[name], answers, part.labels, losses, losses + 1.0, losses + 2.0)
 
 
@@ -57,7 +57,7 @@ def test_samples_one_by_one_and_in_any_parts_give_the_same_tally(name, spread):
     one_by_one, parts = {}, {}
     model, losses = MODELS[name], MODELS[name].losses(stack, batch)
     for row in range(60):
-        answers = model.answers(stack[row], batch.features[row : row + 1])
+        answers = model.predictions(stack[row], batch.features[row : row + 1])
         label, loss = float(batch.labels[row]), float(losses[row])
         more = (answers, label, loss, loss + 1.0, loss + 2.0)
         one_by_one = with_sample(one_by_one, model, SIZES[name], *more)
@@ -72,7 +72,7 @@ def test_samples_one_by_one_and_in_any_parts_give_the_same_tally(name, spread):
 
 def test_sums_of_single_samples_stop_at_the_largest_number():
     model, largest = MODELS["ridge"], float(np.finfo(np.float64).max)
-    answers = model.answers(np.array([0.0, 1e200]), np.array([[1e100]]))
+    answers = model.predictions(np.array([0.0, 1e200]), np.array([[1e100]]))
     tally: dict = {}
     for alone in (1.0, math.inf, math.nan):
         tally = with_sample(tally, model, 0, answers, 0.0, largest, largest, alone)
@@ -103,7 +103,7 @@ def test_two_classes_are_measured_as_scikit_learn_does(name, spread):
         assert found.log_loss is found.brier is None
         assert found.calibration == []
         return
-    chances = model.chances_of(scores)[:, 1]
+    chances = model.probabilities_of(scores)[:, 1]
     assert found.log_loss == pytest.approx(sk.log_loss(truth, chances), rel=1e-10)
     assert found.brier == pytest.approx(sk.brier_score_loss(truth, chances), rel=1e-12)
     observed, predicted = calibration_curve(truth, chances, n_bins=10)
@@ -195,7 +195,7 @@ def test_a_thousand_classes_have_neither_table_nor_ranks_but_recall_and_precisio
     rng = np.random.default_rng(5)
     stack, features = rng.normal(size=(50, model.dim(2))), rng.normal(size=(50, 2))
     labels, nothing = rng.integers(0, 1000, 50).astype(float), np.zeros(50)
-    tally = counted(model, 1000, model.answers(stack, features), labels, nothing, nothing)
+    tally = counted(model, 1000, model.predictions(stack, features), labels, nothing, nothing)
     assert sum(array.size for array in tally.values()) < 3100
     found = measures_of(tally)
     assert found.confusion == []

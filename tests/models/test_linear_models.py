@@ -132,7 +132,7 @@ def test_a_lesson_of_softmax_is_losses_correct_and_gradients(seed, rows, interce
     features = rng.normal(size=(rows, 4))
     stack, labels = rng.normal(size=(rows, model.dim(4))), rng.integers(5, size=rows) * 1.0
     batch = Batch(features, labels)
-    told = model.lesson(stack, batch, rng)
+    told = model.learning_pass(stack, batch, rng)
     assert np.array_equal(told.losses, model.losses(stack, batch))
     assert np.array_equal(told.correct, model.correct(stack, batch))
     assert np.array_equal(told.gradients, model.gradients(stack, batch))

@@ -41,7 +41,7 @@ def test_numbers_are_learned_in_units_of_their_spread_and_predicted_in_their_own
     literal = ((predicted - labels) / model.scale) ** 2 / 2
     np.testing.assert_allclose(model.losses(params, batch), literal, rtol=1e-12)
     np.testing.assert_allclose(model.predict(params, features), predicted, rtol=1e-12)
-    np.testing.assert_allclose(model.answers(params, features).predicted, predicted, rtol=1e-12)
+    np.testing.assert_allclose(model.predictions(params, features).predicted, predicted, rtol=1e-12)
     mean = np.full((500, 1), labels.mean())
     literal = ((labels.mean() - labels) / model.scale) ** 2 / 2
     np.testing.assert_allclose(model.base_losses(mean, labels), literal, rtol=1e-9)

@@ -47,7 +47,7 @@ def literal_measures(model, stream):
     for t, estimates in enumerate(Watched.seen):
         nodes, batch = stream.batch(t)
         for node, x, y in zip(nodes, batch.features, batch.labels, strict=True):
-            answers = model.answers(estimates[node], x[None])
+            answers = model.predictions(estimates[node], x[None])
             zero, label = np.zeros(1), np.array([y])
             size = {"classes": 3, "binary": 2, "number": 0}[model.labels]
             tally = merged(tally, counted(model, size, answers, label, zero, zero))

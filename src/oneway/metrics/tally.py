@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from oneway.models import Answers, LabelKind, Model
+from oneway.models import LabelKind, Model, Predictions
 from oneway.records import Floats, Ints, Matrix, Vector
 from oneway.records.measures import Baselines, CalibrationBin, ClassMeasure, Measures
 
@@ -25,7 +25,7 @@ Tally: TypeAlias = Mapping[str, Matrix]
 
 - `losses[3]`: samples, and the sums of their losses and of the base rate's.
 - `alone[1]`, `shared[1]`: the sums of the losses of the learner that is alone, and of the shared
-  model, where something else answers.
+  model, where something else predictions.
 - `counts[3, class]`: of labels, of predictions, and of right predictions.
 - `table[label, prediction]`: counts, if there are at most `MOST_CLASSES`.
 - `scores[column, 2, bin]`: of others and of its own class, if there are at most `MOST_RANKED`.
@@ -54,7 +54,7 @@ _EPSILON = float(np.finfo(np.float64).eps)
 def counted(
     model: Model,
     num_classes: int,
-    answers: Answers,
+    predictions: Predictions,
     labels: Floats,
     losses: Vector,
     base: Vector,
@@ -65,7 +65,7 @@ def counted(
     Args:
         model: The model that is learned.
         num_classes: Number of classes; ignored for numbers.
-        answers: Predictions, made before the labels were known.
+        predictions: Predictions, made before the labels were known.
         labels: The labels, as the model learns them.
         losses: Loss of each prediction.
         base: Loss of the base rate at each sample.
@@ -80,9 +80,9 @@ def counted(
         with np.errstate(over="ignore"):
             tally["alone"] = np.minimum(worst.sum(keepdims=True), _LARGEST)
     if model.classifies:
-        tally |= _of_classes(model.labels, num_classes, answers, labels)
+        tally |= _of_classes(model.labels, num_classes, predictions, labels)
     else:
-        tally |= _of_numbers(answers.predicted, labels)
+        tally |= _of_numbers(predictions.predicted, labels)
     return tally
 
 
@@ -105,7 +105,7 @@ def with_sample(
     tally: Tally,
     model: Model,
     num_classes: int,
-    answers: Answers,
+    predictions: Predictions,
     label: float,
     loss: float,
     base: float,
@@ -115,7 +115,7 @@ def with_sample(
     """Return the tally with one sample more."""
     apart = None if alone is None else np.array([alone])
     given = (np.array([label]), np.array([loss]), np.array([base]), apart)
-    one = counted(model, num_classes, answers, *given)
+    one = counted(model, num_classes, predictions, *given)
     return merged(tally, one if shared is None else {**one, "shared": np.array([shared])})
 
 
@@ -138,17 +138,19 @@ def base_expectation(tally: Tally, kind: LabelKind, num_classes: int) -> Matrix:
     return shares[None, :]
 
 
-def _of_classes(kind: LabelKind, num_classes: int, answers: Answers, labels: Floats) -> Tally:
-    codes, said = class_codes(kind, labels), class_codes(kind, answers.predicted)
+def _of_classes(
+    kind: LabelKind, num_classes: int, predictions: Predictions, labels: Floats
+) -> Tally:
+    codes, said = class_codes(kind, labels), class_codes(kind, predictions.predicted)
     counts = [np.bincount(it, minlength=num_classes) for it in (codes, said, codes[codes == said])]
     tally: dict[str, Matrix] = {"counts": np.array(counts, np.float64)}
     if num_classes <= MOST_CLASSES:
         pairs = np.bincount(codes * num_classes + said, minlength=num_classes**2)
         tally["table"] = pairs.reshape(num_classes, num_classes).astype(np.float64)
-    if answers.scores is not None and num_classes <= MOST_RANKED:
-        tally["scores"] = _binned(answers.scores, codes)
-    if answers.probabilities is not None:
-        tally |= _of_chances(answers.probabilities, codes, said)
+    if predictions.scores is not None and num_classes <= MOST_RANKED:
+        tally["scores"] = _binned(predictions.scores, codes)
+    if predictions.probabilities is not None:
+        tally |= _of_probabilities(predictions.probabilities, codes, said)
     return tally
 
 
@@ -166,15 +168,15 @@ def _binned(scores: Matrix, codes: Ints) -> Matrix:
     return counts.reshape(num_columns, 2, num_bins).astype(np.float64)
 
 
-def _of_chances(chances: Matrix, codes: Ints, said: Ints) -> Tally:
-    rows, num_classes = np.arange(len(codes)), chances.shape[1]
-    of_label = chances[rows, codes].clip(_EPSILON, 1.0 - _EPSILON)
+def _of_probabilities(probabilities: Matrix, codes: Ints, said: Ints) -> Tally:
+    rows, num_classes = np.arange(len(codes)), probabilities.shape[1]
+    of_label = probabilities[rows, codes].clip(_EPSILON, 1.0 - _EPSILON)
     if num_classes == 2:
-        chosen, happened = chances[:, 1], codes == 1
+        chosen, happened = probabilities[:, 1], codes == 1
         brier = (chosen - happened) ** 2
     else:
-        chosen, happened = chances[rows, said], codes == said
-        brier = (chances**2).sum(axis=1) - 2.0 * chances[rows, codes] + 1.0
+        chosen, happened = probabilities[rows, said], codes == said
+        brier = (probabilities**2).sum(axis=1) - 2.0 * probabilities[rows, codes] + 1.0
     tenths = np.minimum((10.0 * chosen).astype(np.intp), 9)
     return {
         "chances": np.array([-np.log(of_label).sum(), brier.sum()]),

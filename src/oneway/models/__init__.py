@@ -12,10 +12,10 @@ array([-0.75,  0.  ])
 
 from oneway.models.base import (
     MODELS,
-    Answers,
     LabelKind,
-    Lesson,
+    LearningPass,
     Model,
+    Predictions,
     typical_curvature,
     typical_sample,
 )
@@ -29,13 +29,13 @@ for _model in (LogisticRegression, Hinge, SoftmaxRegression, RidgeRegression, To
 
 __all__ = [
     "MODELS",
-    "Answers",
     "Hinge",
     "LabelKind",
-    "Lesson",
+    "LearningPass",
     "LinearModel",
     "LogisticRegression",
     "Model",
+    "Predictions",
     "RidgeRegression",
     "SoftmaxRegression",
     "Torch",

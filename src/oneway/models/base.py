@@ -25,7 +25,7 @@ LabelKind: TypeAlias = Literal["binary", "classes", "number"]
 
 
 @dataclass(frozen=True, eq=False)
-class Answers:
+class Predictions:
     """Predictions of a model for rows, made before their labels are known.
 
     Attributes:
@@ -41,7 +41,7 @@ class Answers:
 
 
 @dataclass(frozen=True, eq=False)
-class Lesson:
+class LearningPass:
     """Result of one learning pass over samples, each under its own parameters.
 
     Attributes:
@@ -130,9 +130,9 @@ class Model(ABC):
         """Return `gradients` to learn from; random effects such as dropout use `rng`."""
         return self.gradients(stack, batch)
 
-    def lesson(self, stack: Matrix, batch: Batch, rng: np.random.Generator) -> Lesson:
+    def learning_pass(self, stack: Matrix, batch: Batch, rng: np.random.Generator) -> LearningPass:
         """Return `losses`, `correct` and `drawn_gradients`; override to need one pass only."""
-        return Lesson(
+        return LearningPass(
             self.losses(stack, batch),
             self.correct(stack, batch),
             self.drawn_gradients(stack, batch, rng),
@@ -166,9 +166,9 @@ class Model(ABC):
             return None
         if params.ndim == 1:
             return np.asarray(self.predict(params, batch.features) == batch.labels)
-        return np.asarray(self.answers(params, batch.features).predicted == batch.labels)
+        return np.asarray(self.predictions(params, batch.features).predicted == batch.labels)
 
-    def answers(self, params: Vector | Matrix, features: Floats) -> Answers:
+    def predictions(self, params: Vector | Matrix, features: Floats) -> Predictions:
         """Return the predictions for all rows, under `params[dim]` or a stack `params[row, dim]`.
 
         By `predict` and, if the model has them, `probabilities`.
@@ -177,10 +177,10 @@ class Model(ABC):
         rows = list(zip(stack, features[:, None], strict=True))
         predicted = np.array([self.predict(*row)[0] for row in rows], np.float64)
         if not (self.classifies and self.says_probabilities):
-            return Answers(predicted)
+            return Predictions(predicted)
         found = [self.probabilities(*row) for row in rows]
-        chances = np.array([it[0] for it in found if it is not None])
-        return Answers(predicted, log_odds(chances), chances)
+        probabilities = np.array([it[0] for it in found if it is not None])
+        return Predictions(predicted, log_odds(probabilities), probabilities)
 
     # Capabilities: None where a model cannot compute something.
 
@@ -293,13 +293,13 @@ def typical_sample(model: Model, num_features: int) -> tuple[float | None, int]:
     return typical_curvature(model, num_features), counted
 
 
-def log_odds(chances: Matrix) -> Matrix:
+def log_odds(probabilities: Matrix) -> Matrix:
     """Return log(p / (1 - p)) of probabilities; finite, also where they were rounded to 0 or 1.
 
     >>> log_odds(np.array([[0.5, 1.0]])).round(1)
     array([[ 0., 36.]])
     """
-    inside = np.clip(chances, np.finfo(np.float64).eps, 1.0 - np.finfo(np.float64).eps)
+    inside = np.clip(probabilities, np.finfo(np.float64).eps, 1.0 - np.finfo(np.float64).eps)
     odds: Matrix = np.log(inside) - np.log1p(-inside)
     return odds
 

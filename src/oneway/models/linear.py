@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from oneway.models.base import (
-    Answers,
     Model,
+    Predictions,
     check_intercept,
     check_number,
     row_shares,
@@ -147,13 +147,13 @@ class LinearModel(Model):
             hessian[-1, -1] += curvatures.sum()
         return hessian
 
-    def answers(self, params: Vector | Matrix, features: Floats) -> Answers:
+    def predictions(self, params: Vector | Matrix, features: Floats) -> Predictions:
         """Return what is said about every row, under one parameter vector or under one per row."""
         return self.answers_to(self.scores(params, features))
 
-    def answers_to(self, scores: Vector) -> Answers:
+    def answers_to(self, scores: Vector) -> Predictions:
         """Return what is said about rows with these scores; by default the scores."""
-        return Answers(scores)
+        return Predictions(scores)
 
     def base_losses(self, expected: Matrix, labels: Floats) -> Vector:
         """Return the loss of the score that is best for what is known about labels."""
@@ -183,11 +183,13 @@ class LinearClassifier(LinearModel):
         """Return +1 where the score is >= 0 and -1 elsewhere."""
         return np.where(self.scores(params, features) >= 0.0, 1.0, -1.0)
 
-    def answers_to(self, scores: Vector) -> Answers:
+    def answers_to(self, scores: Vector) -> Predictions:
         """Return signs and scores, and whatever the model says about probabilities."""
-        return Answers(np.where(scores >= 0.0, 1.0, -1.0), scores[:, None], self.chances_of(scores))
+        return Predictions(
+            np.where(scores >= 0.0, 1.0, -1.0), scores[:, None], self.probabilities_of(scores)
+        )
 
-    def chances_of(self, scores: Vector) -> Matrix | None:
+    def probabilities_of(self, scores: Vector) -> Matrix | None:
         """Return how probable each class is, `[row, class]`; None if the model does not say."""
         return None
 
@@ -233,9 +235,9 @@ class LogisticRegression(LinearClassifier):
 
     def probabilities(self, params: Vector, features: Floats) -> Matrix:
         """Return 1 / (1 + exp(s)) and 1 / (1 + exp(-s)) for every row."""
-        return self.chances_of(self.scores(params, features))
+        return self.probabilities_of(self.scores(params, features))
 
-    def chances_of(self, scores: Vector) -> Matrix:
+    def probabilities_of(self, scores: Vector) -> Matrix:
         """Return 1 / (1 + exp(s)) and 1 / (1 + exp(-s)) for every score."""
         second = 0.5 * (1.0 + np.tanh(0.5 * scores))
         return np.column_stack([1.0 - second, second])
@@ -302,9 +304,9 @@ class RidgeRegression(LinearModel):
         factors, constants = super().coefficients(params)
         return self.scale * factors, self.center + self.scale * constants
 
-    def answers_to(self, scores: Vector) -> Answers:
+    def answers_to(self, scores: Vector) -> Predictions:
         """Return center + scale * score."""
-        return Answers(self.center + self.scale * scores)
+        return Predictions(self.center + self.scale * scores)
 
 
 class Hinge(LinearClassifier):

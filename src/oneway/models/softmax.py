@@ -9,9 +9,9 @@ import numpy as np
 
 from oneway.errors import ConfigError
 from oneway.models.base import (
-    Answers,
-    Lesson,
+    LearningPass,
     Model,
+    Predictions,
     check_intercept,
     check_number,
     class_rule,
@@ -139,10 +139,10 @@ class SoftmaxRegression(Model):
             by_class[..., -1] += slopes
         return gradients
 
-    def lesson(self, stack: Matrix, batch: Batch, rng: np.random.Generator) -> Lesson:
+    def learning_pass(self, stack: Matrix, batch: Batch, rng: np.random.Generator) -> LearningPass:
         """Return losses, whether predictions are right, and gradients, by one pass of scores."""
         scores = self.scores(stack, batch.features)
-        return Lesson(
+        return LearningPass(
             self._losses(stack, scores, batch.labels),
             scores.argmax(axis=1) == batch.labels,
             self._gradients(stack, scores, batch),
@@ -168,8 +168,8 @@ class SoftmaxRegression(Model):
         if self.intercept:
             rows = np.column_stack([rows, np.ones(len(batch))])
         width = rows.shape[1]
-        chances = softmax(self.scores(params, batch.features))
-        spread = (chances[:, :, None] * rows[:, None, :]).reshape(len(batch), -1)
+        probabilities = softmax(self.scores(params, batch.features))
+        spread = (probabilities[:, :, None] * rows[:, None, :]).reshape(len(batch), -1)
         shared = spread * row_shares(batch, counts)[:, None]
         hessian: Matrix = self.l2 * np.eye(len(params)) - shared.T @ spread
         blocks = rows.T @ shared
@@ -187,11 +187,13 @@ class SoftmaxRegression(Model):
         """Return the softmax of the scores, `[row, class]`."""
         return softmax(self.scores(params, features))
 
-    def answers(self, params: Vector | Matrix, features: Floats) -> Answers:
+    def predictions(self, params: Vector | Matrix, features: Floats) -> Predictions:
         """Return the likeliest class, all probabilities, and their log-odds as scores."""
         scores = self.scores(params, features)
-        chances = softmax(scores)
-        return Answers(scores.argmax(axis=1).astype(np.float64), log_odds(chances), chances)
+        probabilities = softmax(scores)
+        return Predictions(
+            scores.argmax(axis=1).astype(np.float64), log_odds(probabilities), probabilities
+        )
 
     def correct(self, params: Vector | Matrix, batch: Batch) -> Bools:
         """Return for every row whether the class with the highest score is the label."""
@@ -222,6 +224,6 @@ def _slopes(scores: Matrix, labels: Floats) -> Matrix:
 
 def softmax(scores: Matrix) -> Matrix:
     """Return the probability of every class, `[row, class]`."""
-    chances: Matrix = np.exp(scores - scores.max(axis=1, keepdims=True))
-    chances /= chances.sum(axis=1, keepdims=True)
-    return chances
+    probabilities: Matrix = np.exp(scores - scores.max(axis=1, keepdims=True))
+    probabilities /= probabilities.sum(axis=1, keepdims=True)
+    return probabilities

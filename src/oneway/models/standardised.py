@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from oneway.models.base import MODELS, Answers, Lesson, Model, check_number
+from oneway.models.base import MODELS, LearningPass, Model, Predictions, check_number
 from oneway.records import Batch, Floats, Matrix, Vector
 
 UNITS = ("center", "scale")
@@ -122,9 +122,9 @@ class Standardised(Model):
         """Return the gradients to learn from."""
         return self.inner.drawn_gradients(stack, self._batch(batch), rng)
 
-    def lesson(self, stack: Matrix, batch: Batch, rng: np.random.Generator) -> Lesson:
+    def learning_pass(self, stack: Matrix, batch: Batch, rng: np.random.Generator) -> LearningPass:
         """Return losses and gradients of every row."""
-        return self.inner.lesson(stack, self._batch(batch), rng)
+        return self.inner.learning_pass(stack, self._batch(batch), rng)
 
     def gradient(self, params: Vector, batch: Batch, counts: Vector | None = None) -> Vector:
         """Return the gradient of `loss`."""
@@ -134,10 +134,10 @@ class Standardised(Model):
         """Return the predicted label of every row, in the units of the labels."""
         return self.center + self.scale * self.inner.predict(params, features)
 
-    def answers(self, params: Vector | Matrix, features: Floats) -> Answers:
+    def predictions(self, params: Vector | Matrix, features: Floats) -> Predictions:
         """Return the predictions, in the units of the labels."""
-        predicted = self.inner.answers(params, features).predicted
-        return Answers(self.center + self.scale * predicted)
+        predicted = self.inner.predictions(params, features).predicted
+        return Predictions(self.center + self.scale * predicted)
 
     def base_losses(self, expected: Matrix, labels: Floats) -> Vector:
         """Return the loss of predictions that know nothing of the features."""

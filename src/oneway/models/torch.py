@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from copy import deepcopy
 from dataclasses import dataclass, fields
@@ -22,10 +22,10 @@ import numpy as np
 
 from oneway.errors import ConfigError, needs_extra
 from oneway.models.base import (
-    Answers,
     LabelKind,
-    Lesson,
+    LearningPass,
     Model,
+    Predictions,
     check_number,
     class_rule,
     log_odds,
@@ -175,7 +175,7 @@ class Torch(Model):
         """Return the loss of every row, the l2 term included."""
         with torch.no_grad():
             outputs = self._outputs(params, batch.features)
-            losses: Vector = self._each_loss(outputs, self._truth(batch.labels)).numpy()
+            losses: Vector = self._each(self._loss, outputs, self._truth(batch.labels)).numpy()
         return losses.astype(np.float64) + self._penalty(params)
 
     def gradients(self, stack: Matrix, batch: Batch) -> Matrix:
@@ -185,73 +185,76 @@ class Torch(Model):
     def gradient(self, params: Vector, batch: Batch, counts: Vector | None = None) -> Vector:
         """Return the gradient of the mean loss, in one pass over the batch."""
         own = self._tensor(params).clone().requires_grad_()
-        outputs = _call(self._evaluating, self._views(own), self._rows(batch.features))
-        losses = self._each_loss(outputs.reshape(len(batch), -1), self._truth(batch.labels))
+        outputs = self._call(self._evaluating, own, self._rows(batch.features))
+        losses = self._each(self._loss, outputs.reshape(len(batch), -1), self._truth(batch.labels))
         weights = torch.from_numpy(row_shares(batch, counts)).to(losses.dtype)
-        gradient: Vector = _gradients(weights @ losses, [own])[0].numpy()
+        gradient: Vector = _gradient(weights @ losses, own).numpy()
         return gradient + self.l2 * params
 
     def drawn_gradients(self, stack: Matrix, batch: Batch, rng: np.random.Generator) -> Matrix:
         """Return the gradient of every row, with dropout."""
         return self._pass(stack, batch, self._seed(batch, rng))[2]
 
-    def lesson(self, stack: Matrix, batch: Batch, rng: np.random.Generator) -> Lesson:
+    def learning_pass(self, stack: Matrix, batch: Batch, rng: np.random.Generator) -> LearningPass:
         """Return losses, right predictions and gradients, in one pass unless there is dropout."""
         seed = self._seed(batch, rng)
         losses, outputs, gradients = self._pass(stack, batch, seed)
         if seed is not None:  # predictions are made without dropout
             losses, outputs = self.losses(stack, batch), self.outputs(stack, batch.features)
         correct = self._predicted(outputs) == batch.labels if self.classifies else None
-        return Lesson(losses, correct, gradients)
+        return LearningPass(losses, correct, gradients)
 
     def _pass(self, stack: Matrix, batch: Batch, seed: int | None) -> tuple[Vector, Matrix, Matrix]:
         """Losses, outputs and gradients of every row; `seed` is that of dropout, None for none."""
         module = self._evaluating if seed is None else self._training
+        params, rows = self._tensor(stack), self._rows(batch.features)
+        program = self._looped if self._loops_over(len(rows)) else self._batched
         with nullcontext() if seed is None else _drawn_from(seed):
-            params, rows = self._tensor(stack), self._rows(batch.features)
-            program = self._looped if self._loops_over(len(rows)) else self._batched
-            truth = self._truth(batch.labels)
-            losses, outputs, gradients = program(module, self._views(params), rows, truth)
-            if self.l2:
-                gradients.add_(params, alpha=self.l2)
+            gradients, losses, outputs = program(module, params, rows, self._truth(batch.labels))
+        if self.l2:
+            gradients.add_(params, alpha=self.l2)
         own: Vector = losses.numpy().astype(np.float64) + self._penalty(stack)
         return own, outputs.numpy(), gradients.numpy()
 
     def _looped(
-        self, module: nn.Module, views: dict[str, Tensor], rows: Tensor, truth: Tensor
+        self, module: nn.Module, params: Tensor, rows: Tensor, truth: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        gradients = torch.empty(len(rows), len(self._first), dtype=self._first.dtype)
+        gradients = torch.empty_like(params, memory_format=torch.contiguous_format)
         losses, outputs = gradients.new_empty(len(rows)), []
         for row in range(len(rows)):
-            own = {name: it[row].detach().requires_grad_() for name, it in views.items()}
+            own = params[row].detach().requires_grad_()
             loss, found = self._sample(module, own, rows[row], truth[row])
-            parts = _gradients(loss, list(own.values()))
-            torch.cat([part.reshape(-1) for part in parts], out=gradients[row])
+            gradients[row] = _gradient(loss, own)
             losses[row] = loss.detach()
             outputs.append(found.detach())
-        return losses, torch.stack(outputs) if outputs else gradients[:, :0], gradients
+        return gradients, losses, torch.stack(outputs) if outputs else gradients[:, :0]
 
     def _batched(
-        self, module: nn.Module, views: dict[str, Tensor], rows: Tensor, truth: Tensor
+        self, module: nn.Module, params: Tensor, rows: Tensor, truth: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
         sample = torch.func.grad_and_value(partial(self._sample, module), has_aux=True)
         program = torch.func.vmap(sample, randomness="different")
-        parts, (losses, outputs) = program(views, rows, truth)
-        gradients = [parts[name].reshape(len(rows), -1) for name in views]
-        return losses.detach(), outputs.detach(), torch.cat(gradients, dim=1)
+        gradients, (losses, outputs) = program(params, rows, truth)
+        return gradients.detach(), losses.detach(), outputs.detach()
 
     def _sample(
-        self, module: nn.Module, views: dict[str, Tensor], row: Tensor, label: Tensor
+        self, module: nn.Module, params: Tensor, row: Tensor, label: Tensor
     ) -> tuple[Tensor, Tensor]:
-        outputs = _call(module, views, row[None]).reshape(-1)
+        outputs = self._call(module, params, row[None]).reshape(-1)
         return self._loss(outputs, label), outputs
 
-    def _each_loss(self, outputs: Tensor, truth: Tensor) -> Tensor:
-        if not self._loops_over(len(truth)):
-            found: Tensor = torch.func.vmap(self._loss)(outputs, truth)
-            return found
-        losses = [self._loss(one, label) for one, label in zip(outputs, truth, strict=True)]
-        return torch.stack(losses) if losses else torch.zeros(0)
+    def _call(self, module: nn.Module, params: Tensor, rows: Tensor) -> Tensor:
+        """The outputs of a module with these parameters."""
+        found: Tensor = torch.func.functional_call(module, self._views(params), (rows,))
+        return found
+
+    def _each(self, function: Callable[..., Tensor], *tensors: Tensor) -> Tensor:
+        """A function of one row, for every row: in one program, or one after the other."""
+        if not self._loops_over(len(tensors[0])):
+            batched: Tensor = torch.func.vmap(function)(*tensors)
+            return batched
+        found = [function(*row) for row in zip(*tensors, strict=True)]
+        return torch.stack(found) if found else torch.zeros(0)
 
     def _loops_over(self, num_rows: int) -> bool:
         return num_rows <= 1 or len(self._first) >= LARGEST_BATCHED or not self._can_be_batched
@@ -259,14 +262,14 @@ class Torch(Model):
     @cached_property
     def _can_be_batched(self) -> bool:
         """Whether PyTorch can batch the module and the loss over nodes, by a trial."""
-        views, truth = self._views(self._first.expand(2, -1)), self._truth(np.ones(2))
+        params, truth = self._first.repeat(2, 1), self._truth(np.ones(2))
         try:
             # From a seed of its own: the trial must not use up what the caller draws.
             with _drawn_from(_FIXED_SEED), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 # PyTorch warns where it would loop inside.
                 warnings.filterwarnings("error", message=".*performance drop.*")
-                self._batched(self._training, views, self._zeros(2), truth)
+                self._batched(self._training, params, self._zeros(2), truth)
         except Exception:  # such as an `if` on a value, an LSTM, any error in a user's code
             return False
         return True
@@ -298,10 +301,10 @@ class Torch(Model):
         return torch.from_numpy(own).to(self._first.dtype)
 
     def _views(self, params: Tensor) -> dict[str, Tensor]:
-        """View `params[..., parameter]` as the tensors of the module, `[..., *shape]`."""
-        parts = torch.split(params, [it.numel() for it in self._sizes.values()], dim=-1)
+        """View one vector of parameters as the tensors of the module."""
+        parts = torch.split(params, [it.numel() for it in self._sizes.values()])
         pairs = zip(self._sizes.items(), parts, strict=True)
-        return {name: it.view((*params.shape[:-1], *size)) for (name, size), it in pairs}
+        return {name: it.view(size) for (name, size), it in pairs}
 
     def _rows(self, features: Floats) -> Tensor:
         shape, _ = self._fit(features.shape[1])
@@ -328,16 +331,11 @@ class Torch(Model):
             return np.asarray(self._outputs(params, features).numpy(), np.float64)
 
     def _outputs(self, params: Vector | Matrix, features: Floats) -> Tensor:
-        views, rows = self._views(self._tensor(params)), self._rows(features)
-        each = partial(_call, self._evaluating)
+        own, rows, module = self._tensor(params), self._rows(features), self._evaluating
         if params.ndim == 1:
-            found = each(views, rows)
-        elif self._loops_over(len(rows)):
-            own = [{name: it[row] for name, it in views.items()} for row in range(len(rows))]
-            parts = [each(it, rows[row : row + 1]) for row, it in enumerate(own)]
-            found = torch.cat(parts) if parts else rows.new_zeros(0)
+            found = self._call(module, own, rows)
         else:
-            found = torch.func.vmap(lambda own, row: each(own, row[None]))(views, rows)
+            found = self._each(lambda own, row: self._call(module, own, row[None]), own, rows)
         return found.reshape(len(rows), self._fit(features.shape[1])[1])
 
     def _predicted(self, outputs: Matrix) -> Vector:
@@ -351,28 +349,35 @@ class Torch(Model):
         """Return the sign of the output, the class with the largest, or the output itself."""
         return self._predicted(self.outputs(params, features))
 
-    def answers(self, params: Vector | Matrix, features: Floats) -> Answers:
+    def predictions(self, params: Vector | Matrix, features: Floats) -> Predictions:
         """Return predictions; where it classifies, with probabilities, if any, and scores."""
         outputs = self.outputs(params, features)
-        scores, chances = outputs if self.classifies else None, self._chances(outputs)
-        if chances is not None and self.labels == "classes":
-            scores = log_odds(chances)
-        return Answers(self._predicted(outputs), scores, chances)
+        scores, probabilities = (
+            outputs if self.classifies else None,
+            self._probabilities_of(outputs),
+        )
+        if probabilities is not None and self.labels == "classes":
+            scores = log_odds(probabilities)
+        return Predictions(self._predicted(outputs), scores, probabilities)
 
     def probabilities(self, params: Vector, features: Floats) -> Matrix | None:
         """Return the probability of each class, `[row, class]`; None for other losses."""
-        return self._chances(self.outputs(params, features)) if self.says_probabilities else None
+        return (
+            self._probabilities_of(self.outputs(params, features))
+            if self.says_probabilities
+            else None
+        )
 
     @property
     def says_probabilities(self) -> bool:
         """Whether the loss is the logarithm of a probability."""
         return isinstance(self.objective, str) and self.objective in ("logistic", "cross-entropy")
 
-    def _chances(self, outputs: Matrix) -> Matrix | None:
+    def _probabilities_of(self, outputs: Matrix) -> Matrix | None:
         if not self.says_probabilities:
             return None
         if self.labels == "binary":
-            return LogisticRegression().chances_of(outputs[:, 0])
+            return LogisticRegression().probabilities_of(outputs[:, 0])
         return softmax(outputs)
 
     def base_losses(self, expected: Matrix, labels: Floats) -> Vector:
@@ -566,7 +571,7 @@ class Torch(Model):
         remedy = "it must be a scalar tensor computed from the outputs of one sample and its label"
         with _explained(problem, remedy):
             truth = self._truth(np.array([0.0 if self.labels == "classes" else 1.0]))
-            self._looped(self._evaluating, self._views(self._first[None]), row, truth)
+            self._looped(self._evaluating, self._first[None], row, truth)
 
     @cached_property
     def _loss(self) -> Callable[[Any, Any], Any]:
@@ -737,17 +742,11 @@ def _fitting_shape(module: nn.Module, shape: tuple[int, ...]) -> tuple[int, ...]
     raise refusals[0]
 
 
-def _call(module: nn.Module, views: dict[str, Tensor], rows: Tensor) -> Tensor:
-    """The outputs of a module with parameters from elsewhere."""
-    found: Tensor = torch.func.functional_call(module, views, (rows,))
-    return found
-
-
-def _gradients(loss: Tensor, params: list[Tensor]) -> Sequence[Tensor]:
-    """The gradients of a loss; 0 where it is constant, as a branch of a function may be."""
+def _gradient(loss: Tensor, params: Tensor) -> Tensor:
+    """The gradient of a loss; 0 where it is constant, as a branch of a function may be."""
     if not loss.requires_grad:
-        return [torch.zeros_like(it) for it in params]
-    return torch.autograd.grad(loss, params, materialize_grads=True)
+        return torch.zeros_like(params)
+    return torch.autograd.grad(loss, params, materialize_grads=True)[0]
 
 
 def _logistic(outputs: Tensor, label: Tensor) -> Tensor:

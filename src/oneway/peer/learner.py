@@ -20,7 +20,7 @@ from oneway.export import FittedModel, PersonalModel
 from oneway.methods import Gradients, Method, State
 from oneway.methods.base import BATCH_MEMORY, UNFINISHED
 from oneway.methods.batches import Normals
-from oneway.models import Lesson as ModelLesson
+from oneway.models import LearningPass
 from oneway.peer.home.own_privacy import OwnPrivacy
 from oneway.peer.measuring import Measured, Measuring
 from oneway.peer.noise import SecretNormals
@@ -85,12 +85,12 @@ class ForeseenRow(dict[str, object]):
     """
 
     def __init__(
-        self, cells: Mapping[str, object], params: Vector, told: ModelLesson, row: int
+        self, cells: Mapping[str, object], params: Vector, told: LearningPass, row: int
     ) -> None:
         super().__init__(cells)
         one, right = slice(row, row + 1), told.correct
         self.params = params
-        self.told = ModelLesson(
+        self.told = LearningPass(
             told.losses[one], None if right is None else right[one], told.gradients[one]
         )
 
@@ -227,7 +227,7 @@ class Learner:
             if isinstance(x, ForeseenRow):
                 told = x.told
             else:
-                told = self._model.lesson(params[None, :], batch, self._rng)
+                told = self._model.learning_pass(params[None, :], batch, self._rng)
             loss, right = float(told.losses[0]), _truth(told.correct)
             curvatures = None
             if self._bounds is not None:
@@ -310,7 +310,7 @@ class Learner:
         labels = np.array([self._task.encoder.label_value(y) for _, y in samples])
         stack = np.broadcast_to(params, (len(samples), len(params)))
         with np.errstate(over="ignore", invalid="ignore"):  # told when their turn has come
-            told = self._model.lesson(stack, Batch(features, labels), self._rng)
+            told = self._model.learning_pass(stack, Batch(features, labels), self._rng)
         return [ForeseenRow(x, params, told, row) for row, (x, _) in enumerate(samples)]
 
     def _checked(self, gradients: Matrix) -> Matrix:

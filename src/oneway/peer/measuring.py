@@ -24,7 +24,7 @@ from oneway.methods import Gradients, Isolated, Method, State
 from oneway.methods.auto_rate import AUTO
 from oneway.metrics.baselines import curve_verdict, lately
 from oneway.metrics.tally import Tally, base_expectation, measures_of, with_sample
-from oneway.models import Answers, Model, Torch
+from oneway.models import Model, Predictions, Torch
 from oneway.personal import Personal
 from oneway.personal.experts import NORMS
 from oneway.personal.links import answers_to
@@ -156,7 +156,7 @@ class Measuring:
         with np.errstate(over="ignore", invalid="ignore"):
             base = float(model.base_losses(expected, batch.labels)[0])
             if self.personal is None:
-                answers = model.answers(params, batch.features)
+                answers = model.predictions(params, batch.features)
             else:
                 answers, losses = self._personal(self.personal, arrays, params, batch, seen, own)
                 loss, shared, alone = losses
@@ -175,7 +175,7 @@ class Measuring:
         batch: Batch,
         seen: int,
         own: dict[str, Matrix],
-    ) -> tuple[Answers, tuple[float, float, float | None]]:
+    ) -> tuple[Predictions, tuple[float, float, float | None]]:
         """What is answered, and the losses of it, shared and alone; memories go into `own`.
 
         The loss of alone is None if that expert is off.
@@ -213,7 +213,7 @@ class Measuring:
         state = self._network_state(method, arrays)
         stack = method.estimate(state)
         scores = scores_of(self._model, stack, batch.features)[:, None]
-        told = self._model.lesson(stack, batch, self._rng)
+        told = self._model.learning_pass(stack, batch, self._rng)
         bounds = None
         if method.rule.needs_curvature:
             bounds = self._model.curvature_bounds(batch.features)

@@ -20,7 +20,7 @@ from oneway.models import (
     SoftmaxRegression,
     Torch,
 )
-from oneway.models.base import Answers, log_odds
+from oneway.models.base import Predictions, log_odds
 from oneway.records import Floats, Ints, Matrix, Vector
 
 _AGAINST = np.array([1.0, -1.0])
@@ -149,11 +149,11 @@ def label_codes(link: Link, labels: Floats) -> Ints:
     return codes.astype(np.intp)
 
 
-def answers_to(link: Link, answers: Matrix) -> Answers:
+def answers_to(link: Link, answers: Matrix) -> Predictions:
     """Return what answers `[row, class or score]` say about rows, as a model would say it."""
     if isinstance(link, LinearLink):
         if answers.shape[1] == 1:
             return link.model.answers_to(answers[:, 0])
         guesses = np.where(answers[:, 1] >= answers[:, 0], 1.0, -1.0)
-        return Answers(guesses, log_odds(answers[:, 1:]), answers)
-    return Answers(answers.argmax(axis=1).astype(np.float64), log_odds(answers), answers)
+        return Predictions(guesses, log_odds(answers[:, 1:]), answers)
+    return Predictions(answers.argmax(axis=1).astype(np.float64), log_odds(answers), answers)

@@ -91,7 +91,7 @@ class ReferenceEngine:
         # What is learned from: the sample itself, or one whose label was late.
         learners, known = nodes, batch
         if self.stream.late is None:
-            lesson = self.model.lesson(own, batch, self.rng)
+            lesson = self.model.learning_pass(own, batch, self.rng)
             losses, correct, found = lesson.losses, lesson.correct, lesson.gradients
         else:
             losses, correct = self.model.losses(own, batch), self.model.correct(own, batch)
@@ -122,7 +122,7 @@ class ReferenceEngine:
             own, losses = own[there], losses[there]
             correct = None if correct is None else correct[there]
         if self.measurements.tallying is not None:
-            answers = self.model.answers(own, batch.features)
+            answers = self.model.predictions(own, batch.features)
             self.measurements.tallying.take(answers, batch.labels)
         return losses, correct
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from oneway.metrics.tally import Tally, counted, merged
-from oneway.models import Answers, LinearModel, Model
+from oneway.models import LinearModel, Model, Predictions
 from oneway.records import Floats, Ints, Matrix
 from oneway.streams import Stream
 
@@ -30,7 +30,7 @@ class Tallying:
     def __init__(self, model: Model, stream: Stream, num_classes: int) -> None:
         self._model, self._stream, self._num_classes = model, stream, num_classes
         self._tally: Tally = {}
-        self._waiting: list[tuple[Answers, Floats]] = []
+        self._waiting: list[tuple[Predictions, Floats]] = []
         self._num_waiting = 0
 
     @property
@@ -39,7 +39,7 @@ class Tallying:
         answers, labels = self._joined()
         return merged(self._tally, self._counted(answers, labels)) if len(labels) else self._tally
 
-    def take(self, answers: Answers, labels: Floats) -> None:
+    def take(self, answers: Predictions, labels: Floats) -> None:
         """Note what was said of some rows, and what is true."""
         if not len(labels):
             return
@@ -54,10 +54,10 @@ class Tallying:
         there = rows >= 0
         self.take(self._model.answers_to(scores[there]), self._stream.labels[rows[there]])
 
-    def _joined(self) -> tuple[Answers, Floats]:
+    def _joined(self) -> tuple[Predictions, Floats]:
         """What was not counted yet, as one."""
         if not self._waiting:
-            return Answers(np.zeros(0), None, None), np.zeros(0)
+            return Predictions(np.zeros(0), None, None), np.zeros(0)
         if len(self._waiting) > 1:
             labels = np.concatenate([true for _, true in self._waiting])
             self._waiting = [(_joined([said for said, _ in self._waiting]), labels)]
@@ -73,17 +73,19 @@ class Tallying:
         self._waiting = [(_some(answers, rest), labels[rest])]
         self._num_waiting = len(labels) - ends[-1]
 
-    def _counted(self, answers: Answers, labels: Floats) -> Tally:
+    def _counted(self, answers: Predictions, labels: Floats) -> Tally:
         true, nothing = labels.astype(np.float64), np.zeros(len(labels))
         return counted(self._model, self._num_classes, answers, true, nothing, nothing)
 
 
-def _some(answers: Answers, rows: slice) -> Answers:
+def _some(answers: Predictions, rows: slice) -> Predictions:
     optional = (getattr(answers, name) for name in _OPTIONAL)
-    return Answers(answers.predicted[rows], *(it if it is None else it[rows] for it in optional))
+    return Predictions(
+        answers.predicted[rows], *(it if it is None else it[rows] for it in optional)
+    )
 
 
-def _joined(parts: list[Answers]) -> Answers:
+def _joined(parts: list[Predictions]) -> Predictions:
     if len(parts) == 1:
         return parts[0]
 
@@ -92,4 +94,4 @@ def _joined(parts: list[Answers]) -> Answers:
         return None if arrays[0] is None else np.concatenate(arrays)
 
     predicted = np.concatenate([part.predicted for part in parts])
-    return Answers(predicted, join("scores"), join("probabilities"))
+    return Predictions(predicted, join("scores"), join("probabilities"))

@@ -118,10 +118,10 @@ def test_many_samples_are_learned_as_one_by_one_with_gradients_of_one_call(
 ):
     sizes = []
     alike = torch_task(samples_per_push=4, **({"privacy": Privacy()} if private else {}))
-    lesson = type(alike.build_model()).lesson
+    lesson = type(alike.build_model()).learning_pass
     monkeypatch.setattr(
         type(alike.build_model()),
-        "lesson",
+        "learning_pass",
         lambda model, stack, *rest: sizes.append(len(stack)) or lesson(model, stack, *rest),
     )
     features, labels = samples(5)

@@ -206,8 +206,8 @@ def test_predictions_and_losses_are_without_dropout():
     )
     batch = samples(6)
     stack = stack_for(model, 6)
-    lesson = model.lesson(stack, batch, np.random.default_rng(0))
-    without = plain.lesson(stack, batch, np.random.default_rng(0))
+    lesson = model.learning_pass(stack, batch, np.random.default_rng(0))
+    without = plain.learning_pass(stack, batch, np.random.default_rng(0))
     for it in (lesson, without):
         np.testing.assert_allclose(it.losses, plain.losses(stack, batch), rtol=1e-6)
         assert np.array_equal(it.correct, plain.correct(stack, batch))
