@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import tomllib
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 import numpy as np
@@ -16,7 +16,7 @@ from msgspec import Meta
 
 from oneway.errors import ConfigError, TaskError
 from oneway.files.toml import toml_text
-from oneway.files.validation import check_fields, comments_of, convert
+from oneway.files.validation import check_fields, convert
 
 
 class Inner(msgspec.Struct, frozen=True):
@@ -40,17 +40,10 @@ class Outer:
 
 
 def test_a_table_becomes_a_value_with_its_nested_tables_and_lists():
-    table = {
-        "name": "a",
-        "rate": 1,
-        "most": "auto",
-        "inner": {"size": 3},
-        "items": [{"tags": ["x"]}, {}],
-    }
+    items = [{"tags": ["x"]}, {}]
+    table = {"name": "a", "rate": 1, "most": "auto", "inner": {"size": 3}, "items": items}
     value = convert(table, Outer, "f.toml")
-    assert value == Outer(
-        "a", rate=1.0, most="auto", inner=Inner(3), items=(Inner(tags=("x",)), Inner())
-    )
+    assert value == Outer("a", 1.0, "slow", "auto", Inner(3), (Inner(tags=("x",)), Inner()))
     assert isinstance(value.rate, float)
 
 
@@ -85,15 +78,10 @@ def test_every_violation_is_one_sentence_of_the_class_that_was_asked_for(table, 
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("number", [np.float32(0.5), np.float64(0.5), 0.5])
-def test_numbers_of_numpy_are_numbers(number):
-    assert type(Outer("a", rate=number).rate) is float
-
-
 def test_a_value_made_in_python_keeps_the_same_rules():
-    wrong: Any = "x"
+    assert type(Outer("a", rate=np.float32(0.5)).rate) is float  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="rate is 'x'"):
-        Outer("a", rate=wrong)
+        Outer("a", rate="x")  # type: ignore[arg-type]
     assert math.copysign(1.0, convert({"x": -0.0}, Signed, "f.toml").x) == 1.0
 
 
@@ -106,10 +94,6 @@ class Signed:
 
     def __post_init__(self) -> None:
         check_fields(self)
-
-
-def test_descriptions_are_the_comments_of_a_file():
-    assert comments_of(Outer) == {"name": "what others see"}
 
 
 plain = st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.text() | st.floats(allow_nan=False)
