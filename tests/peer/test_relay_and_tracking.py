@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from builders import replace
-from town import BOOT, LIMITS, SAMPLE, TASK, Town, key_of, life
+from town import BOOT, LIMITS, SAMPLE, TASK, Town, config, key_of, life
 
 from oneway.peer.push_pace import IDLE_SECONDS
 from oneway.protocol.fixed_point import ONE, fixed, zeros
@@ -62,7 +62,7 @@ def test_a_parcel_that_arrives_is_deposited_and_passed_on_without_a_sample():
 
 def test_a_deposit_moves_an_estimate_no_further_than_others_may():
     """Whoever filled the parcel: what is not deposited stays in it, and nothing is lost."""
-    town = founded(RELAY, CLIPPED, alice=[], bob=["alice"])
+    town = founded(RELAY, CLIPPED, alice=[])
     with_parcel(town, "alice", [900.0, 0.0], count=1e-6)
     for _ in range(5):
         before = town.nodes["alice"].estimate
@@ -177,26 +177,77 @@ def test_a_parcel_that_cannot_go_anywhere_costs_no_commit():
     assert commits(newcomer, "bob", 5.0) == 0
 
 
-def test_who_has_nobody_to_push_to_deposits_what_arrives_after_its_own_last_step():
+def test_who_neither_sends_nor_receives_deposits_all_of_its_parcel():
     town = founded(RELAY, CLIPPED, bob=[])
     town.learn("bob")
     before = in_segment(town, "bob", "numerator") - in_segment(town, "bob", "parcel")
-    Liar(town, "bob").push(parcel=[1.0, 0.0], count=1.0)
+    with_parcel(town, "bob", [1.0, 0.0])
     commits(town, "bob", 10.0)
     np.testing.assert_allclose(in_segment(town, "bob", "parcel"), 0.0, atol=1e-5)
     after = in_segment(town, "bob", "numerator")
     np.testing.assert_allclose(after - before, [-1.0, 0.0], atol=1e-5)
+    assert town.state("bob").mass == 1.0
+
+
+def test_who_receives_and_sends_to_nobody_lets_go_of_what_one_receiver_would_get():
+    """Of a parcel it deposits once, also of one that comes after its own last step."""
+    town = founded(RELAY, CLIPPED, alice=["bob"], bob=[])
+    town.learn("alice")
+    town.pass_time(1.0)
+    before, steps = town.state("bob"), -town.state("alice").gradient_steps
+    town.learn("bob", 2)
+    after = town.state("bob")
+    assert after.mass == before.mass / 4
+    assert not any(after.holding[place].any() for place in after.layout.forwarded)
+    assert steps.any()
+    Liar(town, "bob").push(parcel=[1.0, 0.0], count=1.0)
+    there = town.nodes["bob"].estimate
+    commits(town, "bob", 10.0)
+    np.testing.assert_allclose(town.nodes["bob"].estimate - there, [-0.3, 0.0], atol=1e-5)
+    assert not in_segment(town, "bob", "parcel").any()
+    town.check_books()
+
+
+def test_while_nobody_can_be_handed_anything_a_parcel_is_deposited_once():
+    """A light peer would else be moved by the same steps again and again, until they come back."""
+    town = founded(RELAY, alice=["bob"], bob=["alice"])
+    alice = town.nodes["alice"]
+    alice.connected = frozenset()
+    mass = town.state("alice").mass
+    town.learn("alice", 5)
+    assert town.state("alice").mass == mass
+    assert not in_segment(town, "alice", "parcel").any()
+    alice.connected = frozenset({key_of("bob")})
+    pushed = town.edge("alice").seq
+    town.pass_time(0.01)
+    assert town.edge("alice").seq == pushed + 1, "what it learned meanwhile is said at once"
+    town.check_exact()
+
+
+def test_peers_that_were_drained_get_back_to_a_unit_of_mass_once_nobody_drains_them():
+    town = founded(RELAY, alice=["bob", "carol"], bob=["alice"], carol=[])
+    for _ in range(60):
+        town.learn("alice")
+        town.learn("bob")
+    lowest = town.nodes["alice"].learner.mass_bounds[0]
+    assert max(town.state(name).mass for name in ("alice", "bob")) <= 2 * lowest
+    town.nodes["alice"].follow(config("alice", ["bob"]))
+    for _ in range(200):
+        town.learn("alice")
+        town.learn("bob")
+    assert 1.0 < sum(town.state(name).mass for name in ("alice", "bob")) < 3.0
+    town.check_books()
 
 
 def test_nobody_keeps_others_away_by_filling_what_travels_beside_a_model():
     for most in ({"count": 256e3}, {"parcel": [512.0, 0.0], "count": 512.0}):
         town = founded(RELAY, CLIPPED, alice=["bob"], bob=[])
-        liar, before = Liar(town, "bob"), town.state("bob").mass
+        liar, before = Liar(town, "bob"), town.edge("alice").seq
         for _ in range(300):
             liar.push(pushes=256, **most)
         town.learn("alice", times=3)
         town.pass_time(1.0)
-        assert town.state("bob").mass > before
+        assert town.edge("alice").seq > before
         assert all(edge.is_at_rest for edge in town.state("alice").out.values())
         town.check_books()
         assert not town.strikes()

@@ -41,6 +41,14 @@ def graphs(draw):
     )
 
 
+def node_on(kind, graph, method):
+    """A literal node of a run on the graph."""
+    options = {"bounds": bounds_on(graph, method)}
+    if kind is ow.Relay:
+        options["lets_go"] = not graph.is_strongly_connected
+    return lambda start: NODES[kind](start, **options)
+
+
 some_bounds = st.sampled_from([None, NARROW, (1.0, 1.0), (0.5, 8.0)])
 
 
@@ -85,7 +93,7 @@ def test_both_engines_do_what_nodes_do_that_mint_and_burn(
     method = kind(0.1, rule, mixes=mixes, bounds=bounds)
     stream = some_stream(graph.num_nodes, 14, seed, 0.2)
     literal = LiteralNetwork(
-        lambda start: NODES[kind](start, bounds=bounds_on(graph, method)),
+        node_on(kind, graph, method),
         MODEL, stream, graph, seed=seed, rule=rule, mixes=mixes, delays=delays,
     ).run()  # fmt: skip
     run = ow.simulate(

@@ -71,10 +71,14 @@ class PushSumNode:
 
 
 class RelayNode(PushSumNode):
-    """Relay: steps go into a parcel; a fraction is deposited, the rest is sent on, all of it."""
+    """Relay: steps go into a parcel; a fraction is deposited, the rest is sent on, all of it.
 
-    def __init__(self, start, amount=0.3, bounds=None):
+    If it lets go, it receives, and sends to nobody what it would send to one receiver.
+    """
+
+    def __init__(self, start, amount=0.3, bounds=None, lets_go=False):
         super().__init__(start, bounds)
+        self.lets_go = lets_go
         self.b, self.c = [0.0] * len(self.z), 0.0
         self.amount = amount
 
@@ -85,6 +89,9 @@ class RelayNode(PushSumNode):
         self.b, self.c = plus(self.b, step), self.c + 1.0
 
     def send(self, kept, shares):
+        if self.lets_go and not shares:
+            self.send(0.5, {"nobody": 0.5})
+            return {}
         phi = min(1.0, self.amount * self.omega / math.sqrt(self.c)) if self.c else 1.0
         self.z = plus(self.z, times(phi, self.b), -1.0)
         handed = math.fsum(shares.values())
@@ -224,6 +231,9 @@ class LiteralNetwork:
             {j: mixing[i, j] for j in range(len(mixing)) if j != i and mixing[i, j] > 0}
             for i in range(len(mixing))
         ]
+        hears = {j for shares in self.shares for j in shares}
+        for i in {*range(len(self.nodes))} - hears:
+            self.nodes[i].lets_go = False
         self.under_way, self.sent, self.losses = [], 0, []
         self.last_sample, self.has_received = {}, set()
         self.steps_taken = [0.0] * len(start)

@@ -136,13 +136,19 @@ def task_with(**learning: object) -> Task:
 
 
 def check_same(
-    task: Task, seed: int, simulated: Method | None = None, noise_seed: int | None = None
+    task: Task,
+    seed: int,
+    simulated: Method | None = None,
+    noise_seed: int | None = None,
+    graph: ow.TrustGraph | None = None,
+    off: float = 1e-9,
 ) -> None:
     """Real nodes over the memory transport, and the reference engine, end with the same numbers.
 
-    Both draw the same noise, unless the peers get a seed of their own for it.
+    Both draw the same noise, unless the peers get a seed of their own for it. Books are in whole
+    units: where masses are small, estimates are off by more.
     """
-    graph = ow.TrustGraph.random(num_nodes=NUM_NODES, max_receivers=4, seed=seed)
+    graph = graph or ow.TrustGraph.random(num_nodes=NUM_NODES, max_receivers=4, seed=seed)
     features, labels = samples(seed)
     lockstep = Lockstep(graph, task, seed if noise_seed is None else noise_seed)
     lockstep.exchange()  # edges open before the first round
@@ -159,27 +165,29 @@ def check_same(
         personal=bool(method.payload),
     )
     estimates = np.array([node.estimate for node in lockstep.nodes])
-    np.testing.assert_allclose(losses, run.losses, rtol=0, atol=1e-9)
-    np.testing.assert_allclose(estimates, run.estimates, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(losses, run.losses, rtol=0, atol=off)
+    np.testing.assert_allclose(estimates, run.estimates, rtol=0, atol=off)
     if method.has_mass:
-        held = np.array([node.snapshot.state.holding for node in lockstep.nodes]) / ONE
+        # A simulated node keeps its mass within bounds after the exchange, a peer before it pushes.
+        kept = [node._kept_mass(node.snapshot.state) for node in lockstep.nodes]
+        held = np.array([state.holding for state in kept]) / ONE
         np.testing.assert_allclose(held[:, -1], run.masses, rtol=0, atol=1e-9)
         np.testing.assert_allclose(held[:, : NUM_FEATURES + 1], run.numerators, rtol=0, atol=1e-9)
     if method.payload:
-        check_personal(lockstep, run)
+        check_personal(lockstep, run, off)
     for node in lockstep.nodes:
         state = node.snapshot.state
         np.testing.assert_array_equal(state.holding, expected_holding(state))
     assert not discrepancy(node.snapshot.state for node in lockstep.nodes).any()
 
 
-def check_personal(lockstep: Lockstep, run: ow.Run) -> None:
+def check_personal(lockstep: Lockstep, run: ow.Run, off: float = 1e-9) -> None:
     """Yours, shared and alone of every round, and experts and weights in the end, are the same."""
     curves = [node.snapshot.history.curve() for node in lockstep.nodes]
     for column, name in enumerate(("loss_sums", "shared_sums", "alone_sums")):
         found = np.sum([getattr(curve, name) for curve in curves], axis=0)
-        np.testing.assert_allclose(found, run.personal.sums[:, column], rtol=0, atol=1e-9)
+        np.testing.assert_allclose(found, run.personal.sums[:, column], rtol=0, atol=off)
         sums = [sum(getattr(curve, name)) for curve in curves]
-        np.testing.assert_allclose(sums, run.personal.node_sums[:, column], rtol=0, atol=1e-9)
+        np.testing.assert_allclose(sums, run.personal.node_sums[:, column], rtol=0, atol=off)
     weights = [weights_in(node.snapshot.measures) for node in lockstep.nodes]
-    np.testing.assert_allclose(weights, run.personal.weights, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(weights, run.personal.weights, rtol=0, atol=off)

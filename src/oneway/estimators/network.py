@@ -13,6 +13,7 @@ from oneway.methods import Method
 from oneway.models import Model, typical_sample
 from oneway.records import Floats, Matrix, Vector
 from oneway.simulator.measurements import Measurements
+from oneway.simulator.network import Network
 from oneway.simulator.reference_engine import ReferenceEngine
 from oneway.streams import Stream
 from oneway.task.assembly import chosen_graph
@@ -57,14 +58,13 @@ class SimulatedNetwork:
     def __init__(
         self, method: Method, model: Model, graph: TrustGraph, num_features: int, seed: int
     ) -> None:
-        if not graph.is_strongly_connected:
-            method = method.suited_to_any_graph()
-        method = method.suited(*typical_sample(model, num_features))
+        blank = _no_samples(num_features, graph.num_nodes)
+        network = Network(method, graph, blank)
+        method = network.method.suited(*typical_sample(model, num_features))
         self.method, self.model = method, model
         self.num_nodes = graph.num_nodes
         self.samples = 0
-        self._mixing = method.shares(graph)
-        blank = _no_samples(num_features, graph.num_nodes)
+        [(_, _, self._mixing)] = network.stretches(0, 1)
         self._engine = ReferenceEngine(method, model, blank, Measurements.blank(1), seed)
 
     @property

@@ -309,6 +309,16 @@ class Method(ABC):
         first = self._first(state)
         return first / state.segments["mass"].astype(first.dtype) if self.has_mass else first
 
+    @property
+    def lets_go(self) -> bool:
+        """Whether a node that receives and sends to nobody lets go of what a receiver would get.
+
+        Steps that others forward would else gather there, and carry its estimate about: they were
+        taken at other estimates, and do not bring it back. With as little mass as arrives, it
+        follows the models that arrive.
+        """
+        return self.has_mass and any(segment.kind == "forwarded" for segment in self.payload)
+
     def masses(self, state: State) -> Vector:
         """Omega of every node; 1 in a method without mass."""
         if self.has_mass:

@@ -603,7 +603,7 @@ def _about_peer(
         )
     if status.leaving:
         yield _about_leaving(status)
-    elif status.replenished:
+    elif status.replenished and status.receivers:
         yield note(
             "less mass comes back than you hand out: somebody who hears from you, directly or "
             "through others, sends to nobody who leads back to you. The peer mints what is missing "

@@ -29,6 +29,7 @@ from oneway.peer.store.large import is_large
 from oneway.peer.store.snapshot import Contact, Snapshot
 from oneway.peer.stream_progress import ProgressSeal, ToldProgress, unanswered
 from oneway.protocol import transitions
+from oneway.protocol.fixed_point import mass_of
 from oneway.protocol.incoming import mint
 from oneway.protocol.rules import Rules
 from oneway.protocol.state import LIVE, InEdge, Key, OutPhase, PeerState, Told
@@ -192,6 +193,7 @@ class Node:
         )
         self._estimates = Estimates(self.learner)
         self._pace = PushPace(self.learner.start, self.started)
+        self._minted_before = 0
         self._pace.learns = snapshot.journal.samples > 0
         self.rules = config.limits.rules(task, secret)
         self.schedule = SendSchedule(key, self.rules, snapshot.state.dim, self.started)
@@ -354,8 +356,9 @@ class Node:
                 ready, memory, deposited = self.learner.before_push(ready, memory, self.rules)
             shares = {key: it for key, it in self._shares.items() if not self.held_back(key)}
             after = transitions.push(ready, shares, self.rules)
-            if not self._shares:
+            if not shares:
                 self._pace.has_stepped = False  # what arrives after it is deposited here, too
+                after = self._without_receivers(after)
             if after is ready and (ready is state or not self._may_deposit(state)):
                 return
             self._pace.last = now
@@ -364,8 +367,25 @@ class Node:
             self.inflow.handed_on(handed_on(ready, after))
             self.snapshot = replace(self.snapshot, state=after, memory=memory)
             if after is not ready:
+                if mass_of(ready.minted) == self._minted_before:
+                    after = transitions.recover(after)  # nothing was lacking since the last push
+                self._minted_before = mass_of(after.minted)
                 self._set(replace(after, progress=self._seal.seal(self.snapshot.journal)))
-                self._pace.pushed(self.estimate)
+                if shares or not self._shares:
+                    self._pace.pushed(self.estimate)
+
+    def _without_receivers(self, state: PeerState) -> PeerState:
+        """The state of a peer that can hand over nothing, for now or for good.
+
+        Of steps that wait in a parcel a little would be deposited again and again. Who receives and
+        sends to nobody lets go of what it would hand to one receiver: see `Method.lets_go`.
+        """
+        if not state.is_sound(self.rules.radius):
+            return state  # nothing was deposited
+        if self._shares:
+            return transitions.let_go(state, 0.0)
+        hears = any(edge.seq and not edge.closed for edge in state.in_.values())
+        return transitions.let_go(state, 1.0 - self.config.keep) if hears else state
 
     def _may_deposit(self, state: PeerState) -> bool:
         """Whether a parcel is worth a commit without a push."""

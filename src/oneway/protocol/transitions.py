@@ -6,6 +6,7 @@ durable before anything derived from it is said (`outgoing`). Answers of receive
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -51,6 +52,9 @@ from oneway.records import Vector
 
 LEAST = 1 / 16
 """A smaller part of a receiver's share is not worth a push: it goes with the next one."""
+
+RECOVERED = 0.25
+"""Of its mass, what a peer that was drained mints with a push until it has one unit again."""
 
 TOO_MANY = "more edges than one sender needs"
 
@@ -106,8 +110,8 @@ def keep_mass(state: PeerState, bounds: tuple[float, float]) -> PeerState:
     peer without mass, or that leaves, is left as it is.
     """
     mass, layout = mass_of(state.holding), state.layout
-    lowest, highest = round(bounds[0] * ONE), round(bounds[1] * ONE)
-    kept = min(max(mass, lowest), highest)
+    lowest, highest = (bound * ONE for bound in bounds)
+    kept = round(min(max(mass, lowest), highest))
     if kept == mass or mass <= 0 or state.leaving:
         return state
     gained = np.zeros_like(state.holding)
@@ -119,6 +123,31 @@ def keep_mass(state: PeerState, bounds: tuple[float, float]) -> PeerState:
     if kept > mass:
         return replace(state, holding=holding, minted=state.minted + gained)
     return replace(state, holding=holding, clipped=state.clipped - gained)
+
+
+def recover(state: PeerState) -> PeerState:
+    """Mint a part of the mass, up to one unit, if the peer had to mint before.
+
+    It was drained, and may be no longer, since somebody's trust has changed: among peers of hardly
+    any mass nobody would ever take in a whole step.
+    """
+    mass = mass_of(state.holding)
+    if mass_of(state.minted) <= ONE or mass <= 0 or state.leaving:
+        return state
+    return keep_mass(state, (min(1.0, (1.0 + RECOVERED) * mass / ONE), math.inf))
+
+
+def let_go(state: PeerState, share: float) -> PeerState:
+    """Burn what nobody can be handed: all that is forwarded, and a share of model and mass."""
+    layout, held = state.layout, state.holding
+    if state.leaving or not layout.forwarded:
+        return state
+    part = layout.portion(held, share, share) if share else np.zeros_like(held)
+    for place in layout.forwarded:
+        part[place] = held[place]
+    if not part.any():
+        return state
+    return replace(state, holding=held - part, clipped=state.clipped + part)
 
 
 def push(state: PeerState, shares: Mapping[Key, float], rules: Rules) -> PeerState:

@@ -16,7 +16,7 @@ from oneway.methods import Method, State
 from oneway.methods.base import only
 from oneway.models import Model
 from oneway.records import Bools, Ints, Matrix
-from oneway.simulator.exchange import Exchange, Mixing
+from oneway.simulator.exchange import Exchange, Mixing, keep_parcels
 from oneway.simulator.measurements import Measurements, Seed
 from oneway.simulator.reference_engine import ReferenceEngine
 from oneway.streams import Stream
@@ -100,7 +100,7 @@ class InFlight:
         self.num_edges = len(shares)
         self.has_received = np.zeros(self._num_nodes, np.bool_)
         given = np.bincount(self.senders, shares, minlength=self._num_nodes)
-        self._kept = {"split": mixing.diagonal(), "forwarded": np.where(given > 0.0, 0.0, 1.0)}
+        self._kept = {"split": mixing.diagonal(), "forwarded": 1.0 * keep_parcels(mixing)}
         self._shares = {"split": shares, "forwarded": shares / given[self.senders]}
         kinds = {it.kind for it in method.payload}
         self._shares = {kind: shares for kind, shares in self._shares.items() if kind in kinds}

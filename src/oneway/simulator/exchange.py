@@ -9,17 +9,21 @@ import numpy as np
 from scipy.sparse import csr_array, diags_array
 
 from oneway.methods import Method, State
-from oneway.records import Matrix
+from oneway.records import Bools, Matrix, Vector
 
 Mixing: TypeAlias = csr_array
-"""`mixing[sender, receiver]`, rows sum to 1."""
+"""`mixing[sender, receiver]`; rows sum to 1, or to less where a node lets go of the rest."""
+
+LET_GO = 0.5
+"""The share that a node without receivers lets go of: what it would hand to a single one."""
 
 
 class Exchange:
     """Moves every segment of a payload along one mixing, by its kind.
 
     - split: `mixing.T @ segment`, the paper's W.
-    - forwarded: the same without kept shares; a node without receivers keeps what it has.
+    - forwarded: the same without kept shares; a node without receivers keeps what it has, or lets
+      go of it with its share of all else (`letting_go`).
     - copied: every receiver averages what its senders have with its own, all with equal weight.
 
     Attributes:
@@ -64,15 +68,28 @@ class Exchange:
         return moved
 
 
+def letting_go(mixing: Mixing, sinks: Bools) -> Mixing:
+    """Shares by which some nodes, all without receivers, act as if they had one: nobody gets it."""
+    factors = np.repeat(np.where(sinks, LET_GO, 1.0), np.diff(mixing.indptr))
+    return csr_array((factors * mixing.data, mixing.indices, mixing.indptr), mixing.shape)
+
+
+def keep_parcels(mixing: Mixing) -> Bools:
+    """Which nodes keep what others forward: those that neither hand out anything nor let go."""
+    return np.asarray(mixing.diagonal() > LET_GO) & (_handed_out(mixing) <= 0.0)
+
+
 def without_kept_shares(mixing: Mixing) -> Mixing:
-    """The shares of a forwarded segment: rows sum to 1, the diagonal is empty."""
-    kept = mixing.diagonal()
-    given = mixing - diags_array(kept, format="csr")
-    totals = np.asarray(given.sum(axis=1)).ravel()
-    has_receivers = totals > 0
-    scale = np.where(has_receivers, 1.0 / np.where(has_receivers, totals, 1.0), 0.0)
-    forwarded = diags_array(scale) @ given + diags_array(1.0 - has_receivers)
-    return csr_array(forwarded)
+    """The shares of a forwarded segment: the diagonal is empty, but for who keeps all."""
+    given = mixing - diags_array(mixing.diagonal(), format="csr")
+    totals = _handed_out(mixing)
+    scale = np.divide(1.0, totals, out=np.zeros_like(totals), where=totals > 0.0)
+    return csr_array(diags_array(scale) @ given + diags_array(1.0 * keep_parcels(mixing)))
+
+
+def _handed_out(mixing: Mixing) -> Vector:
+    given = mixing - diags_array(mixing.diagonal(), format="csr")
+    return np.asarray(given.sum(axis=1)).ravel()
 
 
 def equal_averages(mixing: Mixing) -> Mixing:

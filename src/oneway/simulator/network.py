@@ -9,7 +9,8 @@ import numpy as np
 
 from oneway.errors import ConfigError, GraphError
 from oneway.methods import Method
-from oneway.simulator.exchange import Mixing
+from oneway.records import Bools
+from oneway.simulator.exchange import Mixing, letting_go
 from oneway.streams import Stream
 from oneway.topology import TrustGraph
 
@@ -26,7 +27,8 @@ class Network:
 
     Attributes:
         method: The method as it suits the graphs: where these (all together, if they take turns)
-            are not strongly connected, it keeps masses within bounds.
+            are not strongly connected, it keeps masses within bounds, and with a method that
+            forwards, nodes that have senders and no receivers let go of what they would hand on.
         constant: Whether the graph never changes.
         origin: A description of the graphs, for records.
     """
@@ -39,6 +41,7 @@ class Network:
         self._at: Callable[[int], TrustGraph] | None = None
         self.constant = True
         self.origin: Any = None
+        self._sinks: Bools | None = None
         if method.exchange != "graph":
             return
         if graphs is None:
@@ -68,8 +71,13 @@ class Network:
             }
 
     def _suit(self, graph: TrustGraph) -> None:
-        if not graph.is_strongly_connected:
-            self.method = self.method.suited_to_any_graph()
+        if graph.is_strongly_connected:
+            return
+        self.method = self.method.suited_to_any_graph()
+        if self.method.lets_go:
+            ordered = self.in_order(graph)
+            heard = np.bincount(ordered.receivers, minlength=ordered.num_nodes)
+            self._sinks = (np.diff(ordered.indptr) == 0) & (heard > 0)
 
     def _check(self, graph: object) -> None:
         if not isinstance(graph, TrustGraph):
@@ -90,7 +98,10 @@ class Network:
             if len(self._known) >= _REMEMBERED:
                 self._known.clear()
             # The graph is held too: while it lives, nothing else has its id.
-            self._known[id(graph)] = (graph, self.method.shares(self.in_order(graph)))
+            shares = self.method.shares(self.in_order(graph))
+            if self._sinks is not None and shares is not None:
+                shares = letting_go(shares, self._sinks)
+            self._known[id(graph)] = (graph, shares)
         return self._known[id(graph)][1]
 
     def in_order(self, graph: TrustGraph) -> TrustGraph:
