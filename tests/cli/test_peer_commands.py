@@ -281,17 +281,6 @@ def test_the_status_of_a_stopped_peer_says_how_old_it_is(oneway):
     assert answer["age"] >= 0
 
 
-@pytest.mark.usefixtures("alice")
-def test_the_doctor_names_the_problem_and_exits_with_1(oneway):
-    result = oneway("peer", "doctor")
-    assert result.code == 1
-    assert "problem  alice is not running" in result.out
-    found = oneway("peer", "doctor", "--json")
-    assert found.code == 1
-    assert {"severity", "sentence"} == found.json[0].keys()
-    assert found.json[0]["severity"] == "problem"
-
-
 def test_the_doctor_says_what_run_would_say(oneway, learned):
     text = learned.task_path.read_text()
     learned.task_path.write_text(text.replace('learning_rate = "auto"', "learning_rate = 0.1"))

@@ -6,17 +6,14 @@ import numpy as np
 import pytest
 from builders import replace
 
-import oneway as ow
 from oneway.errors import StoreError
 from oneway.lab.audit import audit, num_unsettled
 from oneway.peer.store.snapshot import Snapshot
 from oneway.peer.store.store import Owner, PeerStore, read_snapshot
-from oneway.protocol import transitions
 from oneway.protocol.fixed_point import ONE, fixed
 from oneway.protocol.incoming import mint
-from oneway.protocol.layout import Layout
 from oneway.protocol.state import InEdge, OutEdge, OutPhase, PeerState
-from oneway.protocol.transitions import descend, keep_mass, leave
+from oneway.protocol.transitions import descend, keep_mass
 
 ANN, BOB = b"a" * 32, b"b" * 32
 HANDED = fixed(np.array([0.25, -1.5]), 0.375)
@@ -102,43 +99,6 @@ def test_a_network_that_is_not_at_rest_proves_nothing():
     found = audit(waiting)
     assert not found.discrepancy.any()
     assert not found.is_exact
-
-
-TRACKING = Layout.of(ow.Tracking.payload, dim=2)
-
-
-def tracked(momentum: np.ndarray, left: bool = False) -> dict[bytes, Snapshot]:
-    """Ann and Bob have momenta, and Ann's tracker is with Bob; perhaps Ann has left."""
-    step = np.array([0.5, -0.5, *-momentum])
-    ann, bob = (
-        descend(mint(PeerState.new(4, ledger, 1, TRACKING), np.zeros(4)), step) for ledger in (1, 2)
-    )
-    if left:
-        ann = leave(ann)
-    handed = ann.layout.booked(ann.holding)
-    edge = OutEdge(BOB, 9, 1, OutPhase.OPEN, {1: handed}, seq=1, acked=1)
-    ann = replace(ann, holding=ann.holding - handed, out={(BOB, 9): edge})
-    heard = InEdge(ANN, 9, heard=handed, seq=1)
-    bob = replace(bob, holding=bob.holding + handed, in_={(ANN, 9): heard})
-    return {ANN: Snapshot(ann), BOB: Snapshot(bob)}
-
-
-@pytest.mark.parametrize("left", [False, True])
-def test_trackers_add_up_to_the_momenta_of_those_who_stay(left):
-    found = audit(tracked(np.array([0.25, 3.0]), left), tracking=["tracker"])
-    assert found.is_exact
-    assert found.sentences[1:] == [
-        "tracker of 2 numbers: exact",
-        "tracker against momentum of 2 numbers: exact",
-    ]
-
-
-def test_a_momentum_that_somebody_left_with_is_seen(monkeypatch):
-    monkeypatch.setattr(transitions, "_without_momenta", lambda state: state)
-    found = audit(tracked(np.array([0.25, 0.0]), left=True), tracking=["tracker"])
-    assert not found.discrepancy.any()
-    assert not found.is_exact
-    assert found.sentences[-1] == "tracker against momentum of 2 numbers: 1 are wrong"
 
 
 @pytest.mark.parametrize("dead", [ANN, BOB])

@@ -36,10 +36,6 @@ def test_a_network_at_work_is_exact_and_says_what_is_on_its_way():
     assert found.problems == []
 
 
-def test_no_books_at_all_are_exact():
-    assert LiveAudit().check({}).is_exact
-
-
 def test_books_that_do_not_balance_are_seen():
     states = two()
     states[BOB] = replace(states[BOB], books=replace(states[BOB].books, held=ONE + 6))
@@ -51,27 +47,12 @@ def test_books_that_do_not_balance_are_seen():
     ]
 
 
-def test_a_unit_that_was_heard_and_never_sent_is_seen():
-    found = LiveAudit().check(two(sent=7, heard=8))
-    assert found.problems == ["bob heard 1 units from ann that were never sent"]
-
-
 def test_a_unit_that_was_acknowledged_and_not_heard_is_seen():
     states = two(sent=7, heard=6)
     assert LiveAudit().check(states).is_exact
     states[ANN] = replace(states[ANN], complete={BOB})
     found = LiveAudit().check(states)
     assert found.problems == ["bob acknowledged 1 units from ann and did not take them in"]
-
-
-def test_a_sender_that_was_read_before_its_receiver_is_waited_for():
-    live_audit = LiveAudit()
-    early = two(sent=3, heard=7, ann=1.0, bob=2.0)
-    assert live_audit.check(early).is_exact
-    assert live_audit.check(early | {BOB: two(heard=9, bob=3.0)[BOB]}).is_exact
-    # Until two seconds, 7 were heard: that was true. Until three, 9: that is not known yet.
-    assert live_audit.check(two(sent=8, heard=9, ann=2.5, bob=3.0)).is_exact
-    assert not live_audit.check(two(sent=8, heard=9, ann=3.5, bob=3.0)).is_exact
 
 
 def test_what_waited_is_not_forgotten_when_the_receiver_goes_on():
@@ -82,15 +63,6 @@ def test_what_waited_is_not_forgotten_when_the_receiver_goes_on():
     # Seen once, it stays until it is put right.
     assert not live_audit.check(two(sent=6, heard=7, ann=2.0, bob=10.0)).is_exact
     assert live_audit.check(two(sent=7, heard=7, ann=11.0, bob=10.0)).is_exact
-
-
-def test_what_is_complete_for_the_sender_waits_for_the_receiver():
-    live_audit = LiveAudit()
-    states = two(sent=7, heard=2, ann=5.0, bob=4.0)
-    states[ANN] = replace(states[ANN], complete={BOB})
-    assert live_audit.check(states).is_exact
-    late = two(sent=7, heard=6, ann=5.0, bob=6.0)
-    assert not live_audit.check(late).is_exact
 
 
 def test_a_receiver_that_was_presumed_dead_may_hold_what_was_taken_back():

@@ -13,7 +13,6 @@ import pytest
 from builders import make_status
 from plain import PLAIN
 
-from oneway.errors import StoreError
 from oneway.export import FittedModel
 from oneway.export.json_format import from_json
 from oneway.peer.api.app import MOST_SAMPLES, build_app
@@ -118,15 +117,6 @@ def test_a_classifier_predicts_a_class_and_how_probable_each_is(peer):
     assert sum(said["probabilities"].values()) == 1.0
 
 
-def test_the_shared_model_answers_if_it_is_asked_for(peer):
-    body = {"x": GOOD}
-    assert ask(peer, "POST", "/predict?model=shared", body).json()["prediction"] == "no"
-    assert ask(peer, "POST", "/predict?model=personal", body).json()["prediction"] == "yes"
-    refused = ask(peer, "POST", "/predict?model=perhaps", body)
-    assert refused.status_code == 422
-    assert "'perhaps'" in error_of(refused)
-
-
 def test_the_model_is_given_out_to_whoever_may_ask(peer):
     for momentary, sign in (("", 1.0), ("?momentary=true", -1.0)):
         answer = ask(peer, "GET", f"/model{momentary}")
@@ -135,12 +125,6 @@ def test_the_model_is_given_out_to_whoever_may_ask(peer):
         assert from_json(answer.content).params.tolist() == [sign, sign, 0.0]
     assert ask(peer, "GET", "/model", token=TOKEN).status_code == 401
     assert ask(peer, "GET", "/model?momentary=7").status_code == 422
-
-
-def test_learning_gives_the_loss_suffered_before(peer):
-    answer = ask(peer, "POST", "/learn", {"x": GOOD, "y": "no"})
-    assert answer.json() == {"loss": 0.5}
-    assert peer.taught == [(GOOD, "no")]
 
 
 def test_to_learn_builds_no_status_and_says_when_the_disk_fails(peer, monkeypatch):
@@ -240,13 +224,6 @@ def test_a_body_that_is_not_json_gets_a_sentence(peer, content):
     answer = ask(peer, "POST", "/learn", content=content, headers=json_type)
     assert answer.status_code == 400
     assert error_of(answer).startswith("the body is ")
-
-
-def test_what_the_peer_cannot_do_at_the_moment_is_its_own_sentence():
-    failing = FakePeer(LOGISTIC, StoreError("the disk is full; make room"))
-    answer = ask(failing, "POST", "/learn", {"x": GOOD, "y": "no"})
-    assert answer.status_code == 503
-    assert error_of(answer) == "the disk is full; make room"
 
 
 # --- who may ask ---

@@ -12,28 +12,23 @@ from __future__ import annotations
 
 import json
 import math
-from itertools import count
 
 import numpy as np
 import pytest
 from plain import PLAIN
+from town import Town, config, key_of
 
-from oneway.peer.home.config import PeerConfig, Receiver
 from oneway.peer.home.limits import Limits
-from oneway.peer.identity.card import Card
-from oneway.peer.node import Node
 from oneway.peer.store.snapshot import Journal, Snapshot
 from oneway.peer.stream_progress import ProgressSeal
 from oneway.protocol.compact import packed_total, unpack
 from oneway.protocol.fixed_point import ONE, zeros
 from oneway.protocol.messages import Compact, Data
-from oneway.protocol.state import PeerState
 from oneway.protocol.tags import NO_TAG, digest_of, sign, sign_life
 from oneway.protocol.transitions import restart
 from oneway.records import Batch
 from oneway.task.privacy import parse_privacy
 from oneway.task.task import Feature, Task
-from oneway.testing.memory_network import MemoryNetwork
 from oneway.transport.wire import Foreign, decode
 
 FEATURES = (Feature("u", 3.0, 2.0), Feature("v", -70.0, 11.0), Feature("w"))
@@ -43,81 +38,23 @@ TASKS = {
 }
 EDGES = {"alice": ["bob", "carol"], "bob": ["alice"], "carol": ["bob"]}
 ROUNDS = 12
-
-
-def key_of(name):
-    return name.encode().ljust(32, b"-")
-
-
-def secret_of(name):
-    return f"the secret of {name}".encode().ljust(32, b".")
-
-
 NO_CLIP = Limits(clip="off")
+FOREIGN = Task("hinge", "y", FEATURES, ("a", "b"), **PLAIN)
 
 
-class Recorded:
-    """A small network, all it said, and books about what was handed over, kept by hand."""
+class Recorded(Town):
+    """A small network, and books about what was handed over, kept by hand."""
 
-    def __init__(self, task, edges, limits=NO_CLIP):
-        self.time = 0.0
-        self.task, self.edges, self.limits = task, edges, limits
-        self.network = MemoryNetwork()
+    def __init__(self, task, edges, **more):
         self.rng = np.random.default_rng(5)
-        self.epochs = count(1001)
-        self.said = []
         self.samples, self.gradients, self.personal = [], [], []
-        self.handed = {}  # (sender, receiver) -> running totals, as tuples of integers
-        self.nodes, self.ends = {}, {}
-        for index, name in enumerate(edges):
-            state = PeerState.new(task.dim, 500 + index, boot=(7 + index) << 20)
-            self.start(name, Snapshot(state))
-            self.ends[name] = self.network.endpoint(key_of(name))
-            self.ends[name].admit(None)
-            for receiver in edges[name]:
-                self.handed[name, receiver] = [(0,) * (task.dim + 1)]
-        for name in edges:
-            for other in edges:
-                self.ends[name].dial(key_of(other), self.ends[other].address)
+        super().__init__(edges, task, NO_CLIP, **more)
+        nothing = (0,) * (task.dim + 1)  # by sender and receiver: running totals
+        self.handed = {(one, other): [nothing] for one in EDGES for other in edges.get(one, ())}
+        self.edges = edges
+        self.exchange()
 
-    def start(self, name, snapshot):
-        cards = [Card(key_of(other), "127.0.0.1", 7700, other) for other in self.edges[name]]
-        self.nodes[name] = Node(
-            self.task,
-            secret_of(name),
-            PeerConfig(
-                name,
-                "127.0.0.1:7700",
-                receivers=tuple(Receiver(card) for card in cards),
-                limits=self.limits,
-            ),
-            snapshot,
-            key=key_of(name),
-            clock=lambda: self.time,
-            wall_clock=lambda: 1.7e9 + self.time,
-            new_epoch=lambda: next(self.epochs),
-        )
-
-    def exchange(self):
-        while True:
-            for name, node in self.nodes.items():
-                batch = node.begin()
-                self.send(name, [] if batch is None else node.committed(batch))
-            if not self.network.in_flight:
-                return
-            self.network.deliver_all()
-            for name, node in self.nodes.items():
-                while (arrival := self.ends[name].receive_now()) is not None:
-                    node.take(arrival)
-                self.send(name, node.words())
-
-    def send(self, name, frames):
-        for frame in frames:
-            self.said.append((name, frame))
-            end = self.ends[name]
-            (end.push if frame.via == "push" else end.reply)(frame.peer, frame.content)
-
-    def learn(self, name):
+    def learns(self, name):
         """One distinctive sample; what is handed over afterwards is computed here once more."""
         self.time += 1.0
         node = self.nodes[name]
@@ -146,13 +83,8 @@ class Recorded:
             totals.append(tuple(t + p for t, p in zip(totals[-1], part, strict=True)))
         self.exchange()
 
-    def restart(self, name):
-        snapshot = self.nodes[name].snapshot
-        self.start(name, Snapshot(restart(snapshot.state, 99 << 20), snapshot.journal))
-        self.tell()
-
     def tell(self):
-        """Let everybody say what is overdue."""
+        """Let everybody say what is overdue, and pass nothing on."""
         self.time += 40.0
         for name, node in self.nodes.items():
             self.send(name, node.overdue())
@@ -162,39 +94,25 @@ class Recorded:
 @pytest.fixture(params=TASKS)
 def network(request):
     """Peers that learned, restarted, and parted: every kind of message was said."""
-    network = Recorded(TASKS[request.param], EDGES)
-    network.exchange()
+    network = Recorded(TASKS[request.param], EDGES | {"dave": ["bob"]}, tasks={"dave": FOREIGN})
     for round_index in range(ROUNDS):
         for name in EDGES:
-            network.learn(name)
+            network.learns(name)
         if round_index == ROUNDS // 2:
-            network.restart("carol")
-            network.tell()
-    stranger = Node(
-        Task("hinge", "y", FEATURES, ("a", "b"), **PLAIN),
-        secret_of("dave"),
-        PeerConfig("dave", "127.0.0.1:7700", receivers=network.nodes["carol"].config.receivers),
-        Snapshot(PeerState.new(4, 900, boot=1 << 20)),
-        key=key_of("dave"),
-        clock=lambda: network.time,
-        wall_clock=lambda: 1.7e9 + network.time,
-        new_epoch=lambda: next(network.epochs),
-    )
-    network.nodes["dave"] = stranger
-    network.ends["dave"] = network.network.endpoint(key_of("dave"))
-    network.ends["dave"].dial(key_of("bob"), network.ends["bob"].address)
-    network.exchange()
-    network.tell()
-    del network.nodes["dave"]
-    bob = network.nodes["bob"]
-    bob.follow(PeerConfig("bob", "127.0.0.1:7700", limits=Limits(clip="off")))
+            state, journal = network.state("carol"), network.nodes["carol"].snapshot.journal
+            again = Snapshot(restart(state, 99 << 20), journal)
+            network.start("carol", again, config("carol", EDGES["carol"], limits=NO_CLIP))
+            for _ in range(2):
+                network.tell()
+    network.power_off("dave")
+    network.nodes["bob"].follow(config("bob", limits=NO_CLIP))
     network.exchange()
     network.tell()
     return network
 
 
 def said_by_peers(network):
-    return [(name, frame) for name, frame in network.said if name in EDGES]
+    return [(name, frame) for name, frame in network.sent if name in EDGES]
 
 
 def task_fields(content):
@@ -230,9 +148,9 @@ def test_every_field_of_every_frame_is_a_counter_a_name_a_total_or_a_hash_of_one
     digests = {digest_of(np.array(total)) for total in totals}
     states = {name: node.snapshot.state for name, node in network.nodes.items()}
     ledgers = {0} | {state.ledger for state in states.values()}
-    epochs = set(range(1001, next(network.epochs)))
+    epochs = set(range(1, next(network.epochs)))
     tags = {NO_TAG} | {
-        sign(secret_of(name), states[name].ledger, key_of(receiver), epoch, seq, digest_of(total))
+        sign(key_of(name), states[name].ledger, key_of(receiver), epoch, seq, digest_of(total))
         for (name, receiver), handed in network.handed.items()
         for total in map(np.array, handed)
         for epoch in epochs
@@ -243,7 +161,7 @@ def test_every_field_of_every_frame_is_a_counter_a_name_a_total_or_a_hash_of_one
         (sealed.learned, sealed.mark)
         for name in EDGES
         for samples in range(len(network.samples) + 1)
-        for seal in [ProgressSeal(secret_of(name), network.task.fingerprint)]
+        for seal in [ProgressSeal(key_of(name), network.task.fingerprint)]
         for sealed in [seal.seal(Journal(samples))]
     }
     kinds = set()
@@ -265,7 +183,7 @@ def test_every_field_of_every_frame_is_a_counter_a_name_a_total_or_a_hash_of_one
                 case "life":
                     assert value.over <= value.boot < 200 << 20
                     assert value.leaving is False
-                    assert value.proof == sign_life(secret_of(name), value.boot, value.over)
+                    assert value.proof == sign_life(key_of(name), value.boot, value.over)
                 case "total":
                     assert tuple(value.tolist()) in totals
                 case "digest":
@@ -328,11 +246,10 @@ def test_what_is_said_does_not_depend_on_what_else_a_sample_holds():
     frames = []
     for more in ({}, {"name": "Ada", "diagnosis": "secret", "x": 5.0}):
         network = Recorded(TASKS["logistic"], {"alice": ["bob"], "bob": []})
-        network.exchange()
         network.time += 1.0
         network.nodes["alice"].learn({"u": 1.0, "v": 2.0, "w": 3.0, **more}, "vacant")
         network.exchange()
-        frames.append([frame.content for _, frame in network.said])
+        frames.append([frame.content for _, frame in network.sent])
     assert frames[0] == frames[1]
     assert len(frames[0]) > 3
 
@@ -341,12 +258,11 @@ def test_what_is_said_does_not_depend_on_what_else_a_sample_holds():
 def test_and_yet_the_first_push_of_a_lone_peer_tells_its_first_sample_up_to_a_factor(task):
     """No sample travels, but this is what a receiver can compute: trust is needed to send."""
     network = Recorded(task, {"alice": ["bob"], "bob": []})
-    network.exchange()
-    network.learn("alice")
+    network.learns("alice")
     [(_, _, scaled, _)] = network.samples
     totals = [
         message.total
-        for message in (decode(frame.content)[1] for _, frame in network.said)
+        for message in (decode(frame.content)[1] for _, frame in network.sent)
         if isinstance(message, Data)
     ]
     difference = (totals[-1] - zeros(task.dim))[:-1] / ONE
@@ -358,8 +274,7 @@ def test_and_yet_the_first_push_of_a_lone_peer_tells_its_first_sample_up_to_a_fa
 def test_a_compact_push_says_no_more_than_the_total_that_it_leads_to(monkeypatch):
     """Codes are made of what the books say, noise and all: post-processing, which tells nothing."""
     monkeypatch.setattr("oneway.peer.home.limits._COMPACT_ABOVE", 1)
-    network = Recorded(TASKS["logistic"], EDGES, Limits(clip="off"))
-    network.exchange()
+    network = Recorded(TASKS["logistic"], EDGES)
     books = {
         (name, key_of(receiver), 0): zeros(network.task.dim)
         for name in EDGES
@@ -368,11 +283,11 @@ def test_a_compact_push_says_no_more_than_the_total_that_it_leads_to(monkeypatch
     books |= {(*edge, 1): nothing for (*edge, _), nothing in books.items()}
     for _ in range(ROUNDS):
         for name in EDGES:
-            network.learn(name)
+            network.learns(name)
             for edge in network.nodes[name].snapshot.state.out.values():
                 books |= {(name, edge.receiver, seq): it for seq, it in edge.totals.items()}
     seen = 0
-    for name, frame in network.said:
+    for name, frame in network.sent:
         _, message = decode(frame.content)
         if isinstance(message, Compact):
             base = books[name, frame.peer, message.packed.base]

@@ -4,7 +4,6 @@ import asyncio
 import csv
 import io
 import os
-import sys
 import tempfile
 import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
@@ -465,64 +464,6 @@ def test_a_pipe_is_read_only_a_few_pieces_ahead(pipe: tuple[str, int]) -> None:
         # What waits, what was just read, what is being parsed, and what the pipe itself holds.
         assert ahead <= (MAX_PIECES_AHEAD + 3) * CHUNK_BYTES
         assert num_written == num_lines * len(line)
-
-    asyncio.run(run())
-
-
-ECHO = """
-import asyncio, sys
-from contextlib import aclosing
-from oneway.errors import DataError
-from oneway.peer.samples import rows
-
-async def echo(first):
-    async with aclosing(rows("-")) as found:
-        async for item in found:
-            print(item.line, getattr(item, "values", "bad"), flush=True)
-            first.set()
-            if str(item.position.num_rows) == sys.argv[1]:
-                return
-
-async def cancel_after_first():
-    first = asyncio.Event()
-    async with asyncio.TaskGroup() as tasks:
-        echoing = tasks.create_task(echo(first))
-        await first.wait()
-        echoing.cancel()
-
-try:
-    asyncio.run(cancel_after_first() if sys.argv[1] == "cancel" else echo(asyncio.Event()))
-except DataError as error:
-    print(error)
-print("done", flush=True)
-"""
-
-
-async def start_echo(mode: str, **options: Any) -> asyncio.subprocess.Process:
-    return await asyncio.create_subprocess_exec(
-        *(sys.executable, "-X", "dev", "-W", "error", "-c", ECHO, mode),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        **options,
-    )
-
-
-def test_standard_input_answers_each_line_and_lets_the_process_end_while_it_is_open() -> None:
-    async def run() -> None:
-        async with asyncio.timeout(PATIENCE):
-            process = await start_echo("2", stdin=asyncio.subprocess.PIPE)
-            assert process.stdin
-            assert process.stdout
-            assert process.stderr
-            process.stdin.write(b"a;b\n1;2\n")
-            assert await process.stdout.readline() == b"2 {'a': '1', 'b': '2'}\n"
-            process.stdin.write(b"3;4;5\n")
-            assert await process.stdout.readline() == b"3 bad\n"
-            # Standard input stays open: the thread that reads it must not hold the process.
-            assert await process.stdout.readline() == b"done\n"
-            assert await process.wait() == 0
-            assert await process.stderr.read() == b""
-            process.stdin.close()
 
     asyncio.run(run())
 

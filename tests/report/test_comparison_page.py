@@ -98,15 +98,6 @@ def test_a_page_escapes_what_it_shows(comparison):
     assert "<friends>" not in text
 
 
-def test_a_best_rate_at_the_edge_of_the_grid_is_starred_and_explained(comparison):
-    text = Reader(comparison_page(comparison)).text
-    assert "1*" in text
-    assert "* best at the edge of the grid" in text
-    results = {k: dataclasses.replace(v, learning_rate=0.1) for k, v in comparison.results.items()}
-    inside = dataclasses.replace(comparison, results=results)
-    assert "edge of the grid" not in comparison_page(inside)
-
-
 def test_rows_come_smallest_loss_first_with_the_numbers_of_the_records(comparison):
     backwards = dict(reversed(comparison.results.items()))
     ranked = dataclasses.replace(comparison, results=backwards).ranked

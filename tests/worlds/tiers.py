@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from typing import TypeVar
 
 from hypothesis import settings
+
+Entry = TypeVar("Entry")
 
 IS_THOROUGH = settings.default.max_examples > 20
 """Whether the thorough profile of tests/conftest.py is loaded."""
@@ -21,3 +25,8 @@ def schedules(quick: int, thorough: int, per_fuzz: int = 1) -> int:
     if fuzz := int(os.environ.get("ONEWAY_FUZZ_SCHEDULES", "0")):
         return fuzz // per_fuzz
     return thorough if IS_THOROUGH else quick
+
+
+def some(entries: Mapping[str, Entry], *names: str) -> Mapping[str, Entry]:
+    """Return those with these names in `make test`, all in `make test-all`."""
+    return entries if IS_THOROUGH else {name: entries[name] for name in names}

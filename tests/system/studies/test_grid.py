@@ -13,10 +13,10 @@ import pytest
 import lib
 import oneway as ow
 from asynchronous import bins_to, end_loss
-from lib import NO_NOISE, Case, Job, grid, make, make_private, paired, simulate_job, tuned, values
+from lib import NO_NOISE, Case, Job, grid, paired, simulate_job, tuned, values
 from networks import DIGITS
 from oneway.models import LogisticRegression
-from paper import SENTENCES, Cases, counted_once, same_samples
+from paper import SENTENCES, Cases, counted_once
 
 SMALL = Case("synthetic", 4, max_receivers=2, rounds=40)
 
@@ -65,16 +65,6 @@ def test_every_seed_has_noise_of_its_own_and_without_noise_all_are_equal(method,
     assert loss(0, NO_NOISE) == loss(1, NO_NOISE)
 
 
-def test_variants_are_what_they_are_called():
-    assert make("ops-mass-twice", 0.1).mixes == 2
-    assert make("ops-capped", 0.1).rule.name == "capped"
-    assert make("ops", 0.1).batches is None
-    private = make_private("relay-curvature", 0.1, 8.0, dim=5)
-    assert private.rule.name == "curvature"
-    assert private.batches.noise > 0
-    assert make_private("relay-plain", 0.1, NO_NOISE, dim=5).batches.noise == 0
-
-
 def test_there_are_the_papers_fourteen_panels_and_a_run_for_every_line():
     cases = Cases(40, 40)
     figures = cases.figures()
@@ -87,13 +77,6 @@ def test_there_are_the_papers_fourteen_panels_and_a_run_for_every_line():
     for panels in figures.values():
         for line in (line for panel in panels for line in panel.lines):
             assert (line.case, line.method) in needed
-
-
-def test_equal_samples_means_equal_samples_but_for_a_round():
-    for bound, data in ((32, "susy"), (2, "occupancy")):
-        cases = Cases(800, 800).sizes(data, 1.0, bound)
-        samples = [case.num_nodes * same_samples(case).rounds for case in cases]
-        assert max(samples) - min(samples) <= max(case.num_nodes for case in cases)
 
 
 def test_only_a_variant_with_the_same_numbers_counts_as_the_same_runs():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import msgspec
 import numpy as np
 import pytest
 from lockstep import NAMES, NUM_NODES, Dealt, Lockstep, check_same, samples
@@ -14,11 +13,9 @@ import oneway as ow
 from oneway.errors import ConfigError, DataError
 from oneway.models import Torch
 from oneway.peer.learner import Learner
-from oneway.peer.measuring import measures_in
 from oneway.peer.store.snapshot import Snapshot
 from oneway.protocol.rules import Rules
 from oneway.protocol.state import PeerState
-from oneway.records.curve import Curve
 from oneway.task.privacy import Privacy
 from oneway.task.task import Feature, Task
 
@@ -89,27 +86,6 @@ def test_a_sample_without_a_gradient_is_a_bad_sample_unless_that_would_tell(priv
         return
     with pytest.raises(DataError, match="gradient"):
         learner.learn(*arguments)
-
-
-def test_a_large_network_has_no_second_one_alone_and_says_so(monkeypatch):
-    monkeypatch.setattr("oneway.peer.measuring.MOST_ALONE", 1)
-    learner, snapshot = learner_and_snapshot(torch_task("nets:linear"))
-    _, told = learner.measures_resumed({})
-    assert "alone is off" in told
-    sample = dict(zip(NAMES, (0.5, 1.0, -1.0, 1.0), strict=True))
-    for label in ("1", "-1", "1"):
-        arguments = (snapshot.state, snapshot, learner.start, sample, label, Rules(secret=b""))
-        measured = learner.learn(*arguments).measured
-        snapshot = msgspec.structs.replace(snapshot, measures=measured.arrays)
-    assert np.isfinite(measured.loss)
-    assert measured.alone_loss is None
-    found = measures_in(snapshot.measures, learner.as_learned, Curve())
-    assert found.weights["alone"] == 0.0
-    assert (found.so_far.alone_loss, found.verdict) == (None, "")
-    assert not found.left_out  # it is off, and has not failed
-    assert not any(name.startswith("alone.") for name in snapshot.measures)
-    own = learner.personal(learner.start, snapshot.measures)
-    assert sum(own.predict_proba_one(sample).values()) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("private", [False, True])

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import oneway as ow
-from oneway.errors import ConfigError, DataError
+from oneway.errors import ConfigError
 from oneway.models import Torch
 from oneway.records import Batch
 from oneway.task.task import Task
@@ -110,39 +110,6 @@ def test_a_literal_backward_pass_gives_the_same_gradient():
         np.testing.assert_allclose(found[row], parts + 0.1 * stack[row], rtol=1e-5, atol=1e-6)
 
 
-def test_classes_reach_a_function_as_whole_numbers():
-    model = Torch(small, nn.functional.cross_entropy, labels="classes", l2=0.0)
-    named = Torch(small, "cross-entropy", l2=0.0)
-    batch, stack = samples(6), stack_for(model, 6)
-    np.testing.assert_allclose(model.losses(stack, batch), named.losses(stack, batch), rtol=1e-5)
-    decided = Torch(small, nn.functional.cross_entropy).for_samples((4,), batch.labels)
-    assert (decided.labels, decided.num_classes) == ("classes", 3)
-
-
-def test_probabilities_belong_to_losses_of_probabilities():
-    having = {}
-    for loss, outputs in (*LOSSES.items(), (absolute, 1)):
-        model = Torch(lambda outputs=outputs: small(outputs), loss)
-        chances = model.probabilities(model.init(4, np.random.default_rng(0)), np.ones((1, 4)))
-        having[loss] = (model.says_probabilities, chances is not None)
-    assert having.pop("logistic") == having.pop("cross-entropy") == (True, True)
-    assert set(having.values()) == {(False, False)}
-
-
-def test_numbers_are_learned_in_units_of_center_and_scale():
-    plain, scaled = (
-        Torch(lambda: small(1), "squared", center=c, scale=s) for c, s in [(0, 1), (5, 2)]
-    )
-    batch = samples(4, kind="number")
-    stack = stack_for(plain, 4)
-    shifted = Batch(batch.features, 5 + 2 * batch.labels)
-    np.testing.assert_allclose(
-        scaled.losses(stack, shifted), plain.losses(stack, batch), rtol=1e-5, atol=1e-6
-    )
-    expected = 5 + 2 * plain.predict(stack[0], batch.features)
-    np.testing.assert_allclose(scaled.predict(stack[0], batch.features), expected)
-
-
 # Starts.
 
 
@@ -154,16 +121,6 @@ def test_a_function_starts_from_the_seed_and_a_module_from_its_values():
     module = small()
     given = Torch(module, "cross-entropy").init(4, np.random.default_rng(9))
     assert np.array_equal(given, torch.cat([it.reshape(-1) for it in module.parameters()]).detach())
-
-
-def test_a_start_leaves_the_generators_of_numpy_and_torch_as_they_were():
-    torch.manual_seed(5)
-    expected = torch.rand(3)
-    torch.manual_seed(5)
-    rng = np.random.default_rng(1)
-    Torch(small, "cross-entropy").init(4, rng)
-    assert torch.equal(torch.rand(3), expected)
-    assert rng.standard_normal() == np.random.default_rng(1).standard_normal()
 
 
 def test_the_module_that_is_given_is_not_changed():
@@ -317,31 +274,6 @@ def test_a_module_that_cannot_be_learned_is_refused(options, culprit):
     for _ in range(2):  # also after it was refused once
         with pytest.raises(ConfigError, match=culprit):
             model.dim(4)
-
-
-@pytest.mark.parametrize(
-    ("options", "culprit"),
-    [
-        ({"loss": "hinge"}, "hinge"),
-        ({"loss": 3}, "loss"),
-        ({"loss": "logistic", "labels": "number"}, "labels"),
-        ({"labels": "words"}, "words"),
-        ({"shape": ()}, "shape"),
-        ({"shape": (0, 2)}, "shape"),
-        ({"l2": -1.0}, "l2"),
-        ({"scale": 0.0}, "scale"),
-    ],
-)
-def test_options_that_break_their_rule_are_refused(options, culprit):
-    with pytest.raises(ConfigError, match=culprit):
-        Torch(small, **options)
-
-
-def test_classes_beyond_the_outputs_are_refused():
-    model = Torch(small, "cross-entropy").for_samples((4,), np.array([0.0, 2.0]))
-    model.check_labels(np.array([0.0, 2.0]))
-    with pytest.raises(DataError, match="label 3"):
-        model.check_labels(np.array([0.0, 3.0]))
 
 
 def test_a_fingerprint_is_of_shapes_and_first_values():

@@ -86,30 +86,6 @@ def test_float32_stays_float32_and_mass_float64(name, rate, delays, monkeypatch)
     assert run.masses.dtype == np.float64
 
 
-def test_the_loss_is_told_from_labels_and_outputs():
-    kinds = {}
-    for name, (data, outputs) in {
-        "binary": (stream(), 1),
-        "classes": (stream(classes=3), 3),
-        "number": (stream(classes=3), 1),
-    }.items():
-        model = Torch(network, arguments={"outputs": outputs})
-        run = ow.simulate(ow.OnlinePushSum(0.1), model, data, GRAPH, measure=True)
-        kinds[name] = run.record.config["model"]["loss"]
-        assert run.measures is not None
-    assert kinds == {"binary": "logistic", "classes": "cross-entropy", "number": "squared"}
-
-
-def test_the_engine_is_the_reference_engine_and_the_seed_decides_everything():
-    model = Torch(network, arguments={"dropout": 0.3})
-    first, again, other = (
-        ow.simulate(ow.OnlinePushSum(0.1), model, stream(), GRAPH, seed=seed) for seed in (4, 4, 5)
-    )
-    assert first.record.config["engine"] == "reference"
-    assert np.array_equal(first.numerators, again.numerators)
-    assert not np.array_equal(first.numerators, other.numerators)
-
-
 def test_a_network_learns_together_what_is_not_linear():
     rng = np.random.default_rng(0)
     features = rng.standard_normal((700, NODES, WIDTH)).astype(np.float32)

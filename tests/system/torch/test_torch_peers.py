@@ -10,7 +10,6 @@ import pytest
 
 import oneway as ow
 from oneway.datasets import load
-from oneway.errors import DataError
 from oneway.export.json_format import from_json
 from oneway.lab.problem import Problem
 from oneway.lab.run import Conditions, run_lab
@@ -87,31 +86,6 @@ def test_a_peer_learns_a_network_and_its_exports_predict_what_it_predicts(oneway
         assert by_onnx[0].tolist() == [label]
         np.testing.assert_allclose(by_onnx[1][0], shares, atol=1e-5)
         assert list(from_file.predict_proba_one({"features": image}).values()) == shares
-
-
-@pytest.mark.usefixtures("learned")
-def test_a_sample_is_predicted_from_a_file(oneway):
-    image = pytest.importorskip("PIL.Image", reason="the extra images is not installed")
-    pixels = bright(1).astype(np.uint8)
-    np.save("one.npy", pixels)
-    np.save("batch.npy", pixels[None])
-    image.fromarray(pixels[0]).save("one.png")
-    image.fromarray(np.kron(pixels[0], np.ones((8, 8), np.uint8))).convert("RGB").save("large.bmp")
-    told = f"features={json.dumps(pixels.tolist())}"
-    expected = oneway("peer", "predict", told, "--json").json
-    assert expected["prediction"] == "b"
-    for given in ("one.npy", "batch.npy", "one.png", "features=one.png"):
-        said = oneway("peer", "predict", given, "--json")
-        assert said.json == expected, given
-        assert ("white is taken for 255" in said.err) == given.endswith("png")
-    assert oneway("peer", "predict", "large.bmp", "--json").json["prediction"] == "b"
-    dark = oneway("peer", "predict", "one.png", "--white", "51", "--json")
-    told = f"features={json.dumps((pixels / 5).tolist())}"
-    assert dark.json == oneway("peer", "predict", told, "--json").json
-    assert dark.err == ""
-    oneway("peer", "predict", "one.npy", "one.png").check_refused(DataError, "twice")
-    oneway("peer", "predict", "gone.png").check_refused(DataError, "gone.png")
-    oneway("peer", "predict", "task.toml").check_refused(DataError, "task.toml")
 
 
 def test_two_real_peers_learn_digits_together(oneway, tmp_path: Path):
