@@ -59,9 +59,9 @@ def test_the_command_computes_what_the_library_computes(oneway):
     """By default with noise and in batches; without them if that is written out."""
     few = (*SMALL, *REFERENCE, "--nodes", 6, "--max-receivers", 3, "--learning-rate", 0.3, "--json")
     for flags, batches in (
-        ((), Privacy().batches(16, 11)),
-        (("--epsilon", 1, "--samples-per-push", 5), Privacy(epsilon=1.0).batches(5, 11)),
-        (("--clip", 2, "--delta", 1e-6), Privacy(clip=2.0, delta=1e-6).batches(16, 11)),
+        ((), Privacy().batches(16, 31)),
+        (("--epsilon", 1, "--samples-per-push", 5), Privacy(epsilon=1.0).batches(5, 31)),
+        (("--clip", 2, "--delta", 1e-6), Privacy(clip=2.0, delta=1e-6).batches(16, 31)),
         (("--privacy", "none"), Batches(16)),
         (("--privacy", "none", "--samples-per-push", 1), None),
     ):
@@ -73,7 +73,7 @@ def test_the_command_computes_what_the_library_computes(oneway):
 
 
 def check_same(shown, method):
-    stream = ow.streams.synthetic(20_000, 10, seed=0).table.deal(6, seed=0).head(30)
+    stream = ow.datasets.load("synthetic").deal(6, seed=0).head(30)
     run = ow.simulate(
         method,
         ow.models.LogisticRegression(l2=1e-4),

@@ -123,7 +123,7 @@ def test_two_people_who_follow_the_readme_are_both_better_off(shells):
         shells.oneway(who, "peer", "doctor")
     for who in ("alice", "bob"):
         store = shells.folders[who] / "peer.sqlite"
-        shells.until(lambda store=store: read_curve(store).samples == 600, f"{who} stops early")
+        shells.until(lambda store=store: read_curve(store).samples == 1000, f"{who} stops early")
         yours, alone = losses(store)
         assert yours < alone
 
