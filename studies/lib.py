@@ -32,7 +32,7 @@ from oneway.display.charts import as_png
 from oneway.errors import DivergenceError
 from oneway.methods import Method
 from oneway.methods.auto_rate import Rate
-from oneway.methods.labels import Label, label_of
+from oneway.methods.base import Label, label_of
 from oneway.metrics import evenly_spread
 from oneway.models import LogisticRegression
 from oneway.records import Vector

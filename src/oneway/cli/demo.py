@@ -87,7 +87,7 @@ def demo(
 
 def _table(comparison: Comparison) -> TerminalTable:
     from oneway.methods import DEFAULT_METHOD
-    from oneway.methods.labels import label_of
+    from oneway.methods.base import label_of
 
     numbers = ("loss", "labels late", "accuracy", "ROC AUC", "rate")
     starred = any(tuned.at_edge for tuned in comparison.results.values())

@@ -160,7 +160,7 @@ def _listed(text: str) -> tuple[str, ...]:
 
 
 def _table(result: SweepResult) -> TerminalTable:
-    from oneway.methods.labels import label_of
+    from oneway.methods.base import label_of
     from oneway.metrics.measure_rows import loss_number
 
     edge = "* the smallest or largest rate tried: a better one may lie beyond"

@@ -3,7 +3,7 @@
 A method is found by name in `METHODS`; a new one is a class and one registration.
 """
 
-from oneway.methods.auto_rate import AUTO, AutoRate, Rate
+from oneway.methods.auto_rate import AUTO, SCHEDULES, AutoRate, InverseSqrt, Rate, Schedule
 from oneway.methods.base import METHODS, Gradients, Method, State
 from oneway.methods.batches import Batches
 from oneway.methods.methods import (
@@ -15,7 +15,6 @@ from oneway.methods.methods import (
     Pull,
     Tracking,
 )
-from oneway.methods.rate_schedules import SCHEDULES, InverseSqrt, Schedule
 from oneway.methods.relay import Relay
 from oneway.methods.step_rules import DEFAULT_STEP, STEP_RULES, StepRule
 from oneway.methods.transforms import TRANSFORMS, Transform

@@ -1,4 +1,4 @@
-"""Adaptive learning rate: AdaGrad by norm, of what a node's steps are made of.
+"""Adaptive learning rate: AdaGrad by norm, of what a node's steps are made of; and schedules.
 
 Every node remembers s, the sum of the squared norms of its updates (a gradient; or a batch, clipped
 and noised), and its rate is
@@ -17,6 +17,7 @@ no privacy. A sample's curvature limits its gradient by the rate of the batches 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
@@ -24,6 +25,7 @@ import numpy as np
 
 from oneway.errors import ConfigError
 from oneway.records import Matrix, Vector
+from oneway.registry import Registry
 
 AUTO: Literal["auto"] = "auto"
 """How a learning rate says that it is chosen as it goes on."""
@@ -105,3 +107,30 @@ class AutoRate:
     def describe(self) -> dict[str, Any]:
         """Its name alone: all else follows from the model."""
         return {"name": AUTO}
+
+
+# Rates that are given.
+
+Schedule: TypeAlias = Callable[[int], float]
+"""`schedule(index)`: the learning rate of step `index`, counted from 0."""
+
+
+@dataclass(frozen=True)
+class InverseSqrt:
+    """The schedule `scale / sqrt(index + 1)`.
+
+    >>> InverseSqrt(0.5)(3)
+    0.25
+    """
+
+    scale: float
+
+    def __call__(self, index: int) -> float:
+        """The learning rate of this step."""
+        return self.scale / math.sqrt(index + 1)
+
+
+SCHEDULES: Registry[Callable[[float], float | Schedule]] = Registry("schedule")
+"""By name: from the first learning rate to a number or a schedule."""
+SCHEDULES.register(float, "constant")
+SCHEDULES.register(InverseSqrt, "inverse-sqrt")

@@ -11,14 +11,14 @@ from abc import ABC
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal, Protocol, Self
+from typing import Any, ClassVar, Literal, Protocol, Self, TypeAlias
+from zlib import crc32
 
 import numpy as np
 
 from oneway.errors import ConfigError
-from oneway.methods.auto_rate import AUTO, SQUARES, AutoRate
+from oneway.methods.auto_rate import AUTO, SQUARES, AutoRate, Schedule
 from oneway.methods.batches import Batches, Normals
-from oneway.methods.rate_schedules import Schedule
 from oneway.methods.step_rules import STEP_RULES, StepRule
 from oneway.methods.transforms import Transform, kept_share, transform_memory, transformed
 from oneway.records import Bools, Matrix, Segment, Vector
@@ -408,6 +408,18 @@ METHODS: Registry[type[Method]] = Registry("method")
 """The methods by name."""
 
 
+def only(active: Bools, before: State, after: State) -> State:
+    """The state after something for the active rows, the state before it for the others."""
+
+    def chosen(old: Mapping[str, Matrix], new: Mapping[str, Matrix]) -> dict[str, Matrix]:
+        return {
+            name: array if array is old[name] else np.where(active[:, None], array, old[name])
+            for name, array in new.items()
+        }
+
+    return State(chosen(before.segments, after.segments), chosen(before.memory, after.memory))
+
+
 def _checked_bounds(bounds: object) -> tuple[float, float]:
     """Two masses around 1, which every node begins with.
 
@@ -424,13 +436,54 @@ def _checked_bounds(bounds: object) -> tuple[float, float]:
     )
 
 
-def only(active: Bools, before: State, after: State) -> State:
-    """The state after something for the active rows, the state before it for the others."""
+# How methods are called and drawn, everywhere the same.
 
-    def chosen(old: Mapping[str, Matrix], new: Mapping[str, Matrix]) -> dict[str, Matrix]:
-        return {
-            name: array if array is old[name] else np.where(active[:, None], array, old[name])
-            for name, array in new.items()
-        }
+Dashes: TypeAlias = str | tuple[int, tuple[int, ...]]
+"""A line style, as matplotlib has them."""
 
-    return State(chosen(before.segments, after.segments), chosen(before.memory, after.memory))
+_COLORS = ("#56b4e9", "#e69f00")
+"""For methods that bring no colour of their own."""
+_DASHES: tuple[Dashes, ...] = (
+    "solid",
+    "dashed",
+    "dashdot",
+    "dotted",
+    (0, (5, 1)),
+    (0, (1, 3)),
+    (0, (3, 1, 1, 1)),
+    (0, (8, 2, 1, 2, 1, 2)),
+)
+
+
+@dataclass(frozen=True)
+class Label:
+    """A method as a reader sees it.
+
+    Attributes:
+        title: What it is called.
+        meaning: What it does, in a few words.
+        color: Told apart with any colour vision.
+        dashes: Line style, told apart without colour.
+    """
+
+    title: str
+    meaning: str
+    color: str
+    dashes: Dashes
+
+
+def label_of(method: str) -> Label:
+    """The label of a registered method; a name that is not registered stands for itself.
+
+    >>> label_of("ops").title, label_of("a method of tomorrow").title
+    ('Online Push-Sum', 'a method of tomorrow')
+    """
+    names = list(METHODS)
+    place = names.index(method) if method in names else crc32(method.encode())
+    entry = METHODS[method] if method in names else Method
+    return Label(
+        entry.label or method,
+        entry.meaning,
+        entry.colour or _COLORS[place % len(_COLORS)],
+        _DASHES[place % len(_DASHES)],
+    )

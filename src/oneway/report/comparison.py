@@ -16,7 +16,7 @@ from oneway.errors import StoreError
 from oneway.files.atomic import write_atomically
 from oneway.files.output_folder import mark
 from oneway.methods import DEFAULT_METHOD, Centralised, Isolated, MutualGossip
-from oneway.methods.labels import label_of
+from oneway.methods.base import label_of
 from oneway.metrics.measure_rows import BASE_RATE, base_answer
 from oneway.personal.words import believes
 from oneway.records.values import ALONE, YOURS

@@ -15,7 +15,7 @@ from oneway import metrics
 from oneway.display.frames import as_frame
 from oneway.display.html import Html, card, grid, sentence
 from oneway.errors import ConfigError, needs_extra
-from oneway.methods.labels import label_of
+from oneway.methods.base import label_of
 from oneway.records import Matrix, Vector
 from oneway.report.pages import loss_text
 from oneway.sentences import shown

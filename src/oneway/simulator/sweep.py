@@ -14,7 +14,7 @@ from oneway.display.html import Html, card, grid, sentence
 from oneway.display.progress import progress_bar
 from oneway.errors import ConfigError, DivergenceError, needs_extra
 from oneway.methods import METHODS, Method
-from oneway.methods.labels import label_of
+from oneway.methods.base import label_of
 from oneway.metrics.measure_rows import loss_number
 from oneway.models import Model
 from oneway.records import checksum

@@ -9,7 +9,7 @@ import numpy as np
 from oneway import metrics
 from oneway.display.html import Html, card, facts
 from oneway.errors import ConfigError, needs_extra
-from oneway.methods.labels import label_of
+from oneway.methods.base import label_of
 from oneway.metrics.measure_rows import ALONE, BASE_RATE, base_answer, loss_number, measure_rows
 from oneway.personal.personal import EXPERTS
 from oneway.personal.words import believes

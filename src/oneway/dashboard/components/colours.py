@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from oneway.methods.labels import label_of
+from oneway.methods.base import label_of
 
 Colour: TypeAlias = tuple[str, str]
 """On a light and on a dark page, each as #rrggbb."""
