@@ -33,7 +33,6 @@ from lib import (
     spread,
     table,
     values,
-    whole,
 )
 from oneway.datasets.synthetic import synthetic
 from oneway.display.charts import Points, interval_chart
@@ -42,6 +41,7 @@ from oneway.methods import DEFAULT_METHOD
 from oneway.methods.batches import DEFAULT_SAMPLES
 from oneway.models import LogisticRegression
 from oneway.records import Vector
+from oneway.simulator.grid import whole
 from oneway.tables import Table
 from oneway.task.learning import Learning
 from oneway.topology import TrustGraph

@@ -20,13 +20,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from lib import Report, Scope, grid, label, make, run, spread, table, trust_network, values, whole
+from lib import Report, Scope, grid, label, make, run, spread, table, trust_network, values
 from oneway.datasets import info
 from oneway.errors import DivergenceError
 from oneway.metrics import network_mean
 from oneway.models import RidgeRegression
 from oneway.records import Matrix, NetworkState, Vector
 from oneway.simulator import simulate
+from oneway.simulator.grid import whole
 from oneway.streams import Stream
 from oneway.topology import TrustGraph, stationary_masses
 

@@ -7,28 +7,23 @@ A study makes one long data frame with a row for every run, judges claims on it,
 from __future__ import annotations
 
 import argparse
-import hashlib
 import importlib
-import json
 import math
 import sys
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
-import joblib
-import numba
 import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
 from scipy import stats
 
-import oneway
 from oneway.datasets import DATASETS, load
 from oneway.display.charts import as_png
+from oneway.display.progress import progress_bar
 from oneway.errors import DivergenceError
 from oneway.methods import Method
 from oneway.methods.auto_rate import Rate
@@ -36,7 +31,8 @@ from oneway.methods.base import Label, label_of
 from oneway.metrics import evenly_spread
 from oneway.models import LogisticRegression
 from oneway.records import Vector
-from oneway.simulator import Run, simulate
+from oneway.simulator import simulate
+from oneway.simulator.grid import run_grid, whole
 from oneway.streams import Stream
 from oneway.tables import Table
 from oneway.task.learning import Learning
@@ -237,75 +233,34 @@ def _stream_and_graph(case: Case, seed: int) -> tuple[Stream, TrustGraph]:
     return case.stream(seed), case.graph(seed)
 
 
-def whole(run: Run) -> Run:
-    """The run itself.
-
-    Raises:
-        KeyboardInterrupt: If Ctrl-C ended the run early, so that a part is not cached as the whole.
-    """
-    if not run.record.complete:
-        raise KeyboardInterrupt
-    return run
-
-
 def grid(
     run: Callable[[Any], list[dict[str, Any]]], jobs: Iterable[Any], cache: Path
 ) -> pl.DataFrame:
     """Run jobs on all cores and return their rows as one frame, which starts with the jobs' fields.
 
-    A finished job is kept in the cache under a hash of the job and of the code that ran it, so an
-    interrupted call resumes, and changed code runs again.
+    Finished jobs are remembered, as `oneway.simulator.grid.run_grid` says.
 
     Args:
         run: Computes the rows of a job; a function of a module.
         jobs: Frozen dataclasses with a `case` that has a name; duplicates run once.
         cache: Folder of finished jobs.
     """
-    cache.mkdir(parents=True, exist_ok=True)
-    code = _code(run)
-    paths = {
-        job: cache / f"{hashlib.sha256(f'{code} {job!r}'.encode()).hexdigest()[:24]}.json"
-        for job in dict.fromkeys(jobs)
-    }
-    missing = [job for job, path in paths.items() if not path.exists()]
-    workers = min(joblib.cpu_count(), max(1, len(missing)))
-    with warnings.catch_warnings():
-        # Joblib replaces a worker that has grown in a thread of its own, which warns first. Where
-        # warnings are errors, that thread would end, and its jobs never would.
-        warnings.filterwarnings("ignore", "A worker stopped while some jobs", UserWarning)
-        finished = joblib.Parallel(n_jobs=workers, return_as="generator_unordered")(
-            joblib.delayed(_computed)(run, job) for job in missing
-        )
-        for count, (job, rows) in enumerate(finished, 1):
-            partial = paths[job].with_suffix(".part")
-            partial.write_text(json.dumps(rows), encoding="utf-8")
-            partial.replace(paths[job])
-            if sys.stderr.isatty() or count == len(missing):
-                end = "\n" if count == len(missing) else "\r"
-                print(f"{count} of {len(missing)} jobs", end=end, file=sys.stderr, flush=True)
+    wanted = {job: (job,) for job in jobs}
+    done = 0
+    with progress_bar("jobs", len(wanted)) as bar:
+
+        def tick() -> None:
+            nonlocal done
+            done += 1
+            bar.update(done)
+
+        found = run_grid(run, wanted, folder=cache, kind=list[dict[str, Any]], tick=tick)
     rows = []
-    for job, path in paths.items():
+    for job, made in found.items():
         named = {f.name: getattr(job, f.name) for f in fields(job) if f.name != "rates"}
         named["case"] = job.case.name
-        rows += [named | row for row in json.loads(path.read_text(encoding="utf-8"))]
+        rows += [named | row for row in made]
     return pl.DataFrame(rows, infer_schema_length=None)
-
-
-def _computed(
-    run: Callable[[Any], list[dict[str, Any]]], job: Any
-) -> tuple[Any, list[dict[str, Any]]]:
-    numba.set_num_threads(1)
-    return job, run(job)
-
-
-@lru_cache
-def _code(run: Callable[[Any], list[dict[str, Any]]]) -> str:
-    """A hash of the package and of the module that runs jobs."""
-    package = Path(oneway.__file__).parent
-    digest = hashlib.sha256()
-    for path in [*sorted(package.rglob("*.py")), Path(run.__code__.co_filename)]:
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
 
 
 # Questions to the frame ---------------------------------------------------------------------------

@@ -35,7 +35,6 @@ from lib import (
     spread,
     table,
     values,
-    whole,
 )
 from oneway.datasets import info
 from oneway.display.charts import Points, interval_chart
@@ -43,6 +42,7 @@ from oneway.errors import DivergenceError
 from oneway.models import Model, Torch
 from oneway.records import Ints, Matrix, Vector
 from oneway.simulator import simulate
+from oneway.simulator.grid import whole
 from oneway.tables import Table
 from oneway.topology import TrustGraph
 

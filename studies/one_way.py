@@ -39,12 +39,12 @@ from lib import (
     table,
     trust_network,
     values,
-    whole,
 )
 from oneway.datasets import DATASETS
 from oneway.errors import DivergenceError
 from oneway.methods import METHODS, Method
 from oneway.records.values import ALONE, SHARED, YOURS
+from oneway.simulator.grid import whole
 
 RATES = (0.02, 0.05, 0.1, 0.2, 0.4)
 QUICK_RATES = (0.1,)

@@ -32,9 +32,9 @@ from lib import (
     run,
     table,
     values,
-    whole,
 )
 from oneway.records.values import ADAPTED, ALONE, SHARED, YOURS
+from oneway.simulator.grid import whole
 from oneway.task.learning import Learning, started_model
 
 EPSILONS = (NO_NOISE, 8.0, 2.0, 1.0)

@@ -17,13 +17,14 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from lib import Case, Report, Scope, run, table, whole
+from lib import Case, Report, Scope, run, table
 from oneway.errors import ConfigError
 from oneway.methods import Gradients, OnlinePushSum, State
 from oneway.metrics import best_fixed_model
 from oneway.models import LogisticRegression, Model
 from oneway.records import Batch, Matrix
 from oneway.simulator import simulate
+from oneway.simulator.grid import whole
 from oneway.streams import Stream
 from oneway.topology import TrustGraph
 from theory import (

@@ -14,7 +14,7 @@ from oneway.methods import METHODS
 from oneway.records import RunRecord
 from oneway.report.comparison import Comparison, comparison_page, write
 from oneway.simulator import Run
-from oneway.simulator.comparison import Tuned
+from oneway.simulator.sweep import Tuned
 
 LOADING = {"script", "link", "img", "iframe", "object", "embed", "video", "audio", "base", "form"}
 

@@ -13,12 +13,18 @@ import pytest
 
 import oneway as ow
 from oneway.errors import ClusterError, ConfigError, DivergenceError, MissingExtraError
-from oneway.simulator import result_folder
+from oneway.simulator import grid
 from oneway.simulator import sweep as sweeps
-from oneway.simulator.comparison import Tuned, compare
-from oneway.simulator.result_folder import ResultFolder, key_of, source_hash, whole
-from oneway.simulator.sweep import Trial, at_edge, best, by_setting, sweep_settings
-from oneway.simulator.workers import Workers
+from oneway.simulator.grid import Workers, run_grid, source_hash, whole
+from oneway.simulator.sweep import (
+    Trial,
+    Tuned,
+    at_edge,
+    best,
+    by_setting,
+    compare,
+    sweep_settings,
+)  # fmt: skip
 from oneway.task.assembly import assemble
 from oneway.task.privacy import NO_PRIVACY
 from oneway.task.settings import Settings
@@ -155,7 +161,13 @@ def test_a_sweep_that_was_stopped_goes_on_where_it_stopped(tmp_path, monkeypatch
         sweep_settings(FEW, folder=tmp_path, tick=stop, **GRID)
     assert len(list(tmp_path.iterdir())) == 3
     made, real = [], sweeps._trial
-    monkeypatch.setattr(sweeps, "_trial", lambda *args: (made.append(args[0]), real(*args))[1])
+
+    def counted(*args):
+        made.append(args[0])
+        return real(*args)
+
+    counted.__qualname__, counted.__module__ = real.__qualname__, real.__module__
+    monkeypatch.setattr(sweeps, "_trial", counted)
     ticks.clear()
     found = sweep_settings(FEW, folder=tmp_path, tick=lambda: ticks.append(1), **GRID)
     assert (len(made), len(ticks)) == (5, 8)
@@ -164,19 +176,19 @@ def test_a_sweep_that_was_stopped_goes_on_where_it_stopped(tmp_path, monkeypatch
     assert sweep_settings(FEW, folder=tmp_path, **GRID).trials == found.trials
     assert made == []
     # Runs of other code are not taken.
-    monkeypatch.setattr(result_folder, "source_hash", lambda: "other")
+    monkeypatch.setattr(grid, "source_hash", lambda _module: "other")
     sweep_settings(FEW, folder=tmp_path, **GRID)
     assert len(made) == 8
 
 
 def test_the_hash_of_the_source_follows_every_file(tmp_path, monkeypatch):
     source_hash.cache_clear()
-    monkeypatch.setattr(result_folder, "_PACKAGE", tmp_path)
+    monkeypatch.setattr(grid, "_PACKAGE", tmp_path)
     found = []
     for path, content in (("a.py", "1"), ("a.py", "2"), ("b.py", "2"), ("deep/a.py", "2")):
         (tmp_path / path).parent.mkdir(exist_ok=True)
         (tmp_path / path).write_text(content)
-        found.append(source_hash())
+        found.append(source_hash("oneway"))
         source_hash.cache_clear()
     assert len(set(found)) == 4
 
@@ -186,14 +198,13 @@ def test_the_hash_of_the_source_follows_every_file(tmp_path, monkeypatch):
     [{"nodes": 6}, {"max_receivers": 2}, {"step": "paper"}, {"l2": 0.5}, {"engine": "reference"},
      {"transforms": ("momentum",)}, {"seed": 4}],
 )  # fmt: skip
-def test_a_run_with_another_setting_is_another_run(change):
-    assert key(FEW) == key(replace(FEW))
-    assert key(FEW) != key(replace(FEW, **change))
-
-
-def key(settings):
-    parts = assemble(replace(settings, learning_rate=0.1))
-    return key_of({**sweeps._described(parts), "method": parts.method.describe()})
+def test_a_run_with_another_setting_is_another_run(change, tmp_path):
+    options = {"folder": tmp_path, "jobs": 1}
+    sweep_settings(FEW, (0.1,), **options)
+    sweep_settings(replace(FEW), (0.1,), **options)
+    assert len(list(tmp_path.iterdir())) == 1
+    sweep_settings(replace(FEW, **change), (0.1,), **options)
+    assert len(list(tmp_path.iterdir())) == 2
 
 
 def test_one_changed_number_of_the_table_is_another_run():
@@ -204,15 +215,20 @@ def test_one_changed_number_of_the_table_is_another_run():
     assert sweeps._described(parts) != sweeps._described(other)
 
 
+def trial_with(rate, loss):
+    return replace(TRIAL, learning_rate=rate, average_loss=loss)
+
+
 def test_results_are_read_back_and_unreadable_files_are_ignored(tmp_path):
-    memory = ResultFolder(tmp_path, Trial)
-    for trial in (TRIAL, replace(TRIAL, learning_rate=0.1 + 0.2, average_loss=1e-300)):
-        memory.put("a", trial)
-        assert memory.get("a") == trial
+    jobs = {"a": ("auto", math.inf), "b": (0.1 + 0.2, 1e-300)}
+    first = run_grid(trial_with, jobs, folder=tmp_path, kind=Trial, num_workers=1)
+    assert first == {key: trial_with(*job) for key, job in jobs.items()}
+    others = dict.fromkeys(jobs, (1.0, 1.0))  # a job is known by its description alone
+    assert run_grid(trial_with, others, folder=tmp_path, kind=Trial) == first
     for damage in ("", "[1]", json.dumps({"method": 3})):
-        (tmp_path / "a.json").write_text(damage)
-        assert memory.get("a") is None
-    assert memory.get("b") is None
+        for path in tmp_path.iterdir():
+            path.write_text(damage)
+        assert run_grid(trial_with, jobs, folder=tmp_path, kind=Trial, num_workers=1) == first
 
 
 def test_half_a_run_is_never_remembered():

@@ -9,7 +9,7 @@ import pytest
 
 import oneway as ow
 from oneway.methods import METHODS
-from oneway.simulator.comparison import Tuned, compare
+from oneway.simulator.sweep import Tuned, compare
 
 SEEDS = range(5)
 RATES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)

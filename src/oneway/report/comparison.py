@@ -22,7 +22,7 @@ from oneway.personal.words import believes
 from oneway.records.values import ALONE, YOURS
 from oneway.report.pages import loss_text, render
 from oneway.simulator import Run
-from oneway.simulator.comparison import Tuned
+from oneway.simulator.sweep import Tuned
 from oneway.store import FILES as STORED
 from oneway.store import RUNS
 

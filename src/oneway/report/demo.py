@@ -11,7 +11,8 @@ from oneway.methods import METHODS, Method
 from oneway.models import LogisticRegression
 from oneway.report.comparison import Comparison
 from oneway.simulator import fast_engine, simulate
-from oneway.simulator.comparison import Tuned, compare
+from oneway.simulator.grid import run_grid, whole
+from oneway.simulator.sweep import Tuned, compare
 from oneway.streams import Stream
 from oneway.task.learning import Learning, started_model
 from oneway.topology import TrustGraph, stationary_masses
@@ -49,7 +50,7 @@ def shown_methods() -> dict[str, type[Method]]:
 
 
 def num_runs() -> int:
-    """How many runs the demo makes."""
+    """How many runs the demo makes, or fewer where the smallest rate is the best."""
     return 1 + len(shown_methods()) * (len(RATES) + 3)
 
 
@@ -84,10 +85,21 @@ def flights_demo(
     on_run()
     results = compare(shown_methods(), RATES, LogisticRegression(), stream, graph, on_run)
     late = stream.delayed(stream.rounds_until(*load_flight_times()))
+    run_grid(_measured, {name: (it,) for name, it in results.items()}, threads=True, tick=on_run)
+    # The rate that is best without late labels, or the next one below.
+    late_rates = {}
     for name, tuned in results.items():
-        _ = tuned.run.measures  # runs each method once more, at its best rate
-        on_run()
-        results[name] = replace(tuned, late_loss=_late_loss(name, tuned, late, graph, on_run))
+        place = RATES.index(tuned.learning_rate)
+        late_rates[name] = RATES[max(0, place - 1) : place + 1]
+    late_jobs = {
+        (name, rate): (shown_methods()[name](rate), late, graph)
+        for name, rates in late_rates.items()
+        for rate in rates
+    }
+    losses = run_grid(_loss, late_jobs, threads=True, tick=on_run)
+    for name, rates in late_rates.items():
+        late_loss = min(losses[name, rate] for rate in rates)
+        results[name] = replace(results[name], late_loss=late_loss)
     waits = late.origin["delayed"]
     smallest = stationary_masses(graph.mixing()).min()
     return Comparison(
@@ -117,14 +129,11 @@ def flights_demo(
     )
 
 
-def _late_loss(
-    name: str, tuned: Tuned, late: Stream, graph: TrustGraph, on_run: Callable[[], None]
-) -> float:
-    """The loss with late labels, at the rate that is best without or the next one below."""
-    place, losses = RATES.index(tuned.learning_rate), []
-    for rate in (RATES[max(0, place - 1)], tuned.learning_rate):
-        method = shown_methods()[name](rate)
-        run = simulate(method, LogisticRegression(), late, graph, progress=False)
-        losses.append(run.average_loss)
-        on_run()
-    return min(losses)
+def _measured(tuned: Tuned) -> None:
+    """Run a method once more at its best rate, for measures that the run then has."""
+    _ = tuned.run.measures
+
+
+def _loss(method: Method, stream: Stream, graph: TrustGraph) -> float:
+    run = simulate(method, LogisticRegression(), stream, graph, progress=False)
+    return float(whole(run).average_loss)

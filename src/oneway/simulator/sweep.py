@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from os import PathLike
 from pathlib import Path
@@ -21,8 +21,8 @@ from oneway.records import checksum
 from oneway.sentences import shown
 from oneway.simulator.driver import EngineName, simulate
 from oneway.simulator.fast_engine import supports
-from oneway.simulator.result_folder import ResultFolder, key_of, whole
-from oneway.simulator.workers import LOCAL, open_workers
+from oneway.simulator.grid import LOCAL, open_workers, run_grid, whole
+from oneway.simulator.run import Run
 from oneway.streams import Stream
 from oneway.tables import Table
 from oneway.task.assembly import Parts, assemble, read_table, started
@@ -315,9 +315,8 @@ def sweep_settings(
     >>> found.best.learning_rate
     0.3
     """
-    chosen = _combinations(settings, rates, methods)
+    _combinations(settings, rates, methods)  # mistakes are named before anything is read
     numbers = tuple(dict.fromkeys(seeds)) or (settings.seed,)
-    memory = ResultFolder(folder, Trial)
     with open_workers(on) as workers:  # before data is read, which may take long
         table = read_table(settings) if table is None else table
         settings = started(settings, table)
@@ -325,28 +324,27 @@ def sweep_settings(
         # The samples of a seed are dealt here, once, and not by every worker.
         worlds = {seed: assemble(replace(settings, seed=seed), table) for seed in numbers}
         shared = workers.shared({it: _World.of(parts) for it, parts in worlds.items()})
-        keys: dict[_Key, str] = {}
-        found: dict[_Key, Trial] = {}
-        todo = []
-        for seed, parts in worlds.items():
-            described = _described(parts) if folder else {}
-            for (name, rate), each in chosen.items():
-                key = name, rate, seed
+        described = {it: _described(parts) if folder else {} for it, parts in worlds.items()}
+        runs: dict[_Key, tuple[Any, ...]] = {}
+        for (name, rate), each in chosen.items():
+            for seed, parts in worlds.items():
                 method = each.build_method(parts.model.dim(parts.stream.dim))
-                keys[key] = key_of({**described, "method": method.describe()}) if folder else ""
-                known = memory.get(keys[key])
-                if known is None:
-                    todo.append((_trial, key, method, shared, settings.engine))
-                else:
-                    found[key] = replace(known, learning_rate=rate)
-                    tick()
-        threads = _compiled(settings, chosen.values(), worlds[numbers[0]].model)
-        for trial in workers.results(todo, num_workers=jobs, threads=threads):
-            key = trial.method, trial.learning_rate, trial.seed
-            memory.put(keys[key], trial)
-            found[key] = trial
-            tick()
-    trials = tuple(found[name, rate, seed] for name, rate in chosen for seed in numbers)
+                runs[name, rate, seed] = ((name, rate, seed), method, shared, settings.engine)
+        found = run_grid(
+            _trial,
+            runs,
+            workers=workers,
+            num_workers=jobs,
+            threads=_compiled(settings, chosen.values(), worlds[numbers[0]].model),
+            folder=folder,
+            described=lambda key: {**described[key[2]], "method": runs[key][1].describe()},
+            kind=Trial,
+            tick=tick,
+        )
+    # A remembered rate may be that of other settings that make the same method.
+    trials = tuple(
+        replace(trial, method=name, learning_rate=rate) for (name, rate, _), trial in found.items()
+    )
     return SweepResult(trials, settings, table)
 
 
@@ -473,3 +471,100 @@ def _name(setting: Setting) -> str:
 def _loss(setting: Setting) -> str:
     error = setting.standard_error
     return loss_number(setting.average_loss) + ("" if error is None else f" ± {error:.4f}")
+
+
+# Methods whose runs are of interest, each at its own best learning rate.
+
+
+Maker = Callable[[float], Method]
+"""A method that still lacks its learning rate."""
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """A method at the learning rate with the smallest average loss.
+
+    Attributes:
+        run: The run at that rate.
+        learning_rate: The rate.
+        tried: Average loss at every rate of the grid; infinite where the run diverged.
+        late_loss: Average loss at that rate where labels come later; None if it was not run.
+    """
+
+    run: Run
+    learning_rate: float
+    tried: Mapping[float, float]
+    late_loss: float | None = None
+
+    @property
+    def at_edge(self) -> bool:
+        """Whether the best rate is the smallest or largest tried: a better one may lie beyond."""
+        return self.learning_rate in (min(self.tried), max(self.tried))
+
+    @property
+    def roc_auc(self) -> float | None:
+        """The area under the ROC curve, if the predictions were measured."""
+        measures = self.run.measures if self.run.was_asked_for("measures") else None
+        return None if measures is None else measures.roc_auc
+
+    @property
+    def numbers(self) -> dict[str, float | None]:
+        """A line of a table of results, for programs and pages."""
+        return {
+            "average_loss": self.run.average_loss,
+            "late_loss": self.late_loss,
+            "accuracy": self.run.accuracy,
+            "roc_auc": self.roc_auc,
+            "disagreement": float(self.run.disagreement[-1]),
+            "learning_rate": self.learning_rate,
+            "at_edge": self.at_edge,
+            "seconds": self.run.record.seconds,
+        }
+
+
+def compare(
+    methods: Mapping[str, Maker],
+    rates: Sequence[float],
+    model: Model,
+    stream: Stream,
+    graph: TrustGraph,
+    on_run: Callable[[], None] = lambda: None,
+) -> dict[str, Tuned]:
+    """Tune every method on a grid of learning rates; runs share the cores.
+
+    Args:
+        methods: What to compare, by name.
+        rates: The grid, the same for all.
+        model: What is learned.
+        stream: What it is learned from.
+        graph: Who sends to whom.
+        on_run: Called after every run, for a progress bar.
+
+    Raises:
+        DivergenceError: If a method diverges at every rate.
+    """
+    jobs = {
+        (name, rate): (make(rate), model, stream, graph)
+        for name, make in methods.items()
+        for rate in rates
+    }
+    outcomes = run_grid(_run_or_divergence, jobs, threads=True, tick=on_run)
+    return {name: _best_of({rate: outcomes[name, rate] for rate in rates}) for name in methods}
+
+
+def _run_or_divergence(
+    method: Method, model: Model, stream: Stream, graph: TrustGraph
+) -> Run | DivergenceError:
+    try:
+        return whole(simulate(method, model, stream, graph, progress=False))
+    except DivergenceError as error:
+        return error
+
+
+def _best_of(outcomes: Mapping[float, Run | DivergenceError]) -> Tuned:
+    runs = {rate: run for rate, run in outcomes.items() if isinstance(run, Run)}
+    if not runs:
+        raise next(iter(outcomes.values()))  # type: ignore[misc]
+    tried = {rate: runs[rate].average_loss if rate in runs else math.inf for rate in outcomes}
+    best = min(runs, key=lambda rate: tried[rate])
+    return Tuned(runs[best], best, tried)

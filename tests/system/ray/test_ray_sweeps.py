@@ -13,8 +13,8 @@ import pytest
 
 import oneway as ow
 from oneway.errors import ClusterError, ConfigError
-from oneway.simulator import workers
-from oneway.simulator.workers import open_workers
+from oneway.simulator import grid
+from oneway.simulator.grid import open_workers
 
 
 def numbers(found):
@@ -28,7 +28,7 @@ def test_a_sweep_has_the_same_bits_and_sends_its_table_once(ray_cluster, tmp_pat
     rng = np.random.default_rng(5)
     table = ow.Table.from_arrays(rng.normal(size=(6000, 5)), rng.integers(2, size=6000))
     told = {"nodes": 4, "rounds": 30, "transforms": ("momentum",), "privacy": "none"}
-    grid = {"rates": (0.1, 0.3), "methods": ("relay", "local"), "seeds": (0, 1), **told}
+    tried = {"rates": (0.1, 0.3), "methods": ("relay", "local"), "seeds": (0, 1), **told}
     stored, pickled = [], []
     real = ray.put
     monkeypatch.setattr(ray, "put", lambda it: (stored.append(len(pickle.dumps(it))), real(it))[1])
@@ -40,13 +40,13 @@ def test_a_sweep_has_the_same_bits_and_sends_its_table_once(ray_cluster, tmp_pat
             lambda it: (pickled.append(it), vars(it))[1],
             raising=False,
         )
-        found = ow.sweep(table, on=on, resume=tmp_path, progress=False, **grid)
+        found = ow.sweep(table, on=on, resume=tmp_path, progress=False, **tried)
     assert len(pickled) == 2 * 2  # a stream for each seed: when it is stored, and to measure it
     assert [size for size in stored if size > table.features.nbytes] == stored[:1]
     assert stored[0] < 1.5 * table.features.nbytes
     assert not ray.is_initialized()
     assert len(list(tmp_path.iterdir())) == len(found.trials) == 8
-    assert numbers(found) == numbers(ow.sweep(table, jobs=1, progress=False, **grid))
+    assert numbers(found) == numbers(ow.sweep(table, jobs=1, progress=False, **tried))
 
 
 TOLD = {"nodes": 4, "rounds": 30, "privacy": "none", "progress": False, "rates": (0.1, 0.3)}
@@ -82,7 +82,7 @@ def test_a_worker_that_is_killed_is_one_sentence(ray_cluster):
 def test_an_address_where_no_ray_answers_is_named_soon(monkeypatch):
     """Ray itself would try for a quarter of an hour."""
     pytest.importorskip("ray")
-    monkeypatch.setattr(workers, "_JOIN_SECONDS", 0.5)
+    monkeypatch.setattr(grid, "_JOIN_SECONDS", 0.5)
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"127.0.0.1:{server.getsockname()[1]}"
         with pytest.raises(ClusterError, match=address), open_workers(f"ray://{address}"):

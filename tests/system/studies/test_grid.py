@@ -36,7 +36,7 @@ def test_finished_jobs_are_not_run_again(tmp_path, monkeypatch):
     first = grid(simulate_job, jobs, tmp_path)
     assert first["seed"].to_list() == [1, 1, 0, 0]
     assert np.isinf(values(first, rate=1e6)).all()
-    monkeypatch.setattr(lib, "_computed", None)
+    monkeypatch.setattr("oneway.simulator.grid._keyed", None)
     assert grid(simulate_job, jobs, tmp_path).equals(first)
 
 

@@ -1,26 +1,35 @@
-"""Workers for many independent runs: joblib's threads and processes here, or a Ray cluster."""
+"""Grids of independent runs: in parallel on this machine or on a Ray cluster, and remembered."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import logging
 import os
 import re
 import signal
+import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from itertools import islice
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
 import joblib
+import msgspec
 
-from oneway.errors import ClusterError, ConfigError, needs_extra
+from oneway.errors import ClusterError, ConfigError, StoreError, needs_extra
+from oneway.files.atomic import write_atomically
 from oneway.sentences import cut, shown
+from oneway.simulator.run import Run
 
+Key = TypeVar("Key", bound=Hashable)
 LOCAL = "local"
+_PACKAGE = Path(__file__).parents[1]
 _PORT = 6379
 """The default port of `ray start --head`."""
 _JOIN_SECONDS = 60.0
@@ -32,6 +41,116 @@ _QUIET = {
     # Ray prints the log of every lost machine to stdout, where results go.
     "RAY_DEDUP_LOGS_SKIP_REGEX": ".",
 }
+
+
+def run_grid(
+    function: Callable[..., Any],
+    jobs: Mapping[Key, tuple[Any, ...]],
+    *,
+    workers: Workers | None = None,
+    num_workers: int | None = None,
+    threads: bool = False,
+    folder: Path | None = None,
+    described: Callable[[Key], Any] = repr,
+    kind: Any = Any,
+    tick: Callable[[], None] = lambda: None,
+) -> dict[Key, Any]:
+    """Return the result of every job, remembered or computed in parallel.
+
+    A finished job is stored at once, under a hash of its description, of this package's source code
+    and of the module that the function is in: an interrupted grid continues, and changed code runs
+    again. Files that cannot be read are ignored.
+
+    Args:
+        function: Computes a result; a function of a module, if results are to be stored.
+        jobs: Its arguments, by key.
+        workers: Where jobs run; on this machine by default.
+        num_workers: At most this many at a time; one for each core by default.
+        threads: Use threads, which suffice where all work is compiled.
+        folder: Where results are stored, made if it does not exist; None to store none.
+        described: All that determines the result of a key, for JSON. A job whose description names
+            something by its address in memory, such as a lambda, is not stored.
+        kind: The type of a result.
+        tick: Called after every job, for a progress bar.
+
+    Raises:
+        StoreError: The folder cannot be written.
+        ClusterError: A worker was lost.
+        OnewayError: An error that a job raised.
+    """
+    found: dict[Key, Any] = {}
+    paths: dict[Key, Path | None] = dict.fromkeys(jobs)
+    if folder is not None:
+        paths = {key: _path(folder, function, described(key)) for key in jobs}
+        found = {key: read[0] for key, path in paths.items() if (read := _stored(path, kind))}
+        for _ in found:
+            tick()
+    todo = ((_keyed, key, function, *rest) for key, rest in jobs.items() if key not in found)
+    results = (workers or Workers()).results(todo, num_workers=num_workers, threads=threads)
+    for key, result in results:
+        _store(paths[key], result)
+        found[key] = result
+        tick()
+    return {key: found[key] for key in jobs}
+
+
+def whole(run: Run) -> Run:
+    """The run, if Ctrl-C did not end it early: an incomplete run must not be stored."""
+    if not run.record.complete:
+        raise KeyboardInterrupt
+    return run
+
+
+# Finished jobs.
+
+
+def _path(folder: Path, function: Callable[..., Any], described: Any) -> Path | None:
+    content = [function.__qualname__, described, source_hash(function.__module__)]
+    text = json.dumps(content, sort_keys=True, default=repr)
+    name = hashlib.sha256(text.encode()).hexdigest()[:24]
+    return None if " at 0x" in text else folder / f"{name}.json"
+
+
+@cache
+def source_hash(module: str) -> str:
+    """A hash of all Python files of this package, and of those beside the module."""
+    found = hashlib.sha256()
+    file = getattr(sys.modules[module], "__file__", None)
+    beside = () if file is None else Path(file).parent.glob("*.py")
+    for path in sorted({*_PACKAGE.rglob("*.py"), *beside}):
+        name = path.relative_to(_PACKAGE) if path.is_relative_to(_PACKAGE) else path.name
+        found.update(str(name).encode() + b"\0" + path.read_bytes())
+    return found.hexdigest()
+
+
+def _stored(path: Path | None, kind: Any) -> tuple[Any] | None:
+    """The stored result, alone in a tuple, as it may be None itself."""
+    if path is None:
+        return None
+    try:
+        return (msgspec.convert(json.loads(path.read_bytes()), kind),)
+    except (OSError, ValueError):
+        return None
+
+
+def _store(path: Path | None, result: Any) -> None:
+    if path is None:
+        return
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, json.dumps(result, default=msgspec.to_builtins).encode())
+    except OSError as error:
+        raise StoreError(
+            f"cannot store finished runs in {path.parent}: {error.strerror or error}; choose "
+            "another folder"
+        ) from error
+
+
+def _keyed(key: Key, function: Callable[..., Any], *arguments: Any) -> tuple[Key, Any]:
+    return key, function(*arguments)
+
+
+# Where jobs run.
 
 
 class Workers:
