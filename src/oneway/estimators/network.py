@@ -37,8 +37,7 @@ def graph_of(graph: object, nodes: int, seed: int) -> TrustGraph:
         )
     if nodes == 1:
         return TrustGraph.from_edges([], 1)
-    settings = Settings(graph=graph, nodes=nodes, seed=seed)
-    return chosen_graph(settings, nodes)
+    return chosen_graph(Settings(graph=graph, nodes=nodes, seed=seed), nodes)
 
 
 class SimulatedNetwork:
@@ -58,7 +57,8 @@ class SimulatedNetwork:
     def __init__(
         self, method: Method, model: Model, graph: TrustGraph, num_features: int, seed: int
     ) -> None:
-        blank = _no_samples(num_features, graph.num_nodes)
+        nobody = np.full((1, graph.num_nodes), -1, np.int64)
+        blank = Stream(np.zeros((1, num_features)), np.zeros(1), nobody)
         network = Network(method, graph, blank)
         method = network.method.suited(*typical_sample(model, num_features))
         self.method, self.model = method, model
@@ -66,11 +66,6 @@ class SimulatedNetwork:
         self.samples = 0
         [(_, _, self._mixing)] = network.stretches(0, 1)
         self._engine = ReferenceEngine(method, model, blank, Measurements.blank(1), seed)
-
-    @property
-    def turn(self) -> int:
-        """The node that the next sample goes to."""
-        return self.samples % self.num_nodes
 
     @property
     def estimates(self) -> Matrix:
@@ -105,7 +100,7 @@ class SimulatedNetwork:
         Raises:
             DivergenceError: The numbers leave the finite range.
         """
-        places = self.turn + np.arange(len(labels))
+        places = self.samples % self.num_nodes + np.arange(len(labels))
         rounds, nodes = np.divmod(places, self.num_nodes)
         rows = np.full((int(rounds[-1]) + 1, self.num_nodes), -1, np.int64)
         rows[rounds, nodes] = np.arange(len(labels))
@@ -119,8 +114,3 @@ class SimulatedNetwork:
             engine.rounds_before += len(rows)
             engine.stream, engine.measurements = blank, Measurements.blank(1)
             self.samples += len(labels)
-
-
-def _no_samples(num_features: int, num_nodes: int) -> Stream:
-    nobody = np.full((1, num_nodes), -1, np.int64)
-    return Stream(np.zeros((1, num_features)), np.zeros(1), nobody)
