@@ -66,7 +66,7 @@ class HeartJob:
 def learn(job: HeartJob) -> list[dict[str, Any]]:
     """A row for every learning rate."""
     patients, graph = data_table("heart"), ow.TrustGraph.from_edges(ARROWS)
-    hospitals = patients.columns["hospital"]
+    hospitals = patients.owners("hospital")
     assert graph.names is not None
     own = [np.flatnonzero(hospitals.codes == hospitals.names.index(name)) for name in graph.names]
     size = min(map(len, own))

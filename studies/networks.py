@@ -99,7 +99,7 @@ class Images:
         order = np.random.default_rng([seed, self.held]).permutation(len(images))
         half = self.held // 2
         own = order[self.held :]
-        learned = replace(images, features=images.features[own], labels=images.labels[own])
+        learned = replace(images, frame=images.frame[own])
         return learned, order[:half], order[half : self.held]
 
 

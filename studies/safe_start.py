@@ -108,7 +108,7 @@ def begin(job: StartJob) -> list[dict[str, Any]]:
 def _loss(settings: Settings, samples: ow.Table, stream: ow.Stream) -> float:
     """The average loss of one run; infinite if it diverges."""
     graph = chosen_graph(settings, stream.num_nodes)
-    model = settings.model_for(len(samples.label_values))
+    model = settings.model_for(len(samples.encoder.classes))
     method = settings.build_method(model.dim(stream.dim))
     try:
         done = ow.simulate(method, model, stream, graph, progress=False, seed=settings.seed)
@@ -119,11 +119,11 @@ def _loss(settings: Settings, samples: ow.Table, stream: ow.Stream) -> float:
 
 def _baseline(settings: Settings, samples: ow.Table, stream: ow.Stream) -> float:
     """The loss of the base rate or mean of all samples before."""
-    model = settings.model_for(len(samples.label_values))
+    model = settings.model_for(len(samples.encoder.classes))
     labels, rows = samples.labels, stream.rows.reshape(-1, 1)
     if isinstance(model, ow.models.RidgeRegression):
         labels, model = model.targets(labels), ow.models.RidgeRegression()
-    sums = base_rate_sums(model, len(samples.label_values), labels, rows)
+    sums = base_rate_sums(model, len(samples.encoder.classes), labels, rows)
     return float(sums.sum() / (rows >= 0).sum())
 
 

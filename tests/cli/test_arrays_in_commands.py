@@ -10,7 +10,7 @@ import pytest
 
 from oneway.peer.home.free_address import free_address
 from oneway.peer.store.store import read_snapshot
-from oneway.tables import npy_arrays
+from oneway.tables.arrays import open_arrays, save_arrays
 
 SHAPE = (1, 5, 5)
 
@@ -20,7 +20,7 @@ def images(here: Path) -> Path:
     rng = np.random.default_rng(5)
     labels = np.arange(120) % 2
     pixels = rng.integers(0, 100, (120, *SHAPE)) + 150 * labels[:, None, None, None]
-    npy_arrays.save(here / "images.npy", pixels.astype(np.uint8), np.array(["no", "yes"])[labels])
+    save_arrays(here / "images.npy", pixels.astype(np.uint8), np.array(["no", "yes"])[labels])
     return here / "images.npy"
 
 
@@ -51,7 +51,7 @@ def test_a_simulation_reads_them_and_a_deal_writes_them(oneway, images, here):
     result = oneway("data", "deal", images, "--owner", "label", "--out", "dealt", "--json")
     assert result.code == 0
     assert set(result.json["samples"].values()) == {60}
-    rows = npy_arrays.open_file(here / "dealt" / "yes.npy")
-    assert (rows.shape, rows.rows[:].dtype) == (SHAPE, np.uint8)
+    rows = open_arrays(here / "dealt" / "yes.npy")
+    assert (rows.shape, rows.features[:].dtype) == (SHAPE, np.uint8)
     assert set(rows.labels) == {"yes"}
     assert oneway("data", "deal", images, "--owner", "label", "--out", "dealt", "--force").code == 0

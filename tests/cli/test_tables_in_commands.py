@@ -27,7 +27,7 @@ def test_a_task_is_derived_for_any_label(oneway, table):
     assert task.model == model
     assert task.encoder.names == ("age", "dose", "smoker", "visit")
     assert task.rows == ROWS
-    assert task.dim % (1 + 4 + 1 + 6 + 1) == 0
+    assert task.dim % (2 + 4 + 1 + 6 + 1) == 0  # age has missing values, and a flag for them
     assert "without noise" in result.out
     assert "values of categories" in result.err
 

@@ -14,7 +14,7 @@ from oneway.dashboard.peer.status_figures import (
     state_of,
 )
 from oneway.records.status import REST_SECONDS, PrivacyStatus
-from oneway.task.task import Feature
+from oneway.tables import Number
 from oneway.web.peer_page import PeerLook
 
 NOW = 10_000.0
@@ -129,7 +129,7 @@ def test_a_link_that_is_down_is_said_with_a_remedy(changes, state, remedy):
     ],
 )
 def test_values_in_one_field_are_looked_at_one_by_one(text, said):
-    assert values_problem(text, list(map(Feature, ["light", "co2", "noise"]))) == said
+    assert values_problem(text, list(map(Number, ["light", "co2", "noise"]))) == said
 
 
 PRIVACY = PrivacyStatus(

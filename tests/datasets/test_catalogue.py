@@ -89,7 +89,7 @@ def test_a_users_data_set_gets_the_options_that_it_takes(monkeypatch: pytest.Mon
 
 def test_a_data_set_is_told_only_what_it_takes() -> None:
     assert len(load("synthetic", samples=30, seed=1)) == 30
-    assert load("synthetic", samples=30, task="number").label_values == ()
+    assert load("synthetic", samples=30, task="number").encoder.classes == ()
     assert len(load_for("synthetic", "number", seed=1, samples=30, colour="red")) == 30
     for options in ({"label": "late"}, {"samples": 3}, {"task": "classes"}, {"features": ["a"]}):
         (name,) = options

@@ -37,7 +37,7 @@ def test_the_seed_decides_and_features_are_left_as_drawn() -> None:
     np.testing.assert_array_equal(one.params, again.params)
     assert not np.array_equal(one.table.features, other.table.features)
     assert one.table.origin["params"] == one.params.tolist()
-    assert (one.table.means.tolist(), one.table.scales.tolist()) == ([0] * 3, [1] * 3)
+    assert [it.tolist() for it in one.table.encoder.scaling] == [[0] * 3, [1] * 3]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from taken_models import FEATURES, KINDS, fitted
 from oneway.errors import ConfigError, DataError
 from oneway.export import INTERCEPT, FittedModel
 from oneway.models import LogisticRegression, RidgeRegression
-from oneway.tables import Encoder, Feature
+from oneway.tables import Encoder, Number
 
 
 @pytest.mark.parametrize(("model", "classes"), KINDS, ids=str)
@@ -72,6 +72,6 @@ def test_parameters_that_do_not_fit_and_a_feature_called_intercept_are_refused()
     model, classes = KINDS[0]
     with pytest.raises(ConfigError, match=r"3 columns has 4 parameters, and \(5,\) are given"):
         FittedModel(fitted(model, classes).encoder, model, np.zeros(5))
-    encoder = Encoder((Feature(INTERCEPT),), "state", "number")
+    encoder = Encoder((Number(INTERCEPT),), "state", "number")
     with pytest.raises(ConfigError, match=r"\(intercept\)"):
         _ = FittedModel(encoder, RidgeRegression(), np.zeros(2)).coefficients

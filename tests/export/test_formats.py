@@ -19,7 +19,7 @@ from oneway.export import FittedModel, PersonalModel
 from oneway.export.formats import FORMATS
 from oneway.export.json_format import from_json, to_json
 from oneway.models import LogisticRegression, RidgeRegression, SoftmaxRegression, standardised
-from oneway.tables import Encoder, Feature
+from oneway.tables import Array, Boolean, Category, Encoder, Number, Time
 from oneway.tables.cells import is_gap
 
 ROWS = pd.DataFrame(  # and one that is far from all others
@@ -27,12 +27,12 @@ ROWS = pd.DataFrame(  # and one that is far from all others
     columns=["age", "pressure", "plain"],
 )
 FEATURES = (
-    Feature("age", 40.0, 12.5, gaps=True),
-    Feature("weight", 70.0, 9.0),
-    Feature("smokes", kind="boolean", gaps=True),
-    Feature("town", values=("Ulm", "Bonn", "Köln"), gaps=True),
-    Feature("grade", values=("1", "2.5", "none of these")),
-    Feature("visit", kind="time", gaps=True),
+    Number("age", 40.0, 12.5, gaps=True),
+    Number("weight", 70.0, 9.0),
+    Boolean("smokes", gaps=True),
+    Category("town", values=("Ulm", "Bonn", "Köln"), gaps=True),
+    Category("grade", values=("1", "2.5", "none of these")),
+    Time("visit", gaps=True),
 )
 MISSING = [None, "", "NA", " NA", "NaN", "?", "null", "nUll", "None"]
 
@@ -125,7 +125,7 @@ def test_onnxruntime_encodes_every_cell_as_the_encoder_does(taken):
 
 def test_a_boolean_that_is_neither_true_nor_false_is_not_a_number_in_onnx():
     """A peer refuses the row; a graph cannot, and must not guess."""
-    encoder = Encoder((Feature("smokes", kind="boolean"),), "y", "number")
+    encoder = Encoder((Boolean("smokes"),), "y", "number")
     taken = FittedModel(encoder, RidgeRegression(), np.ones(2))
     found = run_onnx(taken, pd.DataFrame({"smokes": ["yes", "perhaps"]}))
     assert np.isnan(found["label"]).tolist() == [False, True]
@@ -145,7 +145,7 @@ def test_labels_of_a_standardised_model_come_back_in_their_units(huber, tmp_path
 
 
 def test_a_model_that_has_learned_nothing_predicts_the_same_everywhere():
-    encoder = Encoder((Feature("x"),), "y", "binary", ("false", "true"))
+    encoder = Encoder((Number("x"),), "y", "binary", ("false", "true"))
     taken = FittedModel(encoder, LogisticRegression(), np.zeros(2))
     rows = pd.DataFrame({"x": [0.0, 1.0]})
     assert taken.predict_many(rows.to_dict("records")) == [True, True]
@@ -252,7 +252,7 @@ def test_a_package_that_is_not_installed_is_named_with_its_extra(monkeypatch):
 
 
 def test_a_column_with_the_name_of_an_output_is_refused_by_onnx():
-    encoder = Encoder((Feature("label"),), "y", "number")
+    encoder = Encoder((Number("label"),), "y", "number")
     with pytest.raises(ConfigError, match="'label'"):
         FORMATS["onnx"].write(FittedModel(encoder, KINDS[3][0], np.zeros(2)))
 
@@ -277,8 +277,8 @@ def test_coefficients_are_by_encoded_column_and_a_boolean_is_worth_what_true_add
 @pytest.mark.parametrize("gaps", [False, True])
 def test_arrays_are_exported_by_every_format(gaps):
     features = (
-        Feature("image", 100.0, 50.0, shape=(1, 3, 2), gaps=gaps),
-        Feature("age", 40.0, 9.0),
+        Array("image", (1, 3, 2), 100.0, 50.0, gaps=gaps),
+        Number("age", 40.0, 9.0),
     )
     encoder = Encoder(features, "state", "classes", tuple("abc"))
     model = SoftmaxRegression(3)

@@ -13,7 +13,7 @@ from oneway.export import FittedModel, PersonalModel
 from oneway.export.formats import FORMATS
 from oneway.models import RidgeRegression, standardised
 from oneway.personal.personal import scores_of
-from oneway.tables import Encoder, Feature
+from oneway.tables import Encoder, Number
 
 SHARED = [
     *(fitted(*kind) for kind in KINDS),
@@ -76,7 +76,7 @@ def test_json_reads_back_with_the_same_predictions_to_the_last_digit(shared, tmp
 
 def test_memory_of_other_features_is_refused(tmp_path):
     taken = personal(SHARED[0])
-    encoder = Encoder((Feature("age"),), "state", "binary", ("ill", "well"))
+    encoder = Encoder((Number("age"),), "state", "binary", ("ill", "well"))
     with pytest.raises(ConfigError, match="memory"):
         PersonalModel(encoder, taken.model, np.zeros(2), taken.memory)
     facts = json.loads(taken.save(tmp_path / "mine.json").read_bytes())

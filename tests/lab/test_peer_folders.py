@@ -13,9 +13,10 @@ import oneway as ow
 from oneway.lab.peer_folders import CachedFile, make_peers
 from oneway.lab.ports import Ports
 from oneway.lab.problem import Problem, problem_of
-from oneway.tables.array_source import open_arrays
+from oneway.tables import Number
+from oneway.tables.arrays import open_arrays
 from oneway.task.settings import read_settings
-from oneway.task.task import Feature, Task
+from oneway.task.task import Task
 
 
 @pytest.fixture
@@ -65,11 +66,11 @@ def test_peers_of_images_get_them_as_arrays_and_see_what_the_simulator_sees(tmp_
     for node, peer in enumerate(peers):
         source, task = open_arrays(peer.samples_path), peer.home.task()
         source.check_encoder(task.encoder)
-        assert source.rows[:1].dtype == np.uint8
+        assert source.features[:1].dtype == np.uint8
         dealt = problem.stream.rows[:, node]
-        seen = np.array([task.encoder.vector({"image": it}) for it in source.rows[:]])
+        seen = np.array([task.encoder.vector({"image": it}) for it in source.features[:]])
         np.testing.assert_array_equal(seen.astype(np.float32), problem.stream.features[dealt])
-        labels = [task.encoder.label_value(source.raw_label(row)) for row in range(len(source))]
+        labels = [task.encoder.label_value(source.labels[row].item()) for row in range(len(source))]
         assert labels == problem.stream.labels[dealt].tolist()
 
 
@@ -90,7 +91,7 @@ def test_the_owners_with_the_most_samples_are_peers_and_get_their_first_ones_in_
     table = owners(9, 3, 30, 12)
     problem = Problem.deal(table, ow.TrustGraph.ring(3), samples=10, owner="who")
     assert problem.names == ("owner-0", "owner-2", "owner-3")
-    names = table.columns["who"].values
+    names = table.frame["who"].to_numpy()
     for node, name in enumerate(problem.names):
         assert problem.rows_of(node).tolist() == np.flatnonzero(names == name)[:10].tolist()
     assert problem.stream.rows[-1].tolist()[0] == -1
@@ -139,7 +140,7 @@ def test_a_lab_of_a_task_has_that_task(tmp_path):
     rows = "".join(f"{i};{['yes', 'no'][i % 2]};{i * i}\n" for i in range(30))
     (tmp_path / "mine.csv").write_text("a;late;b\n" + rows)
     task = Task(
-        "hinge", "late", (Feature("b", 3.0, 7.0), Feature("a", 1.0, 2.0)), ("yes", "no"),
+        "hinge", "late", (Number("b", 3.0, 7.0), Number("a", 1.0, 2.0)), ("yes", "no"),
         method="dol-asymm", step="mass", learning_rate=0.05, l2=0.5,
     )  # fmt: skip
     (tmp_path / "task.toml").write_text(task.to_toml())
@@ -162,7 +163,7 @@ def grouped_problem(tmp_path: Path, **privacy: object) -> Problem:
 
 def test_peers_get_at_most_so_many_samples_of_a_group_and_are_told_whose_they_are(tmp_path):
     problem = grouped_problem(tmp_path, **GROUPED)
-    owners = problem.table.owners("patient").values
+    owners = problem.table.frame["patient"].to_numpy()
     with Ports() as ports:
         for node, peer in enumerate(make_peers(tmp_path / "lab", problem, ports.reserve)):
             with peer.samples_path.open(newline="") as file:

@@ -14,9 +14,10 @@ from oneway.protocol.incoming import mint
 from oneway.protocol.state import PeerState
 from oneway.records import RunRecord
 from oneway.records.curve import Curve
-from oneway.task.task import Feature, Task
+from oneway.tables import Number
+from oneway.task.task import Task
 
-TASK = Task("logistic", "y", (Feature("x"),), ("no", "yes"), method="ops")
+TASK = Task("logistic", "y", (Number("x"),), ("no", "yes"), method="ops")
 
 
 @pytest.fixture

@@ -14,7 +14,8 @@ import oneway as ow
 from oneway.errors import DataError, MissingDataError
 from oneway.peer.sample_stream import SampleStream
 from oneway.peer.samples import has_place, rows
-from oneway.tables import Feature, npy_arrays
+from oneway.tables import Array, Number
+from oneway.tables.arrays import save_arrays
 from oneway.tables.rows import Row
 from oneway.task.task import Task
 
@@ -25,7 +26,7 @@ LABELS = np.array(["cat", "dog", "owl"])[np.arange(150) % 3]
 TASK = Task(
     "softmax",
     "animal",
-    (Feature("image", 128.0, 64.0, shape=SHAPE),),
+    (Array("image", SHAPE, 128.0, 64.0),),
     ("cat", "dog", "owl"),
     **PLAIN,
 )
@@ -33,7 +34,7 @@ TASK = Task(
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    npy_arrays.save(tmp_path / "a.npy", CELLS, LABELS)
+    save_arrays(tmp_path / "a.npy", CELLS, LABELS)
     return tmp_path / "a.npy"
 
 
@@ -67,8 +68,8 @@ def test_a_source_that_does_not_suit_is_named_before_the_peer_wakes(path, tmp_pa
     stream = SampleStream(str(path))
     stream.check()
     stream.check_columns(TASK)
-    flat = Task("ridge", "y", (Feature("x", shape=(12,)),), **PLAIN)
-    for other in (flat, Task("ridge", "y", (Feature("x"), Feature("z")), **PLAIN)):
+    flat = Task("ridge", "y", (Array("x", shape=(12,)),), **PLAIN)
+    for other in (flat, Task("ridge", "y", (Number("x"), Number("z")), **PLAIN)):
         with pytest.raises(DataError, match=r"a\.npy holds arrays of 1 x 3 x 4"):
             stream.check_columns(other)
     with pytest.raises(MissingDataError):

@@ -29,7 +29,8 @@ from oneway.protocol.messages import (
 )
 from oneway.protocol.state import OutPhase
 from oneway.protocol.tags import NO_TAG
-from oneway.task.task import Feature, Task
+from oneway.tables import Number
+from oneway.task.task import Task
 from oneway.transport.base import Arrival
 from oneway.transport.wire import VERSION, Foreign, Versions, decode, encode
 
@@ -71,7 +72,7 @@ def next_total(town, mass=0.0, numerator=(0.0, 0.0), **changes):
 # Another task.
 
 OTHER = Task(
-    "logistic", "y", (Feature("u"), Feature("v")), ("no", "yes"), intercept=False, learning_rate=0.7
+    "logistic", "y", (Number("u"), Number("v")), ("no", "yes"), intercept=False, learning_rate=0.7
 )
 
 

@@ -16,7 +16,8 @@ from plain import PLAIN
 from oneway.errors import ConfigError
 from oneway.peer.home.config import PeerConfig
 from oneway.peer.home.home import Home
-from oneway.task.task import Feature, Task
+from oneway.tables import Number
+from oneway.task.task import Task
 
 COUNT = 20
 
@@ -37,7 +38,7 @@ for number in range(first, first + int(sys.argv[3])):
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
     task = tmp_path / "task.toml"
-    task.write_text(Task("ridge", "price", (Feature("size"),), **PLAIN).to_toml())
+    task.write_text(Task("ridge", "price", (Number("size"),), **PLAIN).to_toml())
     return Home.create(tmp_path / "alice", "alice", task, "127.0.0.1:7990")
 
 

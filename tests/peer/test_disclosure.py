@@ -30,10 +30,11 @@ from oneway.peer.disclosure import WINDOW, disclosed, disclosed_curve, unchanged
 from oneway.peer.peer import Peer
 from oneway.records.curve import Curve
 from oneway.records.status import Status
-from oneway.task.task import Feature, Task
+from oneway.tables import Number
+from oneway.task.task import Task
 
 NUM_SAMPLES = 150
-TASK = Task("logistic", "y", (Feature("u"), Feature("v")), ("no", "yes"), **PLAIN)
+TASK = Task("logistic", "y", (Number("u"), Number("v")), ("no", "yes"), **PLAIN)
 PATTERNS = (np.arange(2**WINDOW)[:, None] >> np.arange(WINDOW)) & 1
 
 Disclose = Callable[[Status, Status | None], Status]

@@ -33,12 +33,13 @@ from oneway.peer.store.snapshot import Snapshot
 from oneway.peer.store.store import Owner
 from oneway.records.measures import Baselines, Measures
 from oneway.records.status import PrivacyStatus
+from oneway.tables import Number
 from oneway.task.privacy import NO_PRIVACY
-from oneway.task.task import Feature, Task
+from oneway.task.task import Task
 
 changed = msgspec.structs.replace
 
-TASK = Task("logistic", "occupied", (Feature("light"),), ("no", "yes"))
+TASK = Task("logistic", "occupied", (Number("light"),), ("no", "yes"))
 FIXED_RATE = replace(TASK, learning_rate=0.1)
 PUBLIC = replace(TASK, privacy=NO_PRIVACY)
 NOW = datetime(2026, 3, 14, 14, 15, tzinfo=UTC).timestamp()

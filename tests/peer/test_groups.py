@@ -30,12 +30,13 @@ from oneway.peer.store.snapshot import Snapshot
 from oneway.peer.store.store import Owner, PeerStore, read_snapshot
 from oneway.protocol.state import PeerState
 from oneway.protocol.transitions import restart
+from oneway.tables import Number
 from oneway.tables.cells import group_name
 from oneway.task.privacy import Privacy
-from oneway.task.task import Feature, Task
+from oneway.task.task import Task
 
 SECRET, OTHER_SECRET, KEY = b"s" * 32, b"t" * 32, b"k" * 32
-FEATURES = (Feature("u"), Feature("v"))
+FEATURES = (Number("u"), Number("v"))
 MANY = 2_000
 
 

@@ -21,10 +21,11 @@ from oneway.peer.offline import is_shared
 from oneway.peer.service import serve
 from oneway.records.curve import Curve
 from oneway.records.status import Status
-from oneway.task.task import Feature, Task
+from oneway.tables import Number
+from oneway.task.task import Task
 from oneway.web.endpoint import Endpoint
 
-LOGISTIC = Task("logistic", "occupied", (Feature("light"), Feature("co2")), ("no", "yes"), **PLAIN)
+LOGISTIC = Task("logistic", "occupied", (Number("light"), Number("co2")), ("no", "yes"), **PLAIN)
 TOKEN = "0123456789abcdef"
 LIMIT_SECONDS = 240.0
 

@@ -21,7 +21,8 @@ from oneway.peer.peer import Peer
 from oneway.peer.store.store import Owner, PeerStore
 from oneway.peer.telemetry import Activity, status_of
 from oneway.records.curve import Curve
-from oneway.task.task import Feature, Task
+from oneway.tables import Number
+from oneway.task.task import Task
 
 MODELS = {
     "logistic": ("no", "yes"),
@@ -47,7 +48,7 @@ def samples(model: str, count: int, seed: int = 1) -> list[tuple[dict[str, float
 @pytest.fixture
 def make_home(tmp_path: Path):
     def make(model: str = "logistic", **learning: object) -> Home:
-        features = (Feature("u"), Feature("v"))
+        features = (Number("u"), Number("v"))
         task = Task(model, "y", features, MODELS[model], **{"learning_rate": 0.2} | learning)
         path = tmp_path / "task.toml"
         path.write_text(task.to_toml())
@@ -187,7 +188,7 @@ def test_nothing_that_is_measured_is_ever_sent(monkeypatch):
 
 def test_a_sample_of_any_size_leaves_experts_finite_and_names_who_had_no_answer():
     model = RidgeRegression()
-    task = Task("ridge", "y", (Feature("u"), Feature("v")))
+    task = Task("ridge", "y", (Number("u"), Number("v")))
     measuring = Measuring(task, model, 2, np.zeros(3))
     huge = ow.records.Batch(np.array([[1e200, -1e200]]), np.array([1.0]))
     arrays: dict = {}

@@ -40,8 +40,8 @@ def frame() -> polars.DataFrame:
     rows = table()
     return polars.DataFrame(
         {
-            "rain": rows.features[:, 0] * rows.scales[0] + rows.means[0],
-            "wind": rows.features[:, 1] * rows.scales[1] + rows.means[1],
+            "rain": rows.frame["rain"].to_list(),
+            "wind": rows.frame["wind"].to_list(),
             "late": [["no", "yes"][int(it > 0)] for it in rows.labels],
             "flight": [f"LH{i}" for i in range(len(rows))],
         }

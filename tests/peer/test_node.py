@@ -30,7 +30,8 @@ from oneway.protocol.messages import Ack, Close, Closed, Data, Hello
 from oneway.protocol.rules import Rules
 from oneway.protocol.state import OutPhase, PeerState, Told
 from oneway.protocol.transitions import restart
-from oneway.task.task import Feature, Task
+from oneway.tables import Number
+from oneway.task.task import Task
 from oneway.transport.base import Arrival
 
 # Nothing is said that is not durable.
@@ -380,7 +381,7 @@ def test_an_end_is_confirmed_to_who_told_it_and_then_no_more_is_said_of_it():
 def test_a_sample_of_any_size_is_learned_from_or_refused_with_a_sentence(model, step, size):
     classes = {"ridge": (), "softmax": ("a", "b", "c")}.get(model, ("a", "b"))
     task = Task(
-        model, "y", (Feature("u"), Feature("v")), classes, step=step, learning_rate=20.0, **PLAIN
+        model, "y", (Number("u"), Number("v")), classes, step=step, learning_rate=20.0, **PLAIN
     )
     state = mint(
         PeerState.new(task.dim, 1, BOOT, Learner(task).layout), np.linspace(-1.0, 1.0, task.dim)

@@ -27,15 +27,16 @@ from oneway.protocol.messages import Data
 from oneway.protocol.state import PeerState
 from oneway.protocol.transitions import restart
 from oneway.records import Vector
+from oneway.tables import Number
 from oneway.task.privacy import Privacy
-from oneway.task.task import Feature, Task
+from oneway.task.task import Task
 from oneway.transport.wire import decode
 
 SAMPLES = 16
 PRIVATE = Task(
     "logistic",
     "y",
-    (Feature("u"), Feature("v")),
+    (Number("u"), Number("v")),
     ("no", "yes"),
     method="ops",
     intercept=False,
@@ -245,7 +246,7 @@ def test_two_starts_say_different_things_about_the_same_samples():
 
 
 FIXED_RATE = dataclasses.replace(PRIVATE, learning_rate=0.1)
-WIDE = dataclasses.replace(FIXED_RATE, features=tuple(Feature(f"x{n}") for n in range(100)))
+WIDE = dataclasses.replace(FIXED_RATE, features=tuple(Number(f"x{n}") for n in range(100)))
 
 
 def release_of(

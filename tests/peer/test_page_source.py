@@ -11,10 +11,11 @@ from oneway.errors import DataError, StoreError
 from oneway.peer.home.home import Home
 from oneway.peer.page_source import FolderSource
 from oneway.peer.peer import Peer
-from oneway.task.task import Feature, Task
+from oneway.tables import Number
+from oneway.task.task import Task
 from oneway.web.peer_page import PeerSource
 
-TASK = Task("logistic", "occupied", (Feature("light", center=200.0),), ("no", "yes"), **PLAIN)
+TASK = Task("logistic", "occupied", (Number("light", center=200.0),), ("no", "yes"), **PLAIN)
 
 
 def make(folder: Path, name: str) -> Home:

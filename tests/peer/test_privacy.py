@@ -27,11 +27,13 @@ from oneway.protocol.messages import Compact, Data
 from oneway.protocol.tags import NO_TAG, digest_of, sign, sign_life
 from oneway.protocol.transitions import restart
 from oneway.records import Batch
+from oneway.tables import Number
+from oneway.tables.features import make_feature
 from oneway.task.privacy import parse_privacy
-from oneway.task.task import Feature, Task
+from oneway.task.task import Task
 from oneway.transport.wire import Foreign, decode
 
-FEATURES = (Feature("u", 3.0, 2.0), Feature("v", -70.0, 11.0), Feature("w"))
+FEATURES = (Number("u", 3.0, 2.0), Number("v", -70.0, 11.0), Number("w"))
 TASKS = {
     "logistic": Task("logistic", "y", FEATURES, ("vacant", "occupied"), learning_rate=0.2, **PLAIN),
     "ridge": Task("ridge", "y", FEATURES, learning_rate=0.01, **PLAIN),
@@ -118,7 +120,7 @@ def said_by_peers(network):
 def task_fields(content):
     fields = json.loads(content)
     return fields | {
-        "features": tuple(Feature(**feature) for feature in fields["features"]),
+        "features": tuple(make_feature(it["name"], it) for it in fields["features"]),
         "privacy": parse_privacy(fields["privacy"], "the frame"),
     }
 

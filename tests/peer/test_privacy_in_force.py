@@ -19,14 +19,15 @@ from oneway.peer.home.own_privacy import OwnPrivacy
 from oneway.peer.identity.card import Card
 from oneway.peer.page_source import FolderSource
 from oneway.records.status import PrivacyStatus
+from oneway.tables import Number
 from oneway.task.privacy import NO_PRIVACY, Privacy
-from oneway.task.task import Feature, Task
+from oneway.task.task import Task
 from oneway.testing.memory_network import MemoryNetwork
 
 FLOOR = Task(
     "logistic",
     "late",
-    (Feature("rain"),),
+    (Number("rain"),),
     ("no", "yes"),
     privacy=Privacy(epsilon=2.0),
     samples_per_push=4,

@@ -21,8 +21,9 @@ from oneway.peer.store.snapshot import Journal, Snapshot
 from oneway.peer.stream_progress import UNUSED_SECONDS, Place, ProgressSeal, ToldProgress
 from oneway.protocol.messages import Data, Gone, Progress
 from oneway.protocol.state import PeerState
+from oneway.tables import Number
 from oneway.tables.rows import Position
-from oneway.task.task import Feature, Task
+from oneway.task.task import Task
 from oneway.transport.base import Arrival
 from oneway.transport.wire import decode, encode
 
@@ -293,7 +294,7 @@ def test_without_waiting_or_skipping_rows_are_learned_twice(part, monkeypatch):
 # The stream.
 
 
-TASK_OF_FILES = Task("ridge", "y", (Feature("x"),))
+TASK_OF_FILES = Task("ridge", "y", (Number("x"),))
 
 
 def write_rows(path, first: int, last: int, start: str = "x,y\n") -> str:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oneway.errors import DataError
-from oneway.streams import Column, Table, load
+from oneway.streams import Table, load
 
 
 def owned_by(owners: list[str]) -> Table:
@@ -59,14 +59,14 @@ def test_spellings_of_an_owner_are_one_as_for_a_peer() -> None:
     assert stream.node_names == ("7", "Ada")
     assert stream.rows.tolist() == [[0, -1], [1, -1], [2, 5], [-1, 6]]
     assert stream.origin["rows_left_out"] == 3
-    assert table.columns["owner"].values.tolist()[1] == "007", "the data keeps its cells"
+    assert table.frame["owner"][1] == "007", "the data keeps its cells"
 
 
 def test_rows_without_an_owner_are_left_out() -> None:
     table = Table.from_arrays(
         np.eye(4),
         [0, 1, 0, 1],
-        columns={"owner": Column(np.array([1, -1, 0, 1], np.int32), ("x", "y"))},
+        columns={"owner": ["y", None, "x", "y"]},
     )
     stream = table.deal_by("owner")
     assert stream.rows.tolist() == [[2, 0], [-1, 3]]
@@ -74,7 +74,7 @@ def test_rows_without_an_owner_are_left_out() -> None:
 
 
 def test_an_unknown_column_is_answered_with_the_nearest_and_the_list() -> None:
-    with pytest.raises(DataError, match=r"some table.*'ownr'.*'owner'.* owner, number"):
+    with pytest.raises(DataError, match=r"some table.*'ownr'.*'owner'.* number, label, owner"):
         owned_by(["a", "b"]).deal_by("ownr")
 
 
@@ -106,7 +106,7 @@ def test_every_number_of_a_file_or_array_is_an_owner_of_its_own(
     path.write_text("\n".join(["id,x,y", *lines]))
     expected = tuple(str(number) for number in sorted(ids))
     for table in (load(path, label="y"), table_of([*ids, *ids]), table_of([*ids, *ids], False)):
-        assert table.feature_names == ("id", "x")
+        assert table.encoder.names == ("id", "x")
         stream = table.deal_by("id")
         assert stream.node_names == expected
         for row, number in enumerate([*ids, *ids]):
@@ -127,30 +127,6 @@ def test_owners_are_never_merged_or_renamed(
     assert stream.node_names == tuple(str(number) for number in sorted(set(numbers)))
 
 
-def test_a_feature_that_float32_does_not_keep_apart_is_no_owner(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with pytest.raises(DataError, match=r"'x' of arrays cannot name owners.*columns=\{...\}"):
-        table_of([1, 2, 3]).deal_by("x")
-    with pytest.raises(DataError, match="'id' of arrays cannot name owners"):
-        table_of([1, 2**53, 2**53 + 2]).deal_by("id")
-    # Also if the numbers of a file grow after its first block.
-    monkeypatch.setattr("oneway.tables.lines.BLOCK_BYTES", 30)
-    path = tmp_path / "x.csv"
-    lines = [f"{10**9 * (row > 20) + row},{row},{row % 2}" for row in range(40)]
-    path.write_text("\n".join(["id,x,y", *lines]))
-    for options in ({}, {"features": ["x"]}):
-        assert load(path, label="y", **options).deal_by("id").num_nodes == 40
-
-
-def test_features_with_very_many_values_are_no_owners(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("oneway.tables.owners.MAX_DISTINCT_NAMES", 51)
-    table = table_of(FAR_APART)
-    assert not table.columns
-    with pytest.raises(DataError, match="too many"):
-        table.deal_by("id")
-
-
 @pytest.mark.parametrize(
     "owners",
     [
@@ -161,12 +137,10 @@ def test_features_with_very_many_values_are_no_owners(monkeypatch: pytest.Monkey
     ],
 )
 def test_none_and_nan_are_nobody(owners: object) -> None:
-    column = Column.of(owners)
-    assert column.codes.tolist() == [0, -1, 1, -1]
-    assert len(column.names) == 2
+    table = Table.from_arrays(np.eye(4), [0, 1, 0, 1], columns={"owner": owners})
+    assert table.owners("owner").codes.tolist() == [0, -1, 1, -1]
 
 
 def test_masked_owners_are_refused() -> None:
-    with pytest.raises(DataError, match="owners have masked entries"):
-        Column.of(np.ma.masked_equal([1, 2, 3], 2))
-    assert Column.of(np.ma.array([1, 2])).names == ("1", "2")
+    with pytest.raises(DataError, match="masked entries"):
+        Table.from_arrays(np.eye(3), [0, 1, 0], columns={"owner": np.ma.masked_equal([1, 2, 3], 2)})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,9 +16,8 @@ from npz_bombs import ABSURD, bomb, claiming, header
 
 from oneway.datasets import load
 from oneway.errors import DataError, MissingDataError
-from oneway.tables import Encoder, Feature, Table
-from oneway.tables.array_source import open_arrays
-from oneway.tables.raw_cells import raw_arrays
+from oneway.tables import Array, Encoder, Number, Table
+from oneway.tables.arrays import is_sample_file, open_arrays, read_sample, white_of
 from oneway.task.task import Task
 
 RNG = np.random.default_rng(0)
@@ -32,26 +30,6 @@ def saved(folder: Path, features: np.ndarray, labels: object = None) -> Path:
     return path
 
 
-def idx(array: np.ndarray) -> bytes:
-    kinds = {"uint8": 8, "int8": 9, "int16": 11, "int32": 12, "float32": 13, "float64": 14}
-    head = bytes([0, 0, kinds[array.dtype.name], array.ndim])
-    lengths = np.array(array.shape, ">u4").tobytes()
-    return head + lengths + array.astype(array.dtype.newbyteorder(">")).tobytes()
-
-
-def digits(folder: Path, suffix: str = "", **changed: bytes) -> Path:
-    pixels = RNG.integers(0, 256, (12, 4, 5), dtype=np.uint8)
-    files = {
-        "images-idx3": idx(pixels),
-        "labels-idx1": idx((np.arange(12) % 3).astype(np.uint8)),
-        **changed,
-    }
-    for name, content in files.items():
-        packed = gzip.compress(content) if suffix else content
-        (folder / f"t-{name}-ubyte{suffix}").write_bytes(packed)
-    return folder / f"t-images-idx3-ubyte{suffix}"
-
-
 def pictures(folder: Path, images: int = 3) -> Path:
     image = pytest.importorskip("PIL.Image", reason="Pillow reads images")
     for label in ("cat", "dog"):
@@ -62,10 +40,6 @@ def pictures(folder: Path, images: int = 3) -> Path:
     return folder / "pets"
 
 
-def raw(table: Table) -> np.ndarray:
-    return raw_arrays(table, slice(None), table.encoder)
-
-
 whole = arrays_of.arrays(np.uint8, (4, 2, 3))
 real = arrays_of.arrays(np.float64, (4, 2, 3), elements=st.floats(-1e9, 1e9))
 
@@ -73,16 +47,17 @@ real = arrays_of.arrays(np.float64, (4, 2, 3), elements=st.floats(-1e9, 1e9))
 @given(whole | real, st.floats(-1e6, 1e6), st.floats(1e-3, 1e6))
 def test_a_whole_table_and_a_single_array_give_the_same_numbers(cells, center, scale):
     table = Table.from_arrays(cells, [0, 1, 0, 1])
-    other = Encoder((Feature("x", center, scale, shape=(2, 3)),), "label", "number")
-    for encoder, features in ((table.encoder, table.features), (other, other.arrays(cells))):
-        [name] = encoder.names
+    np.testing.assert_array_equal(table.arrays(), cells)
+    feature = Array("x", (2, 3), center, scale)
+    other = table.recoded(Encoder((feature,), "label", "binary", ("1", "0")))
+    for each in (table, other):
+        [name] = each.encoder.names
         for row, array in enumerate(cells):
             nested = array.tolist()
             for cell in (array, nested, array.ravel().tolist(), json.dumps(nested)):
-                vector = encoder.vector({name: cell})
+                vector = each.encoder.vector({name: cell})
                 assert vector.dtype == np.float64
-                np.testing.assert_array_equal(vector.astype(np.float32), features[row])
-    np.testing.assert_array_equal(table.encoder.arrays(raw(table)), table.features)
+                np.testing.assert_array_equal(vector.astype(np.float32), each.features[row])
 
 
 def test_one_center_and_one_scale_standardise_all_cells():
@@ -107,7 +82,7 @@ def test_one_center_and_one_scale_standardise_all_cells():
 )
 def test_a_cell_that_is_no_such_array_is_refused_by_name(cell):
     with pytest.raises(DataError, match="'picture'") as refused:
-        Feature("picture", shape=(2, 2)).encode(cell)
+        Array("picture", shape=(2, 2)).encode(cell)
     assert len(str(refused.value)) < 300
 
 
@@ -117,13 +92,12 @@ def test_a_task_of_arrays_reads_back_from_its_file_and_recodes_a_table():
     task = Task.of(table)
     again = Task.parse(task.to_toml())
     assert (again, again.fingerprint) == (task, task.fingerprint)
-    other = replace(task, features=(replace(task.features[0], shape=(4, 4, 1)),))
+    grid = task.features[0]
+    other = replace(task, features=(Array("grid", (4, 4, 1), *grid.scaling),))
     assert other.fingerprint != task.fingerprint
-    encoder = Encoder(
-        (Feature("grid", 0.0, 255.0, shape=(1, 4, 4)),), "label", "classes", ("2", "1", "0")
-    )
+    encoder = Encoder((Array("grid", (1, 4, 4), 0.0, 255.0),), "label", "classes", ("2", "1", "0"))
     recoded = table.recoded(encoder)
-    np.testing.assert_array_equal(recoded.features, encoder.arrays(cells))
+    np.testing.assert_allclose(recoded.features, cells.reshape(9, -1) / 255, rtol=1e-6)
     np.testing.assert_array_equal(recoded.labels, 2 - table.labels)
 
 
@@ -133,7 +107,7 @@ def test_a_task_of_arrays_reads_back_from_its_file_and_recodes_a_table():
 def test_a_numpy_file_is_mapped_and_read_as_its_arrays(tmp_path):
     features = RNG.normal(size=(10, 2, 3)).astype(np.float32)
     path = saved(tmp_path, features)
-    assert isinstance(open_arrays(path).rows, np.memmap)
+    assert isinstance(open_arrays(path).features, np.memmap)
     found, kept = load(path), Table.from_arrays(features, np.arange(10) % 3, task="classes")
     np.testing.assert_array_equal(found.features, kept.features)
     assert found.encoder.features == kept.encoder.features
@@ -142,7 +116,7 @@ def test_a_numpy_file_is_mapped_and_read_as_its_arrays(tmp_path):
 def test_labels_may_be_text_numbers_or_classes_and_rows_without_one_are_skipped(tmp_path):
     features = RNG.normal(size=(6, 2))
     table = load(saved(tmp_path, features, np.array(["b", "a"] * 3)), label="animal")
-    assert (table.label_kind, table.label_values, table.shape) == ("binary", ("a", "b"), (2,))
+    assert (table.label_kind, table.encoder.classes, table.shape) == ("binary", ("a", "b"), (2,))
     assert table.encoder.label == "animal"
     used = [(note.name, note.used) for note in table.notes]
     assert used == [("animal", "label"), ("features", "array of 2")]
@@ -150,19 +124,19 @@ def test_labels_may_be_text_numbers_or_classes_and_rows_without_one_are_skipped(
     labels[[1, 4]] = np.nan
     table = load(saved(tmp_path, features, labels))
     assert (table.label_kind, table.origin["rows_without_label"]) == ("number", 2)
-    np.testing.assert_allclose(raw(table), features[[0, 2, 3, 5]], rtol=1e-6)
+    np.testing.assert_array_equal(table.arrays(), features[[0, 2, 3, 5]])
     np.savez(tmp_path / "b.npz", features=features, labels=[0, 1, 2] * 2)
     assert load(tmp_path / "b.npz").label_kind == "classes"
 
 
 def test_labels_and_shape_must_be_those_of_a_task(tmp_path):
     path = saved(tmp_path, RNG.normal(size=(6, 2)), np.array(["a", "b"] * 3))
-    feature = Feature("vector", 1.0, 2.0, shape=(2,))
+    feature = Array("vector", (2,), 1.0, 2.0)
     table = load(path, encoder=Encoder((feature,), "kind", "binary", ("b", "a")))
     assert (table.labels.tolist(), table.encoder.names) == ([1, -1] * 3, ("vector",))
     with pytest.raises(DataError, match="'a'"):
         load(path, encoder=Encoder((feature,), "kind", "binary", ("b", "c")))
-    for features in ((replace(feature, shape=(1, 2)),), (Feature("u"), Feature("v"))):
+    for features in ((Array("vector", (1, 2)),), (Number("u"), Number("v"))):
         with pytest.raises(DataError, match=r"a\.npy"):
             load(path, encoder=Encoder(features, "kind", "binary", ("b", "a")))
     with pytest.raises(DataError, match=r"a\.npy"):
@@ -210,22 +184,6 @@ def without_labels(folder: Path) -> Path:
     return path
 
 
-def cut_gz(folder: Path) -> Path:
-    path = digits(folder, ".gz")
-    path.write_bytes(path.read_bytes()[:-20])
-    return path
-
-
-def labels_of_idx(folder: Path) -> Path:
-    return digits(folder, ".gz").with_name("t-labels-idx1-ubyte.gz")
-
-
-def idx_without_labels(folder: Path) -> Path:
-    path = digits(folder)
-    (folder / "t-labels-idx1-ubyte").unlink()
-    return path
-
-
 def picture(content: bytes) -> Callable[[Path], Path]:
     def spoil(folder: Path) -> Path:
         path = pictures(folder)
@@ -255,15 +213,10 @@ def empty_folder(folder: Path) -> Path:
     ("spoil", "culprit"),
     [
         *((cut_npz, r"b\.npz"), (no_labels_npz, r"b\.npz"), (no_array, r"a\.npy")),
-        *((without_labels, r"a\.labels\.npy"), (cut_gz, r"images-idx3-ubyte\.gz")),
-        *((labels_of_idx, "labels-idx1"), (idx_without_labels, "labels-idx1-ubyte")),
+        (without_labels, r"a\.labels\.npy"),
         *((picture(b"GIF89a and then nothing"), r"odd\.png"), (empty_folder, "empty")),
         (odd_picture("L", (6, 4), "odd.png"), r"odd\.png has 6 x 4 pixels"),
         (odd_picture("F", (5, 4), "odd.tiff"), r"odd\.tiff"),
-        *(
-            (lambda folder, content=content: digits(folder, **{"images-idx3": content}), "images")
-            for content in (b"", b"\0\0\x08", b"\1\2\3\4" * 9, idx(np.zeros((12, 2), "u1"))[:-1])
-        ),
     ],
 )
 def test_a_damaged_file_is_named(tmp_path, spoil, culprit):
@@ -293,7 +246,7 @@ def test_a_file_that_claims_an_absurd_shape_is_named(tmp_path, shape):
 def test_a_compressed_file_is_read(tmp_path):
     pixels = (RNG.random((60, 28, 28)) < 0.1).astype(np.uint8)  # as sparse as handwriting
     np.savez_compressed(tmp_path / "b.npz", features=pixels, labels=np.arange(60) % 3)
-    np.testing.assert_array_equal(raw(load(tmp_path / "b.npz")).reshape(pixels.shape), pixels)
+    np.testing.assert_array_equal(load(tmp_path / "b.npz").arrays().reshape(pixels.shape), pixels)
 
 
 def test_a_pickle_is_never_opened(tmp_path, monkeypatch):
@@ -314,23 +267,13 @@ def test_a_pickle_is_never_opened(tmp_path, monkeypatch):
     assert not ran
 
 
-@pytest.mark.parametrize("suffix", ["", ".gz"])
-@pytest.mark.parametrize("dtype", ["uint8", "int16", "float64"])
-def test_an_idx_file_is_read_with_the_labels_beside_it(tmp_path, suffix, dtype):
-    numbers = np.arange(240).reshape(12, 4, 5).astype(dtype)
-    table = load(digits(tmp_path, suffix, **{"images-idx3": idx(numbers)}))
-    assert (table.shape, table.label_values) == ((1, 4, 5), (0, 1, 2))
-    np.testing.assert_array_equal(raw(table)[:, 0], numbers)
-    assert table.encoder.names == ("image",)
-
-
 def test_a_folder_of_grey_images_has_one_channel_and_its_folders_as_classes(tmp_path):
     folder = pictures(tmp_path, images=20)
     from PIL import Image
 
     table = load(folder)
-    assert (table.shape, table.label_values) == ((1, 4, 5), ("cat", "dog"))
-    rows = zip(raw(table), table.labels, strict=True)
+    assert (table.shape, table.encoder.classes) == ((1, 4, 5), ("cat", "dog"))
+    rows = zip(table.arrays(), table.labels, strict=True)
     found = {tuple(row.ravel().tolist()): label for row, label in rows}
     for file in folder.glob("*/*.png"):
         pixels = tuple(np.asarray(Image.open(file)).ravel().tolist())
@@ -346,7 +289,7 @@ def test_one_coloured_image_makes_all_of_them_red_green_and_blue(tmp_path):
 
     pixels = RNG.integers(0, 256, (4, 5, 3), dtype=np.uint8)
     Image.fromarray(pixels).save(folder / "cat" / "9.png")
-    found = raw(load(folder))
+    found = load(folder).arrays()
     assert (found.shape, found.dtype) == ((7, 3, 4, 5), np.uint8)
     assert any(np.array_equal(each, pixels.transpose(2, 0, 1)) for each in found)
     assert sum(np.array_equal(each[0], each[2]) for each in found) == 6
@@ -358,7 +301,71 @@ def test_grey_images_of_16_bits_have_their_real_brightness(tmp_path):
 
     ramp = np.linspace(0, 65535, 20).astype(np.uint16).reshape(4, 5)
     Image.fromarray(ramp).save(folder / "cat" / "deep.png")
-    found = raw(load(folder))
+    found = load(folder).arrays()
     expected = np.rint(ramp / 257.0)[None]
     assert found.shape == (7, 1, 4, 5)
     assert any(np.array_equal(each, expected) for each in found)
+
+
+# One sample in a file of its own.
+
+GREY = Array("image", (1, 2, 3), 100.0, 60.0)
+FLAT = Array("image", (2, 3), 100.0, 60.0)
+DIGIT = Array("image", (1, 2, 3), 4.9, 6.0)
+COLOURED = Array("image", (3, 2, 3), 100.0, 60.0)
+PIXELS = np.array([[0, 51, 255], [10, 20, 30]], np.uint8)
+COLOURS = np.stack([PIXELS, PIXELS // 2, PIXELS // 3], axis=2)
+
+
+def drawn(folder: Path, pixels: np.ndarray) -> Path:
+    image = pytest.importorskip("PIL.Image", reason="Pillow reads images")
+    image.fromarray(pixels).save(folder / "one.png")
+    return folder / "one.png"
+
+
+@pytest.mark.parametrize(
+    ("pixels", "feature", "expected"),
+    [
+        (PIXELS, GREY, PIXELS[None]),
+        (PIXELS, FLAT, PIXELS),
+        (PIXELS.astype(np.uint16) * 257, GREY, PIXELS[None]),
+        (COLOURS, COLOURED, COLOURS.transpose(2, 0, 1)),
+        (PIXELS, DIGIT, PIXELS[None] * (16 / 255)),  # white is what the data has
+        (np.full((20, 60), 77, np.uint8), GREY, np.full((1, 2, 3), 77)),
+    ],
+)
+def test_an_image_has_the_size_colours_and_white_of_the_feature(
+    tmp_path, pixels, feature, expected
+):
+    found = read_sample(drawn(tmp_path, pixels), feature)
+    np.testing.assert_allclose(found, expected, rtol=1e-15)
+    assert white_of(DIGIT) == 16.0
+    by_hand = read_sample(drawn(tmp_path, PIXELS), DIGIT, white=1.0)
+    np.testing.assert_allclose(by_hand, PIXELS[None] / 255, rtol=1e-15)
+
+
+def test_numbers_are_those_of_the_data_alone_or_in_a_batch_of_one(tmp_path):
+    for name, array in (("a.npy", PIXELS[None]), ("b.npy", PIXELS[None, None])):
+        np.save(tmp_path / name, array)
+        np.testing.assert_array_equal(read_sample(tmp_path / name, GREY), PIXELS[None])
+
+
+@pytest.mark.parametrize(
+    "name", ["gone.png", "text.png", "text.npy", "two.npy", "objects.npy", "vast.npy"]
+)
+def test_a_file_that_is_no_sample_is_named(tmp_path, name):
+    for text in ("text.png", "text.npy"):
+        (tmp_path / text).write_text("no image")
+    (tmp_path / "vast.npy").write_bytes(header((2**70, 2)))
+    np.save(tmp_path / "two.npy", np.zeros((2, 1, 2, 3)))
+    np.save(tmp_path / "objects.npy", np.array([{}]), allow_pickle=True)
+    with pytest.raises(DataError, match=name):
+        read_sample(tmp_path / name, GREY)
+    with pytest.raises(DataError, match="series"):
+        read_sample(drawn(tmp_path, PIXELS), Array("series", shape=(6,)))
+
+
+def test_files_are_told_by_their_ends():
+    assert [is_sample_file(name) for name in ("a.PNG", "b/c.npy", "0.5", "[[1.0, 2.0]]")] == [
+        *(True, True, False, False)
+    ]

@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from oneway.errors import TaskError
+from oneway.tables import Category, Number, Time
+from oneway.tables.features import PARTS
+from oneway.task.derive import derive_task
 from oneway.task.merging import merge_tasks
-from oneway.task.task import Feature, Task
-from oneway.task.task_from_file import derive_task
+from oneway.task.task import Task
 
 RNG = np.random.default_rng(5)
 
@@ -43,9 +45,8 @@ def test_the_merged_task_is_that_of_all_rows_together(tmp_path):
     assert merged.is_weighted
     assert merged.left_out == {}
     for ours, theirs in zip(merged.task.features, expected.features, strict=True):
-        assert (ours.name, ours.kind, ours.values) == (theirs.name, theirs.kind, theirs.values)
-        assert ours.center == pytest.approx(theirs.center, rel=1e-3)
-        assert ours.scale == pytest.approx(theirs.scale, rel=1e-3)
+        assert (ours.name, ours.outputs) == (theirs.name, theirs.outputs)
+        assert ours.scaling == pytest.approx(theirs.scaling, rel=1e-3)
     starts = [task.options["logistic"]["start"] for task in (merged.task, expected)]
     assert starts[0] == pytest.approx(starts[1], abs=0.03)
     assert Task.parse(merged.task.to_toml()) == merged.task
@@ -61,7 +62,7 @@ def test_a_third_class_at_another_site_makes_it_a_matter_of_classes(tmp_path):
     assert len(merged.options["softmax"]["start"]) == 3
 
 
-TASK = Task("ridge", "y", (Feature("x", 2.0, 3.0), Feature("c", values=("a",))), rows=10)
+TASK = Task("ridge", "y", (Number("x", 2.0, 3.0), Category("c", values=("a",))), rows=10)
 
 
 def merged(*others: Task):
@@ -69,7 +70,7 @@ def merged(*others: Task):
 
 
 def test_pooled_moments_are_a_literal_sum_over_sites():
-    other = replace(TASK, features=(Feature("x", 8.0, 1.5), TASK.features[1]), rows=30)
+    other = replace(TASK, features=(Number("x", 8.0, 1.5), TASK.features[1]), rows=30)
     feature = merged(other).task.features[0]
     center = (10 * 2.0 + 30 * 8.0) / 40
     variance = (10 * (9.0 + (2.0 - center) ** 2) + 30 * (2.25 + (8.0 - center) ** 2)) / 40
@@ -78,13 +79,13 @@ def test_pooled_moments_are_a_literal_sum_over_sites():
 
 
 def test_a_column_that_is_constant_at_a_site_says_nothing_about_the_spread():
-    other = replace(TASK, features=(Feature("x", 2.0, 1.0), TASK.features[1]))
-    assert merged(other).task.features[0] == Feature("x", 2.0, 2.121)
+    other = replace(TASK, features=(Number("x", 2.0, 1.0), TASK.features[1]))
+    assert merged(other).task.features[0] == Number("x", 2.0, 2.121)
 
 
 def test_without_rows_all_sites_count_alike_and_flags_and_values_are_those_of_any():
     other = replace(
-        TASK, features=(Feature("x", 4.0, 3.0, gaps=True), Feature("c", values=("b", "a"))), rows=0
+        TASK, features=(Number("x", 4.0, 3.0, gaps=True), Category("c", values=("b", "a"))), rows=0
     )
     found = merged(other)
     assert not found.is_weighted
@@ -94,7 +95,7 @@ def test_without_rows_all_sites_count_alike_and_flags_and_values_are_those_of_an
 
 
 def test_what_not_all_sites_have_is_left_out_and_named():
-    other = replace(TASK, features=(*TASK.features[:1], Feature("z")))
+    other = replace(TASK, features=(*TASK.features[:1], Number("z")))
     found = merged(other)
     assert found.task.encoder.names == ("x",)
     assert found.left_out == {"c": ("0.toml",), "z": ("1.toml",)}
@@ -105,8 +106,8 @@ def test_what_not_all_sites_have_is_left_out_and_named():
     [
         ({"label": "z"}, "label"),
         ({"l2": 0.5}, "l2"),
-        ({"features": (Feature("x", kind="time"), TASK.features[1])}, "'x' is a number in 0.toml"),
-        ({"features": (Feature("q"),)}, "no feature in common"),
+        ({"features": (Time("x"), TASK.features[1])}, "'x' is a number in 0.toml"),
+        ({"features": (Number("q"),)}, "no feature in common"),
         ({"model": "logistic", "classes": ("0", "1")}, "predicts"),
     ],
 )
@@ -119,13 +120,13 @@ def test_tasks_that_cannot_be_merged_are_refused(change, culprit):
 
 def test_a_time_has_the_parts_that_it_has_at_any_site():
     def having(*parts):
-        visit = Feature("visit", kind="time", parts=parts)
+        visit = Time("visit", parts=parts)
         return replace(TASK, features=(*TASK.features, visit))
 
     for first, second, merged in (
         (("weekday", "season"), ("weekday", "season"), ("weekday", "season")),
-        (("weekday", "season"), ("hour",), ()),
-        (("hour",), (), ()),
+        (("weekday", "season"), ("hour",), PARTS),
+        (("hour",), (), PARTS),
     ):
         task = merge_tasks({"a.toml": having(*first), "b.toml": having(*second)}).task
         assert task.features[-1].parts == merged

@@ -36,7 +36,7 @@ def losses(table: ow.Table, **settings: object) -> tuple[float, float]:
     if isinstance(model, ow.models.RidgeRegression):  # a baseline that knows the center, too
         labels, model = model.targets(labels), ow.models.RidgeRegression()
     rows = parts.stream.rows.reshape(-1, 1)
-    sums = base_rate_sums(model, len(table.label_values), labels, rows)
+    sums = base_rate_sums(model, len(table.encoder.classes), labels, rows)
     return run.average_loss, float(sums.sum() / rows.size)
 
 

@@ -11,10 +11,11 @@ from plain import PLAIN_TOML
 import oneway as ow
 from oneway.errors import ConfigError, GraphError, TaskError
 from oneway.methods import DEFAULT_STEP, METHODS, AutoRate
+from oneway.tables import Number
 from oneway.task.assembly import assemble
 from oneway.task.privacy import NO_PRIVACY, Privacy
 from oneway.task.settings import Settings, read_settings
-from oneway.task.task import Feature, Task
+from oneway.task.task import Task
 
 TASK_TEXT = 'label = "y"\nclasses = ["0", "1"]\nmodel = "logistic"\n[features]\nx = {}\n'
 
@@ -150,7 +151,7 @@ def test_delta_must_suit_the_number_of_samples():
 def test_a_task_file_is_a_settings_file(tmp_path: Path):
     """Features, scaling, classes, model and method of the peers hold in the simulator too."""
     task = Task(
-        "logistic", "y", (Feature("b", 1.0, 2.0), Feature("a")), ("yes", "no"),
+        "logistic", "y", (Number("b", 1.0, 2.0), Number("a")), ("yes", "no"),
         method="local", step="mass", transforms=("clip",), options={"clip": {"norm": 0.5}},
     )  # fmt: skip
     (tmp_path / "task.toml").write_text(task.to_toml())
@@ -169,12 +170,12 @@ def test_a_task_file_is_a_settings_file(tmp_path: Path):
 
 def test_a_task_of_a_known_data_set_gives_the_simulator_the_peers_numbers(tmp_path: Path):
     known = assemble(Settings(data="synthetic", nodes=2)).table
-    features = tuple(Feature(name, 0.25, 2.0) for name in known.feature_names)
-    task = Task("logistic", "y", features, tuple(map(str, reversed(known.label_values))))
+    features = tuple(Number(name, 0.25, 2.0) for name in known.encoder.names)
+    task = Task("logistic", "label", features, tuple(reversed(known.encoder.classes)))
     (tmp_path / "task.toml").write_text(task.to_toml())
     settings = read_settings(tmp_path / "task.toml", {"data": "synthetic", "nodes": 2})
     table = assemble(settings).table
-    raw = known.features.astype(float) * known.scales + known.means
+    raw = known.features.astype(float) * known.encoder.scaling[1] + known.encoder.scaling[0]
     np.testing.assert_allclose(table.features, (raw - 0.25) / 2.0, rtol=1e-6, atol=1e-6)
     np.testing.assert_array_equal(table.labels, -known.labels)
 

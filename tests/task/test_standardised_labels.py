@@ -16,11 +16,12 @@ import oneway as ow
 from oneway.datasets.loader import load
 from oneway.models import MODELS, RidgeRegression, standardised
 from oneway.records import Batch
+from oneway.tables import Number
 from oneway.task.assembly import assemble
+from oneway.task.derive import derive_task
 from oneway.task.ranges import Range
 from oneway.task.settings import Settings, read_settings
-from oneway.task.task import Feature, Task
-from oneway.task.task_from_file import derive_task
+from oneway.task.task import Task
 from oneway.testing import check_model
 
 MEAN, SPREAD, ROWS = 250_000.0, 80_000.0, 1200
@@ -138,7 +139,7 @@ def test_a_standardised_model_is_the_model_on_standardised_labels(huber):
 
 def test_every_registered_regression_model_standardises():
     """A new one does so by itself; `labels` and the base class are all it needs."""
-    feature = (Feature("x"),)
+    feature = (Number("x"),)
     for name, kind in MODELS.items():
         if kind.kind_of_labels({}) == "number":
             start = Task(name, "y", feature).build_model().start_options(np.array([MEAN]), SPREAD)

@@ -15,10 +15,11 @@ from plain import PLAIN
 from oneway.errors import ConfigError, TaskError
 from oneway.models import Hinge, LogisticRegression, RidgeRegression, SoftmaxRegression
 from oneway.registry import Registry
+from oneway.tables import Array, Boolean, Category, Feature, Number, Time
 from oneway.tables.cells import is_gap
 from oneway.task.differences import differences
 from oneway.task.privacy import NO_PRIVACY, Privacy
-from oneway.task.task import Feature, Task
+from oneway.task.task import Task
 
 TEXT = """\
 label = "Occupancy"
@@ -39,9 +40,9 @@ def test_a_task_reads_as_it_is_written(tmp_path):
     assert (TASK.model, TASK.classes) == ("logistic", ("0", "1"))
     assert (TASK.learning_rate, TASK.l2) == (0.3, 1e-4)
     assert TASK.features == (
-        Feature("Temperature", 20.6, 1.02),
-        Feature("Light", 119.5, 194.8),
-        Feature("CO2", 0.0, 1.0),
+        Number("Temperature", 20.6, 1.02),
+        Number("Light", 119.5, 194.8),
+        Number("CO2", 0.0, 1.0),
     )
     assert (TASK.step, TASK.schedule, TASK.intercept) == ("curvature", "constant", True)
     assert (TASK.privacy, TASK.samples_per_push) == (Privacy(), 16)
@@ -51,15 +52,15 @@ def test_a_task_reads_as_it_is_written(tmp_path):
 
 def test_features_may_be_a_list_of_columns_and_classes_may_be_numbers():
     task = Task.parse('model="hinge"\nlabel="y"\nclasses=[0, true]\nfeatures=["b", "a"]')
-    assert task.features == (Feature("b"), Feature("a"))
+    assert task.features == (Number("b"), Number("a"))
     assert task.classes == ("0", "true")
 
 
 def test_a_task_made_in_python_from_lists_is_hashable_and_checks_its_features_first():
-    task = Task("hinge", "y", [Feature("a")], ["0", "1"])
-    assert hash(task.encoder) == hash(Task("hinge", "y", (Feature("a"),), ("0", "1")).encoder)
-    assert task.encoder.features == task.features == (Feature("a"),)
-    for features, culprit in (([], "features"), (["a"], "'a'"), ([Feature("y")], "'y'")):
+    task = Task("hinge", "y", [Number("a")], ["0", "1"])
+    assert hash(task.encoder) == hash(Task("hinge", "y", (Number("a"),), ("0", "1")).encoder)
+    assert task.encoder.features == task.features == (Number("a"),)
+    for features, culprit in (([], "features"), (["a"], "'a'"), ([Number("y")], "'y'")):
         with pytest.raises(TaskError, match=culprit):
             Task("hinge", "y", features, ["0", "1"])
 
@@ -98,11 +99,11 @@ def features(name: str) -> st.SearchStrategy[Feature]:
     named, flag = st.just(name), st.booleans()
     values = classes.filter(lambda values: not any(map(is_gap, values)))
     return (
-        st.builds(Feature, named, finite, positive, gaps=flag)
-        | st.builds(Feature, named, kind=st.just("boolean"), gaps=flag)
-        | st.builds(Feature, named, kind=st.just("time"), gaps=flag, parts=st.sampled_from(_PARTS))
-        | st.builds(Feature, named, values=values, gaps=flag)
-        | st.builds(Feature, named, finite, positive, shape=st.just((1, 3, 2)))
+        st.builds(Number, named, finite, positive, gaps=flag)
+        | st.builds(Boolean, named, gaps=flag)
+        | st.builds(Time, named, st.sampled_from(_PARTS), gaps=flag)
+        | st.builds(Category, named, values, gaps=flag)
+        | st.builds(Array, named, st.just((1, 3, 2)), finite, positive)
     )
 
 
@@ -257,11 +258,11 @@ OTHERS = {
     "group": {"privacy": Privacy(unit="group", group="patient")},
     "classes": {"classes": ("1", "0")},
     "'Light'": {"features": (TASK.features[0], TASK.features[2])},
-    "'x'": {"features": (*TASK.features, Feature("x"))},
+    "'x'": {"features": (*TASK.features, Number("x"))},
     "order": {"features": TASK.features[::-1]},
-    "'center'": {"features": (TASK.features[0], Feature("Light", 1.0, 194.8), TASK.features[2])},
-    "'gaps'": {"features": (*TASK.features[:2], Feature("CO2", gaps=True))},
-    "'kind'": {"features": (*TASK.features[:2], Feature("CO2", kind="boolean"))},
+    "'center'": {"features": (TASK.features[0], Number("Light", 1.0, 194.8), TASK.features[2])},
+    "'gaps'": {"features": (*TASK.features[:2], Number("CO2", gaps=True))},
+    "'kind'": {"features": (*TASK.features[:2], Boolean("CO2"))},
 }
 
 
@@ -285,7 +286,7 @@ def test_differences_show_both_values_and_unknown_keys():
 
 
 def test_a_zero_has_no_sign():
-    zeros = [replace(TASK, l2=zero, features=(Feature("x", center=zero),)) for zero in (0.0, -0.0)]
+    zeros = [replace(TASK, l2=zero, features=(Number("x", center=zero),)) for zero in (0.0, -0.0)]
     assert zeros[0].fingerprint == zeros[1].fingerprint
 
 
@@ -368,4 +369,4 @@ def test_a_class_that_is_defined_again_registers_again():
     again = cell()
     assert registry["mine"] is again
     with pytest.raises(ConfigError, match="'mine'"):
-        registry.register(Feature, "mine")
+        registry.register(Number, "mine")

@@ -21,7 +21,8 @@ from oneway.protocol.audit import discrepancy, expected_holding
 from oneway.protocol.fixed_point import ONE
 from oneway.protocol.state import PeerState
 from oneway.records import Batch
-from oneway.task.task import Feature, Task
+from oneway.tables import Number
+from oneway.task.task import Task
 from oneway.testing.memory_network import MemoryNetwork
 
 NUM_NODES, NUM_FEATURES, NUM_ROUNDS = 5, 4, 40
@@ -130,7 +131,7 @@ def task_with(**learning: object) -> Task:
         model=model,
         label="y",
         classes=("-1", "1") if MODELS[model].labels != "number" else (),
-        features=tuple(Feature(name) for name in NAMES),
+        features=tuple(Number(name) for name in NAMES),
         **{"learning_rate": 0.1} | PLAIN | learning,
     )
 

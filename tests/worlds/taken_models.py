@@ -9,9 +9,9 @@ from oneway.models import Hinge, LogisticRegression, RidgeRegression, SoftmaxReg
 from oneway.models.base import Model
 from oneway.personal import Personal
 from oneway.personal.personal import scores_of
-from oneway.tables import Encoder, Feature
+from oneway.tables import Encoder, Number
 
-FEATURES = (Feature("age", 40.0, 12.5), Feature("pressure", -3.0, 0.25), Feature("plain"))
+FEATURES = (Number("age", 40.0, 12.5), Number("pressure", -3.0, 0.25), Number("plain"))
 KINDS: list[tuple[Model, tuple[str, ...]]] = [
     (LogisticRegression(), ("ill", "well")),
     (LogisticRegression(intercept=False), ("ill", "well")),

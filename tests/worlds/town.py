@@ -22,11 +22,12 @@ from oneway.protocol.messages import Life
 from oneway.protocol.state import OutEdge, PeerState
 from oneway.protocol.tags import NO_TAG
 from oneway.protocol.transitions import restart
-from oneway.task.task import Feature, Task
+from oneway.tables import Number
+from oneway.task.task import Task
 from oneway.testing.memory_network import MemoryEndpoint, MemoryNetwork
 from oneway.transport.wire import decode
 
-TASK = Task("logistic", "y", (Feature("u"), Feature("v")), ("no", "yes"), intercept=False, **PLAIN)
+TASK = Task("logistic", "y", (Number("u"), Number("v")), ("no", "yes"), intercept=False, **PLAIN)
 SAMPLE = {"u": 1.0, "v": -2.0}
 LIMITS = Limits(pushes_per_second=1000.0, clip="off")
 BOOT = 1 << 20

@@ -50,8 +50,8 @@ def predict(
     row without a prediction is named on stderr; the others are not affected.
     """
     from oneway.peer.offline import is_shared, stored_model, stored_personal
+    from oneway.tables.arrays import is_sample_file
     from oneway.tables.cells import label_text
-    from oneway.tables.sample_files import is_sample_file
 
     mine = open_home(home)
     if len(values) == 1 and _is_rows_file(values[0]):
@@ -125,9 +125,10 @@ def _pair(text: str, features: Sequence[Feature], white: float | None) -> tuple[
 
     Where a feature is an array its value may be a file, and a file alone is the only array's.
     """
-    from oneway.tables.sample_files import is_sample_file, read_sample, white_of
+    from oneway.tables.arrays import is_sample_file, read_sample, white_of
+    from oneway.tables.features import Array
 
-    arrays = [feature for feature in features if feature.kind == "array"]
+    arrays = [feature for feature in features if isinstance(feature, Array)]
     for feature in arrays if is_sample_file(text) else ():
         given = text.removeprefix(f"{feature.name}=")
         if given != text or len(arrays) == 1:

@@ -16,8 +16,8 @@ from oneway.cli.settings_flags import read_given, with_flags
 from oneway.errors import ConfigError
 
 if TYPE_CHECKING:
+    from oneway.task.derive import Derived
     from oneway.task.task import Task
-    from oneway.task.task_from_file import Derived
 
 LEARNING = (
     "model", "method", "learning_rate", "schedule", "step", "transforms", "l2", "intercept",
@@ -66,7 +66,7 @@ def task(
     if merge:
         _merge(given, files, label, out, allow or (), force=force)
         return
-    from oneway.tables.array_source import holds_arrays
+    from oneway.tables.arrays import holds_arrays
 
     if len(files) != 1 or (label is None and not holds_arrays(files[0])):
         raise ConfigError(
@@ -75,10 +75,10 @@ def task(
         )
     [data] = files
     from oneway.tables.inference import make_choices
+    from oneway.task.derive import derive_task
     from oneway.task.privacy import PRIVACY_KEYS
     from oneway.task.ranges import parse_ranges
     from oneway.task.settings import AUTO, COLUMN_KEYS
-    from oneway.task.task_from_file import derive_task
 
     settings = read_given(given)  # checks them
     apart = (*PRIVACY_KEYS, *COLUMN_KEYS)
@@ -163,8 +163,8 @@ def _describe(data: Path, derived: Derived) -> None:
         f"{task.encoder.width:,} model inputs."
     )
     show_columns(derived.notes, derived.num_rows)
-    if derived.num_bad_rows:
-        note(f"Skipped {derived.num_bad_rows:,} rows without a label or with missing cells.")
+    if derived.num_without_label:
+        note(f"Skipped {derived.num_without_label:,} rows without a label, or without a group.")
     note(f"privacy: {task.privacy_sentence}.")
     if derived.num_over:
         note(

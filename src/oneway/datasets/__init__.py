@@ -1,8 +1,7 @@
 """The known data sets, one file each, and where they are found or downloaded."""
 
 # Each of these registers its data set; the order is that of `oneway data list`.
-from oneway.datasets import flights, occupancy, susy, adult, heart  # noqa: F401, I001
-from oneway.datasets import digits, mnist  # noqa: F401
+from oneway.datasets import flights, uci, images  # noqa: F401, I001
 from oneway.datasets import synthetic as _synthetic, trust_graphs  # noqa: F401
 from oneway.datasets.data_set import DATASETS, DataFile, DataSet, Status, catalogue, info, names_of
 from oneway.datasets.download import fetch

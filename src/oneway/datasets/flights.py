@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 from oneway.datasets.data_set import DATASETS, DataSet
 from oneway.errors import DataError, MissingDataError, install_hint
 from oneway.records import Vector
-from oneway.tables.owners import encode_column
 from oneway.tables.table import Table
 
 if TYPE_CHECKING:
@@ -97,7 +96,7 @@ def load_flights(files: tuple[Path, ...] | None = None) -> Table:
         (joined["arr_delay"] > LATE_MINUTES).to_numpy(),
         feature_names=features.columns,
         name="flights",
-        columns={name: encode_column(joined[name]) for name in OWNERS},
+        columns={name: joined[name] for name in OWNERS},
         label_name=f"arr_delay > {LATE_MINUTES}",
         origin={
             "kind": "flights",

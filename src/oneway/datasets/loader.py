@@ -11,10 +11,9 @@ from oneway.errors import DataError, MissingDataError, needs_extra
 from oneway.files.validation import checked
 from oneway.models import LabelKind
 from oneway.sentences import listed, nearest, shown
-from oneway.tables.array_source import holds_arrays, open_arrays
+from oneway.tables.arrays import LABEL, holds_arrays, open_arrays
 from oneway.tables.encoder import Encoder
-from oneway.tables.inference import CHOICES, Choices, make_choices
-from oneway.tables.source import Wish, file_kind, open_source
+from oneway.tables.inference import CHOICES
 from oneway.tables.table import Table
 
 
@@ -31,27 +30,25 @@ def load(
     encoder: Encoder | None = None,
     **options: Any,
 ) -> Table:
-    """Load a table: a data set such as "flights", a CSV, Parquet or LIBSVM file, or arrays.
+    """Load a table: a data set such as "flights", a file, or arrays.
 
-    For a file, columns other than the label are told by what they hold: numbers, booleans,
-    categories (text with up to 50 values, each of them twice on average) and times are features;
-    identifiers and free text are not. `table.notes` says what became of each. Text, features or
-    not, is kept in `table.columns` for `deal_by`, unless it is no feature and has more than 250,000
-    distinct values (`table.origin["columns_left_out"]`). A feature of whole numbers too far apart
-    for float32, such as large ids, is in `table.columns` as well.
+    Columns of a file other than the label are told by what they hold: numbers, booleans, categories
+    (text with up to 50 values, each of them twice on average) and times are features; identifiers
+    and free text are not. A column with missing values has a flag for them. `table.notes` says what
+    became of each. `table.frame` holds all columns as they are in the data.
 
     Arrays, such as images, are one feature each: of a `.npy` file `[row, ...]` with the labels in
-    `NAME.labels.npy` beside it, a `.npz` file with `features` and `labels`, a folder of images by
-    class, or an IDX file (MNIST's format). All their cells are scaled alike.
+    `NAME.labels.npy` beside it, a `.npz` file with `features` and `labels`, or a folder of images
+    by class. All their cells are scaled alike.
 
     Rows without a label are skipped; a note says how many. The whole table is held in memory. A
     CSV file of gigabytes that is read often loads faster as Parquet.
 
     Args:
-        name_or_path: A known name, or a path that ends in .csv, .parquet, .libsvm or .svm; text
-            may be compressed (.gz, .bz2, .xz). A CSV file is separated by commas, semicolons or
-            tabs.
-        label: The column to predict; required for CSV and Parquet. Of arrays, what to call it.
+        name_or_path: A known name, or a path that ends in .csv, .jsonl, .parquet, .libsvm or .svm;
+            text may be compressed (.gz, .bz2, .xz). A CSV file is separated by commas, semicolons
+            or tabs.
+        label: The column to predict; of arrays and LIBSVM, "label" if not given.
         task: "binary" for a label of two values, "classes" for several, "number" for regression;
             of a file, as the label looks if not given.
         features: The feature columns, in this order.
@@ -69,9 +66,9 @@ def load(
     """
     if task is not None:
         checked("task", task, LabelKind, DataError)
-    with needs_extra("loading data", "lab"):
+    with needs_extra("loading data", "tables"):
         import polars  # noqa: F401
-    told = {
+    options |= {
         "label": label,
         "task": task,
         "features": features,
@@ -80,9 +77,8 @@ def load(
         "numeric": numeric,
         "owner": owner,
         "encoder": encoder,
-        **options,
     }
-    given = {name: value for name, value in told.items() if value is not None}
+    given = {name: value for name, value in options.items() if value is not None}
     if isinstance(name_or_path, str) and name_or_path in names_of("table"):
         return _load_known(name_or_path, given)
     return _load_file(_existing(name_or_path), **given)
@@ -114,8 +110,10 @@ def load_for(
             "choose another model"
             + ("; softmax needs a file whose label is a class" if kind == "classes" else "")
         )
-    told = {"task": kind, **offered}
-    return load(data, label=label, **{key: told[key] for key in told if key in data_set.takes})
+    options = {"task": kind, **offered}
+    options = {name: value for name, value in options.items() if name in data_set.takes}
+    table = load(data, label=label, **options)
+    return table.as_numbers() if (kind, table.label_kind) == ("number", "binary") else table
 
 
 def _load_known(name: str, given: dict[str, Any]) -> Table:
@@ -132,29 +130,46 @@ def _load_known(name: str, given: dict[str, Any]) -> Table:
 
 
 def _load_file(
-    path: Path,
-    *,
-    label: str | None = None,
-    task: LabelKind | None = None,
-    encoder: Encoder | None = None,
-    **options: Any,
+    path: Path, *, label: str | None = None, encoder: Encoder | None = None, **options: Any
 ) -> Table:
-    from oneway.tables.assemble import read_table
+    from oneway.tables.reading import file_kind, line_of, of_arrays, read_frame
 
-    choices = make_choices(**{key: options.pop(key) for key in CHOICES if key in options})
     for option in options:
-        raise DataError(f"{path.name} is a file, which has no {option}; leave it out")
+        if option not in (*CHOICES, "task"):
+            raise DataError(f"{path.name} is a file, which has no {option}; leave it out")
     is_arrays = holds_arrays(path)
-    if not is_arrays:
-        file_kind(path)  # checks the name
-    if encoder is not None and (label is not None or choices != Choices()):
+    if encoder is not None and (label is not None or options):
         raise DataError(
             f"the encoder says which label and features of {path.name} are read; leave label, "
             "features and what else is said about columns out"
         )
-    wish = Wish(label, task, choices, encoder)
-    source = open_arrays(path) if is_arrays else open_source(path, wish)
-    return read_table(source, wish, path.name)
+    if is_arrays and {*options} - {"task", "owner"}:
+        raise DataError(
+            f"{path} holds arrays, which are one feature each; leave out what is said about columns"
+        )
+    if is_arrays:
+        arrays = open_arrays(path)
+        if encoder is not None:
+            arrays.check_encoder(encoder)
+        frame = of_arrays(arrays)
+    else:
+        frame = read_frame(path)
+    if is_arrays or file_kind(path) in (".libsvm", ".svm"):  # their label has no name
+        called = encoder.label if encoder is not None else label or LABEL
+        names = {LABEL: called}
+        if is_arrays and encoder is not None and len(encoder.names) == 1:
+            names[frame.columns[0]] = encoder.names[0]
+        frame, label = frame.rename(names), None if encoder else called
+    origin = {"kind": "file", "path": str(path.resolve())}
+    return Table.from_frame(
+        frame,
+        label=label,
+        encoder=encoder,
+        name=path.name,
+        origin=origin,
+        place=lambda row: line_of(path, row),
+        **options,
+    )
 
 
 def _existing(name_or_path: str | Path) -> Path:

@@ -15,8 +15,7 @@ from oneway.errors import ConfigError, DataError
 from oneway.files.atomic import write_atomically
 from oneway.models import Model
 from oneway.records import Matrix, Origin, Vector
-from oneway.tables.encoder import Encoder
-from oneway.tables.labels import ClassName, class_names
+from oneway.tables.encoder import ClassName, Encoder, class_names
 
 INTERCEPT = "(intercept)"
 """The name of the constant of a score among the coefficients, as in R."""
@@ -139,8 +138,8 @@ class FittedModel(Predictor):
 
     >>> import numpy as np
     >>> from oneway.models import RidgeRegression
-    >>> from oneway.tables import Feature
-    >>> encoder = Encoder((Feature("size", center=50, scale=10),), "price", "number")
+    >>> from oneway.tables import Number
+    >>> encoder = Encoder((Number("size", center=50, scale=10),), "price", "number")
     >>> house = FittedModel(encoder, RidgeRegression(), np.array([30.0, 200.0]))
     >>> house.predict_one({"size": 60}), house.coefficients
     (230.0, {'(intercept)': 50.0, 'size': 3.0})
@@ -219,9 +218,9 @@ class FittedModel(Predictor):
             ConfigError: The model has no coefficients.
         """
         factors, constants = self.in_model_units()
-        scaling = self.encoder.scaling
-        slopes = factors / scaling.scales
-        return slopes, constants - slopes @ scaling.means
+        means, scales = self.encoder.scaling
+        slopes = factors / scales
+        return slopes, constants - slopes @ means
 
     def in_model_units(self) -> tuple[Matrix, Vector]:
         """Coefficients `[score, output]` and constants of the scores, for scaled numbers.

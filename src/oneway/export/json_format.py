@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Collection
-from dataclasses import asdict, fields
 from typing import Any, TypeVar, overload
 
 import msgspec
@@ -21,7 +20,7 @@ from oneway.registry import require_allowed
 from oneway.sentences import shown
 from oneway.tables.cells import label_text
 from oneway.tables.encoder import Encoder
-from oneway.tables.features import Feature, format_shape
+from oneway.tables.features import Array, as_json, format_shape, make_feature
 
 _FORMATS: dict[type[Predictor], str] = {
     FittedModel: "oneway model 1",
@@ -67,7 +66,7 @@ def facts(exported: FittedModel | PersonalModel) -> dict[str, Any]:
         "model": model.name,
         "classes": list(encoder.classes),
         "origin": dict(fitted.origin),
-        "features": [_feature_facts(feature) for feature in encoder.features],
+        "features": [as_json(feature) for feature in encoder.features],
         "columns": columns(fitted),
         "parameters": {
             "of": "the model, for the columns scaled by the features, in this order",
@@ -95,21 +94,11 @@ def columns(fitted: FittedModel) -> list[str]:
         return list(fitted.outputs)
     named = [
         (f"{it.name} ({format_shape(it.shape)})", *it.outputs[math.prod(it.shape) :])
-        if it.shape
+        if isinstance(it, Array)
         else it.outputs
         for it in fitted.encoder.features
     ]
     return [name for names in named for name in names]
-
-
-def _feature_facts(feature: Feature) -> dict[str, Any]:
-    """Return name and kind of a feature, and its other fields that are not the default."""
-    defaults = {it.name: it.default for it in fields(feature)}
-    return {
-        name: value
-        for name, value in asdict(feature).items()
-        if name in ("name", "kind") or value != defaults[name]
-    }
 
 
 class _Parameters(msgspec.Struct):
@@ -199,7 +188,7 @@ class Description(msgspec.Struct):
     @classmethod
     def of(cls, encoder: Encoder, model: Model) -> Description:
         """Return the description of a model and its encoder."""
-        features = [_feature_facts(feature) for feature in encoder.features]
+        features = [as_json(feature) for feature in encoder.features]
         return cls(encoder.label, model.name, encoder.classes, features, model.options())
 
 
@@ -220,15 +209,12 @@ def fitted_from(
     _ = MODELS[description.model]  # refuses a model that is not registered
     try:
         model = model_from(description.model, description.options)
-        encoder = msgspec.convert(
-            {
-                "features": description.features,
-                "label": description.label,
-                "kind": model.labels,
-                "classes": description.classes,
-                "model": description.model,
-            },
-            Encoder,
+        encoder = Encoder(
+            tuple(make_feature(str(it.get("name", "")), it) for it in description.features),
+            description.label,
+            model.labels,
+            description.classes,
+            description.model,
         )
         return FittedModel(encoder, model, params, origin)
     except (OnewayError, msgspec.MsgspecError, TypeError) as error:

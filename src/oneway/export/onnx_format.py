@@ -26,7 +26,7 @@ from oneway.personal.personal import REACH
 from oneway.records import Matrix, Vector
 from oneway.sentences import listed, shown
 from oneway.tables.cells import missing_spellings, truth_spellings, value_spellings
-from oneway.tables.features import Feature
+from oneway.tables.features import Array, Boolean, Category, Feature, Time
 
 with needs_extra("an ONNX file", "export"):
     import onnx
@@ -153,18 +153,17 @@ class _Graph:
 
 def _encoded(graph: _Graph, feature: Feature) -> str:
     """Add a feature; return its model inputs."""
-    if feature.kind == "time":
+    if isinstance(feature, Time):
         parts = [graph.input(name, TensorProto.DOUBLE) for name in feature.outputs]
         return graph.add("Concat", *parts, axis=1)
-    if feature.kind == "category":
+    if isinstance(feature, Category):
         books = [(value_spellings(value), feature.encode(value)) for value in feature.values]
         return _looked_up(graph, feature, books, feature.encode(_NEVER_SEEN))
-    if feature.kind == "boolean":
+    if isinstance(feature, Boolean):
         books = [(truth_spellings(truth), feature.encode(truth)) for truth in (False, True)]
         # What is neither true nor false, a peer refuses; a graph cannot, and must not guess.
         return _looked_up(graph, feature, books, np.full(feature.width, np.nan))
-    shape = feature.shape if feature.kind == "array" else (1,)
-    return _scaled(graph, feature, shape)
+    return _scaled(graph, feature, feature.shape if isinstance(feature, Array) else (1,))
 
 
 def _scaled(graph: _Graph, feature: Any, shape: Sequence[int]) -> str:

@@ -19,8 +19,7 @@ from oneway.personal.experts import NORMS, PARAMS, LinearExperts
 from oneway.personal.links import LinearLink
 from oneway.personal.personal import scores_of
 from oneway.records import Matrix, Origin, Vector
-from oneway.tables.encoder import Encoder
-from oneway.tables.labels import ClassName
+from oneway.tables.encoder import ClassName, Encoder
 
 NETWORK = "network"
 """In the memory, the parameters `[1, dim]` of a PyTorch module that is learned alone."""

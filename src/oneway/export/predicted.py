@@ -12,7 +12,7 @@ from oneway.errors import DataError
 from oneway.export.fitted import Predictor
 from oneway.sentences import shown
 from oneway.tables.cells import label_text
-from oneway.tables.labels import ClassName
+from oneway.tables.encoder import ClassName
 from oneway.tables.rows import BadRow, Row, RowReader
 
 _CHUNK = 2**20

@@ -19,8 +19,7 @@ from oneway.peer.store.store import read_snapshot
 from oneway.records import Ints, Matrix
 from oneway.store import FILES as STORED
 from oneway.store import RESULT, RUNS
-from oneway.tables import npy_arrays
-from oneway.tables.raw_cells import raw_arrays
+from oneway.tables.arrays import labels_path, save_arrays
 from oneway.tables.table import Table
 from oneway.task.task import Task
 
@@ -47,7 +46,7 @@ _PEER_FILES = (
     "status.new",
     SAMPLES_FILE,
     ARRAYS_FILE,
-    npy_arrays.labels_path(Path(ARRAYS_FILE)).name,
+    labels_path(Path(ARRAYS_FILE)).name,
 )
 """What a lab and its peers write, see `oneway.files.output_folder`."""
 
@@ -213,12 +212,12 @@ def write_samples(path: Path, table: Table, rows: Ints, task: Task) -> Path:
     Arrays become a `.npy` file with the labels beside it, all else the CSV file that is named.
     """
     if table.is_arrays:
-        labels = [task.encoder.exact_label(label) for label in table.labels[rows].tolist()]
         path = path.with_suffix(".npy")
-        npy_arrays.save(path, raw_arrays(table, rows, task.encoder), np.array(labels))
+        labels = table.frame[table.encoder.label][rows].to_list()
+        save_arrays(path, table.arrays(rows), np.array(labels))
         return path
     others = [name for name in task.columns if name not in (*task.encoder.names, task.label)]
-    table.write_csv(path, rows, task.encoder, others)
+    table.write_csv(path, rows, others)
     return path
 
 

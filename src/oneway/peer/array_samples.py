@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from oneway.errors import DataError
 from oneway.sentences import listed, shown
-from oneway.tables.array_source import ArraySource, open_arrays
+from oneway.tables.arrays import Arrays, open_arrays
 from oneway.tables.rows import CHECKED_BYTES, START, Position, Row
 
 ROWS_AT_A_TIME = 64
@@ -44,9 +44,9 @@ async def array_rows(
         first = 0
     step = max(1, min(ROWS_AT_A_TIME, NUMBERS_AT_A_TIME // math.prod(source.shape)))
     while first < len(source):
-        block = await asyncio.to_thread(source.rows.__getitem__, slice(first, first + step))
+        block = await asyncio.to_thread(source.features.__getitem__, slice(first, first + step))
         for row, array in enumerate(block, first):
-            values = {name: array, label: source.raw_label(row)}
+            values = {name: array, label: source.labels[row].item()}
             yield Row(values, row + 1, _position(source, row, array))
         first += len(block)
 
@@ -59,18 +59,18 @@ def has_array_place(path: Path, position: Position) -> bool:
         return False
 
 
-def _has(source: ArraySource, position: Position) -> bool:
+def _has(source: Arrays, position: Position) -> bool:
     if position == START:
         return True
     row = position.num_rows - 1
     if not 0 <= row < len(source):
         return False
-    return _position(source, row, source.rows[row : row + 1]) == position
+    return _position(source, row, source.features[row : row + 1]) == position
 
 
-def _position(source: ArraySource, row: int, array: NDArray[Any]) -> Position:
+def _position(source: Arrays, row: int, array: NDArray[Any]) -> Position:
     """The place after a row, counted in rows; known by what the row holds."""
-    about = crc32(f"{source.shape} {source.raw_label(row)}".encode())
+    about = crc32(f"{source.shape} {source.labels[row].item()}".encode())
     checksum = crc32(array.reshape(-1)[:CHECKED_BYTES].tobytes(), about)
     return Position(row + 1, row, row + 1, row + 1, checksum)
 

@@ -36,7 +36,7 @@ from oneway.records.curve import Curve
 from oneway.records.measures import Measures
 from oneway.records.status import Status
 from oneway.sentences import listed
-from oneway.tables.labels import ClassName
+from oneway.tables.encoder import ClassName
 from oneway.tables.rows import BadRow, Position, Row
 from oneway.task.task import Task
 from oneway.transport import TRANSPORTS, ConnectionLimits, Listen

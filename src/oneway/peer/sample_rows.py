@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import count
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,7 +14,6 @@ from oneway.peer.node import Node
 from oneway.records import Vector
 from oneway.sentences import nearest, shown
 from oneway.tables.cells import is_gap
-from oneway.tables.raw_cells import raw_arrays
 from oneway.tables.table import Table
 
 Cells: TypeAlias = Mapping[str, object]
@@ -140,22 +136,14 @@ def _rows(samples: Samples) -> Iterator[Any]:
 
 
 def _of_table(table: Table) -> Iterator[Cells]:
-    """The rows as they were before they were encoded; written out, as only that is exact."""
-    if table.is_arrays:
-        yield from _of_arrays(table)
+    """The raw rows."""
+    encoder = table.encoder
+    if not table.is_arrays:
+        yield from table.frame.select(*encoder.names, encoder.label).iter_rows(named=True)
         return
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "rows.csv"
-        table.write_csv(path, np.arange(len(table)))
-        with path.open(encoding="utf-8", newline="") as file:
-            yield from csv.DictReader(file)
-
-
-def _of_arrays(table: Table) -> Iterator[Cells]:
-    encoder, [name] = table.encoder, table.encoder.names
-    for row, label in enumerate(table.labels.tolist()):
-        [array] = raw_arrays(table, slice(row, row + 1), encoder)
-        yield {name: array, encoder.label: encoder.exact_label(label)}
+    labels = table.frame[encoder.label].to_list()
+    for array, label in zip(table.arrays(), labels, strict=True):
+        yield {encoder.names[0]: array, encoder.label: label}
 
 
 def _of_pandas(frame: Any) -> Iterator[Cells]:

@@ -21,10 +21,16 @@ from oneway.peer.samples import (
     source_name,
 )
 from oneway.peer.store.snapshot import Journal
-from oneway.tables.array_source import open_arrays
-from oneway.tables.encodings import encoding_of, line_end, split_lines
-from oneway.tables.format import MAX_RECORD_BYTES, Csv, check_columns, read_head
-from oneway.tables.rows import START, BadRow, Position, Row
+from oneway.tables.arrays import open_arrays
+from oneway.tables.rows import (
+    MAX_LINE_BYTES,
+    START,
+    BadRow,
+    Position,
+    Row,
+    check_columns,
+    read_header,
+)
 from oneway.task.task import Task
 
 
@@ -77,14 +83,11 @@ class SampleStream:
             if self.source == STANDARD_INPUT or not stat.S_ISREG(path.stat().st_mode):
                 return
             with path.open("rb") as file:
-                top = file.read(MAX_RECORD_BYTES)
-        encoding, _ = encoding_of(top)
+                top = file.read(MAX_LINE_BYTES)
         # Of a file that is followed, the header may be half written.
-        end = line_end(encoding)
-        lines = [it for it in split_lines(top, encoding) if it.endswith(end) or not self.follow]
-        head = read_head(lines, str(path))
-        if head is not None and isinstance(head.format, Csv):
-            check_columns(head.format.columns, task.columns, str(path))
+        header = read_header(top[: top.rfind(b"\n") + 1] if self.follow else top, str(path))
+        if header is not None and header.is_csv:
+            check_columns(header.columns, task.columns, str(path))
 
     async def samples(
         self,

@@ -24,10 +24,17 @@ from zlib import crc32
 
 from oneway.errors import DataError, MissingDataError
 from oneway.peer.array_samples import array_rows, has_array_place
-from oneway.tables.array_source import holds_arrays
-from oneway.tables.encodings import encoding_of, line_end, split_lines
-from oneway.tables.format import MAX_RECORD_BYTES, Head, read_head
-from oneway.tables.rows import START, BadRow, Position, Row, RowReader
+from oneway.tables.arrays import holds_arrays
+from oneway.tables.rows import (
+    MAX_LINE_BYTES,
+    START,
+    BadRow,
+    Header,
+    Position,
+    Row,
+    RowReader,
+    read_header,
+)
 from oneway.transport.descriptors import is_shortage
 
 STANDARD_INPUT = "-"
@@ -49,13 +56,13 @@ class Begin:
 
     Attributes:
         position: A place in the file.
-        head: What stands at the beginning of the file, unless the bytes start there.
+        header: That of the file, unless the bytes start there.
         mid_line: Whether `position` is after a line that had no end when it was read.
         notice: What the user should know about it, or nothing.
     """
 
     position: Position = START
-    head: Head | None = None
+    header: Header | None = None
     mid_line: bool = False
     notice: str = ""
 
@@ -116,7 +123,7 @@ async def rows(
             if piece.notice:
                 say(piece.notice)
             reader = RowReader(
-                name, columns, start=piece.position, head=piece.head, mid_line=piece.mid_line
+                name, columns, start=piece.position, header=piece.header, mid_line=piece.mid_line
             )
         for row in reader.finish():
             yield row
@@ -316,14 +323,12 @@ def _find_place(file: FileIO, path: str, skip: Position) -> Begin:
     afresh = "reading it from its start"
     if os.fstat(file.fileno()).st_size < skip.offset:
         return Begin(notice=f"{path} was cut, or is not the file that was read before; {afresh}")
-    top = os.pread(file.fileno(), MAX_RECORD_BYTES, 0)
-    head = read_head(split_lines(top, encoding_of(top)[0]), path)
+    header = read_header(os.pread(file.fileno(), MAX_LINE_BYTES, 0), path)
     last_row = os.pread(file.fileno(), skip.checked_bytes, skip.last_offset)
-    if head is None or crc32(last_row, head.checksum) != skip.checksum:
+    if header is None or crc32(last_row, header.checksum) != skip.checksum:
         return Begin(notice=f"{path} is not the file that was read before; {afresh}")
-    end = line_end(head.encoding)
-    mid_line = os.pread(file.fileno(), len(end), skip.offset - len(end)) != end
-    return Begin(skip, head, mid_line)
+    mid_line = os.pread(file.fileno(), 1, skip.offset - 1) != b"\n"
+    return Begin(skip, header, mid_line)
 
 
 def has_place(path: str, position: Position) -> bool:

@@ -473,11 +473,12 @@ def _reconstructed(parts: Parts, victim: int, seen: Observed) -> tuple[Score, tu
 
 def _raw(table: Table, row: Vector) -> dict[str, float]:
     """A sample in the units of its file, without digits that mean nothing there."""
-    raw = row * table.scales + table.means
-    digits = 5 - np.floor(np.log10(table.scales)).astype(int)
+    means, scales = table.encoder.scaling
+    raw = row * scales + means
+    digits = 5 - np.floor(np.log10(scales)).astype(int)
     return {
         name: round(value, int(places))
-        for name, value, places in zip(table.feature_names, raw.tolist(), digits, strict=True)
+        for name, value, places in zip(table.encoder.outputs, raw.tolist(), digits, strict=True)
     }
 
 

@@ -73,7 +73,7 @@ def flights_demo(
         stream = stream.head(rounds)
     graph = TrustGraph.random(stream.num_nodes, max_receivers=MAX_RECEIVERS, seed=seed)
     learning = Learning()
-    started = started_model(learning, len(table.label_values), table.labels)
+    started = started_model(learning, len(table.encoder.classes), table.labels)
     user = simulate(
         learning.build_method(started.dim(stream.dim)),
         started,

@@ -6,7 +6,8 @@ import numpy as np
 
 from oneway.models import MODELS, Model, options_of
 from oneway.streams import Stream
-from oneway.tables.encoder import Encoder, Feature
+from oneway.tables.encoder import Encoder
+from oneway.tables.features import Number
 
 
 def encoder_of(stream: Stream, model: Model) -> Encoder:
@@ -14,11 +15,11 @@ def encoder_of(stream: Stream, model: Model) -> Encoder:
     known = stream.encoder
     if isinstance(known, Encoder) and known.kind == model.labels:
         return known
-    features = tuple(Feature(f"feature {index + 1}") for index in range(stream.dim))
-    label = "label"
+    classes = _class_codes(stream, model)
     if isinstance(known, Encoder):  # numbers are learned from what the table takes for classes
-        features, label = known.features, known.label
-    return Encoder(features, label, model.labels, _class_codes(stream, model), model.name)
+        return Encoder(known.features, known.label, model.labels, classes, model.name)
+    features = tuple(Number(f"feature {index + 1}") for index in range(stream.dim))
+    return Encoder(features, "label", model.labels, classes, model.name)
 
 
 def is_registered(model: Model) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 
 from oneway.streams.stream import Stream
 
-_IN_TABLES = ("Column", "Table")
+_IN_TABLES = ("Table",)
 _IN_DATASETS = (
     *("load", "synthetic", "Synthetic", "fetch", "info", "catalogue"),
     *("DataSet", "DataFile", "Status", "data_folder"),

@@ -1,7 +1,7 @@
-"""From a user's table to numbers: read, encode, scale, label; one way for peer and simulator."""
+"""From a user's table to numbers: read, infer, encode; one way for peer and simulator."""
 
-from oneway.tables.encoder import Encoder, Feature
-from oneway.tables.owners import Column
+from oneway.tables.encoder import Encoder
+from oneway.tables.features import Array, Boolean, Category, Feature, Number, Time
 from oneway.tables.table import Table
 
-__all__ = ["Column", "Encoder", "Feature", "Table"]
+__all__ = ["Array", "Boolean", "Category", "Encoder", "Feature", "Number", "Table", "Time"]

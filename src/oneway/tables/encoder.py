@@ -1,37 +1,33 @@
-"""Encoder: from the raw cells of a row, or of a whole table, to the numbers of a model, and back.
+"""Encoder: from the raw cells of a row, or of a whole frame, to the numbers of a model, and back.
 
 Simulator and peer encode alike: `vector` takes one sample as a mapping of raw cells, `matrix` a
-block of a table; both give the same numbers. Columns, classes and scaling are those of the task,
-or those that a table was found to have.
+frame; both give the same numbers, and so do `label_value` and `labels`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oneway.errors import DataError, TaskError
 from oneway.models import LabelKind
-from oneway.records import Bools, Floats, Vector
+from oneway.records import Vector
 from oneway.sentences import listed, nearest, shown
-from oneway.streams.arguments import check_finite
-from oneway.tables.cells import as_number, label_key
-from oneway.tables.features import LARGEST, Feature, Numbers, check_column, is_text
-from oneway.tables.labels import class_codes
-from oneway.tables.owners import Coder
-from oneway.tables.scaling import Scaling, to_float32
+from oneway.tables.cells import as_number, coded, column_numbers, label_key
+from oneway.tables.features import LARGEST, Array, Feature, Number, is_text
 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Encoder", "Feature", "check_column"]
+ClassName: TypeAlias = str | bool
+"""What a class is called in a prediction: its text, or a truth value."""
 
 _PLAIN = frozenset({float, int, np.float64})
 """The types of cells that are numbers, whatever they hold."""
@@ -47,7 +43,7 @@ class Encoder:
         kind: Whether the label is one of two classes, of several, or a number.
         classes: The raw labels in order: of two, the first means -1 and the second +1; of several,
             they mean 0, 1, 2, ... None for numbers.
-        model: Who learns, for sentences.
+        model: The name of the model, for sentences.
 
     Raises:
         TaskError: If the classes do not suit the kind of label, or two of them mean the same.
@@ -61,7 +57,11 @@ class Encoder:
 
     def __post_init__(self) -> None:
         for name in self.classes:
-            _check_class(name)
+            if not is_text(name) or str(name).strip() != name:
+                raise TaskError(
+                    f"a class is {shown(name)}; it must be text as in the data, not empty and "
+                    'without spaces around it, for example classes = ["0", "1"]'
+                )
         self._check_count()
         _ = self._codes  # checks that no two classes are the same
 
@@ -75,7 +75,13 @@ class Encoder:
         """The names of the encoded columns, in the order of the model's parameters."""
         return tuple(name for feature in self.features for name in feature.outputs)
 
-    @property
+    @cached_property
+    def places(self) -> tuple[slice, ...]:
+        """For every feature, where its encoded columns are."""
+        ends = np.cumsum([feature.width for feature in self.features]).tolist()
+        return tuple(map(slice, [0, *ends], ends))
+
+    @cached_property
     def width(self) -> int:
         """How many encoded columns there are: what a model calls the number of features."""
         return sum(feature.width for feature in self.features)
@@ -83,24 +89,19 @@ class Encoder:
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape of an encoded sample: of an array if that is all there is, else its width."""
-        if len(self.features) == 1 and self.features[0].shape and not self.features[0].gaps:
-            return self.features[0].shape
+        first, *others = self.features
+        if isinstance(first, Array) and not (others or first.gaps):
+            return first.shape
         return (self.width,)
 
     @cached_property
-    def scaling(self) -> Scaling:
-        """What is subtracted from and divided by in every encoded column."""
+    def scaling(self) -> tuple[Vector, Vector]:
+        """What is subtracted from every encoded column, and what it is divided by then."""
         means, scales = np.zeros(self.width), np.ones(self.width)
         for place, feature in zip(self.places, self.features, strict=True):
-            cells = slice(place.start, place.start + max(1, math.prod(feature.shape)))
+            cells = slice(place.start, place.stop - feature.gaps)
             means[cells], scales[cells] = feature.scaling
-        return Scaling(means, scales)
-
-    @cached_property
-    def places(self) -> tuple[slice, ...]:
-        """For every feature, where its encoded columns are."""
-        ends = np.cumsum([feature.width for feature in self.features]).tolist()
-        return tuple(map(slice, [0, *ends], ends))
+        return means, scales
 
     def vector(self, cells: Mapping[str, object]) -> Vector:
         """Return one sample as the model wants it: every feature encoded, in order.
@@ -116,18 +117,18 @@ class Encoder:
             numbers = self._all_numbers(raw)
             if numbers is not None:
                 return numbers
-        parts = [feature.encode(cell) for feature, cell in zip(self.features, raw, strict=True)]
-        if self._has_arrays:
-            return np.concatenate([np.asarray(part, dtype=np.float64) for part in parts])
-        return np.array([number for part in parts for number in part])
+        encoded = np.empty(self.width)
+        for place, feature, cell in zip(self.places, self.features, raw, strict=True):
+            encoded[place] = feature.encode(cell)
+        return encoded
 
     @cached_property
     def _are_numbers(self) -> bool:
-        return all(feature.kind == "number" and not feature.gaps for feature in self.features)
+        return all(isinstance(it, Number) and not it.gaps for it in self.features)
 
     def _all_numbers(self, raw: list[object]) -> Vector | None:
-        """Numbers as `vector` returns them, all at once; None if there is something to say."""
-        means, scales = self.scaling.means, self.scaling.scales
+        """Numbers as `vector` returns them; None if one is missing or not finite."""
+        means, scales = self.scaling
         try:
             with np.errstate(over="ignore", invalid="ignore"):
                 scaled: Vector = (np.array(raw, dtype=np.float64) - means) / scales
@@ -135,80 +136,20 @@ class Encoder:
             return None
         return scaled if np.abs(scaled).max(initial=0.0) <= LARGEST else None
 
-    @cached_property
-    def _has_arrays(self) -> bool:
-        return any(feature.shape for feature in self.features)
-
-    def arrays(
-        self, cells: Floats, *, place: Callable[[int], str] = "row {}".format
-    ) -> NDArray[np.float32]:
-        """Return a block of raw arrays `[row, ...]`, the only feature, encoded as `vector` does.
-
-        Raises:
-            DataError: If a cell is not finite; names its place and the cell.
-        """
-        [feature] = self.features
-        flat = cells.reshape(len(cells), -1).astype(np.float64)
-        check_finite(flat, "feature", feature.outputs, place=place)
-        with np.errstate(over="ignore"):
-            scaled = (flat - feature.center) / feature.scale
-        return to_float32(scaled, feature.outputs, place=place)
-
     def matrix(
-        self,
-        numbers: Floats,
-        cells: Mapping[str, pl.Series] | None = None,
-        *,
-        place: Callable[[int], str] = "row {}".format,
+        self, frame: pl.DataFrame, place: Callable[[int], str] = "row {}".format
     ) -> NDArray[np.float32]:
-        """Return a block of samples encoded as `vector` does, in float32.
-
-        Args:
-            numbers: `numbers[row, feature]` of the numbers and booleans that are not in `cells`,
-                in order; nan is a gap.
-            cells: The other features, as text; null is a gap.
-            place: What errors call a row.
+        """Return all rows of a frame of raw cells encoded as `vector` does, in float32.
 
         Raises:
             DataError: If a cell holds what its feature cannot be; names its place and its column.
         """
-        texts = cells or {}
-        plain = [feature for feature in self.features if feature.name not in texts]
-        scaled = self._scaled(numbers, plain, place)
-        if len(plain) == self.width:  # nothing but numbers, each of one column
-            return scaled
-        encoded = np.zeros((len(numbers), self.width), np.float32)
-        column = 0
+        if len(self.features) == 1:
+            return self.features[0].encode_column(frame[self.names[0]], place)
+        encoded = np.empty((len(frame), self.width), np.float32)
         for where, feature in zip(self.places, self.features, strict=True):
-            if feature.name in texts:
-                encoded[:, where] = _encode_texts(feature, texts[feature.name], place)
-                continue
-            encoded[:, where.start] = scaled[:, column]
-            if feature.gaps:
-                encoded[:, where.start + 1] = np.isnan(numbers[:, column])
-            column += 1
+            encoded[:, where] = feature.encode_column(frame[feature.name], place)
         return encoded
-
-    def _scaled(
-        self, numbers: Floats, features: Sequence[Feature], place: Callable[[int], str]
-    ) -> NDArray[np.float32]:
-        """Numbers and booleans without their flags; gaps are 0."""
-        names = [feature.name for feature in features]
-        gaps = check_numbers(numbers, names, place)
-        for column, feature in enumerate(features):
-            if feature.kind == "boolean":
-                values = numbers[:, column]
-                wrong = np.flatnonzero(~(gaps[:, column] | (values == 0) | (values == 1)))
-                if wrong.size:
-                    row = int(wrong[0])
-                    _encode_at(feature, float(values[row]), partial(place, row))
-        scalings = [feature.scaling for feature in features]
-        scaling = Scaling(*np.array(scalings, dtype=float).reshape(-1, 2).T)
-        with np.errstate(over="ignore"):
-            scaled = scaling.apply(numbers)
-        if gaps.any():
-            scaled[gaps] = 0.0
-        return to_float32(scaled, names, place=place)
 
     def _missing(self, cells: Mapping[str, object]) -> DataError:
         missing = [name for name in self.names if name not in cells]
@@ -233,6 +174,42 @@ class Encoder:
             raise DataError(f"label {shown(self.label)} is {shown(raw)}; it must be {rule}")
         return value
 
+    def labels(
+        self, frame: pl.DataFrame, place: Callable[[int], str] = "row {}".format
+    ) -> NDArray[np.float32]:
+        """Return the labels of a frame as `label_value` does, in float32.
+
+        Raises:
+            DataError: If a label is missing, or not what it must be; names its place.
+        """
+        cells = frame[self.label]
+        if self.kind == "number":
+            numbers, _ = column_numbers(cells)
+            bad = np.flatnonzero(~(np.abs(numbers) <= LARGEST))
+            if bad.size:
+                row = int(bad[0])
+                self._check_label(cells[row], place(row))
+                raise DataError(
+                    f"{place(row)}: label {shown(self.label)} is {shown(cells[row])}, which does "
+                    "not fit in float32; rescale the column"
+                )
+            return numbers.astype(np.float32)
+        distinct, codes = coded(cells)
+        if (codes < 0).any():
+            self._check_label(None, place(int(np.argmax(codes < 0))))
+        for code, raw in enumerate(distinct):
+            if label_key(raw) not in self._codes:
+                self._check_label(raw, place(int(np.argmax(codes == code))))
+        known = np.array([self.label_value(raw) for raw in distinct], np.float32)
+        labels: NDArray[np.float32] = known[codes]
+        return labels
+
+    def _check_label(self, raw: object, place: str) -> None:
+        try:
+            self.label_value(raw)
+        except DataError as error:
+            raise DataError(f"{place}: {error}") from None
+
     def label_name(self, value: float) -> str:
         """Return what the data calls a label of the model; the number itself for numbers.
 
@@ -247,13 +224,11 @@ class Encoder:
             raise DataError(f"{value!r} is not a label that the model knows; there are {known}")
         return self.classes[codes.index(float(value))]
 
-    def exact_label(self, value: float) -> str:
-        """Return a label as data has it, so that it reads back as the very same number."""
-        return repr(value) if self.kind == "number" else self.label_name(value)
-
     @cached_property
     def _class_codes(self) -> list[float]:
-        return class_codes(self.kind, len(self.classes))
+        if self.kind == "binary":
+            return [-1.0, 1.0]
+        return [float(code) for code in range(len(self.classes))]
 
     @cached_property
     def _codes(self) -> dict[str | float, float]:
@@ -290,44 +265,21 @@ class Encoder:
             )
 
 
-def check_numbers(numbers: Floats, names: Sequence[str], place: Callable[[int], str]) -> Bools:
-    """Check that a block of numbers is finite, and return where its gaps are.
+def class_names(classes: Sequence[str]) -> tuple[ClassName, ...]:
+    """Return classes as a prediction names them: booleans where the data has true and false.
 
-    Raises:
-        DataError: Names the place and the column of the first number that is not.
+    >>> class_names(["false", "true"]), class_names(["0", "1"]), class_names(["True", "maybe"])
+    ((False, True), ('0', '1'), ('True', 'maybe'))
     """
-    gaps: Bools = np.isnan(numbers)
-    check_finite(numbers, "feature", names, place=place, gaps=gaps if gaps.any() else None)
-    return gaps
+    words = [name.lower() for name in classes]
+    if classes and set(words) <= {"true", "false"}:
+        return tuple(word == "true" for word in words)
+    return tuple(classes)
 
 
-def _check_class(name: object) -> None:
-    if not is_text(name) or str(name).strip() != name:
-        raise TaskError(
-            f"a class is {shown(name)}; it must be text as in the data, not empty and without "
-            'spaces around it, for example classes = ["0", "1"]'
-        )
-
-
-def _encode_texts(feature: Feature, cells: pl.Series, place: Callable[[int], str]) -> Floats:
-    """A column of text, every distinct cell encoded once; the last of them is for gaps."""
-    coder = Coder()
-    coder.add(cells)
-    codes = coder.codes
-
-    def first_place(code: int) -> str:
-        return place(int(np.argmax(codes == code)))
-
-    book = [
-        _encode_at(feature, raw, partial(first_place, code))
-        for code, raw in enumerate(coder.distinct)
-    ]
-    encoded: Floats = np.array([*book, feature.encode(None)])[codes]
-    return encoded
-
-
-def _encode_at(feature: Feature, raw: object, place: Callable[[], str]) -> Numbers:
-    try:
-        return feature.encode(raw)
-    except DataError as error:
-        raise DataError(f"{place()}: {error}") from None
+def in_order(labels: Iterable[str]) -> dict[str | float, str]:
+    """Return the distinct labels as they were first written, by key: numbers first, then text."""
+    distinct: dict[str | float, str] = {}
+    for label in labels:
+        distinct.setdefault(label_key(label), label)
+    return dict(sorted(distinct.items(), key=lambda item: (isinstance(item[0], str), item[0])))

@@ -1,29 +1,63 @@
-"""Inference: which columns of a table are features, and of which kind, by what they hold.
+"""Inference: which columns of a frame are label and features, and of which kind.
 
-A user's choices come before what is found. What became of every column is a note, so that nothing
-is left out in silence.
+A user's choices come before what columns hold. A note says what became of every column, so that
+nothing is left out in silence.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from oneway.errors import DataError
+from oneway.models import LabelKind
+from oneway.records import Bools, Vector
 from oneway.sentences import listed, nearest, shown
-from oneway.tables.features import Feature, format_shape
-from oneway.tables.label_profile import LabelProfile
-from oneway.tables.labels import in_order
-from oneway.tables.profile import MOST_VALUES, ColumnProfile
+from oneway.tables.cells import as_truth, column_numbers, empty_cells, label_text
+from oneway.tables.encoder import Encoder, in_order
+from oneway.tables.features import (
+    NUMBERS_AT_A_TIME,
+    PARTS,
+    Array,
+    Boolean,
+    Category,
+    Feature,
+    Number,
+    Time,
+    format_shape,
+    parse_time,
+)
+from oneway.tables.rows import UNNAMED
 
+if TYPE_CHECKING:
+    import polars as pl
+
+MAX_CLASSES = 20
+"""A label with more distinct values is a number to predict, unless the user says otherwise."""
+MOST_CLASSES = 10_000
 MAX_VALUES = 50
 """Text with more distinct values is a category only if that is asked for."""
+MOST_VALUES = 1_000
+"""No category has more values, unless they are listed."""
+FEWEST_ROWS = 30
+"""Below so many rows, what looks like a rule may well be chance."""
+TOP = 100_000
+"""Rows that warnings look at."""
+FEW = 1_000
+"""Distinct cells that must be times for a column to be one."""
+MISTAKEN = 0.05
+"""Up to this share of cells that are no numbers is treated as typos."""
+NEARLY_ONE = 0.9999
+"""A correlation with the label above this gives it away."""
 
 
 @dataclass(frozen=True)
 class Choices:
-    """What a user says about columns, before anything is told from what they hold.
+    """What a user says about columns.
 
     Attributes:
         features: Only these are features; None for all that can be.
@@ -40,15 +74,14 @@ class Choices:
     owner: str | None = None
 
     def check(self, known: Sequence[str], label: str, where: str) -> None:
-        """Check that they speak of columns that there are, and do not contradict each other.
+        """Check that they name columns of the data, and do not contradict each other.
 
         Raises:
             DataError: Names the first that is wrong.
         """
         owner = () if self.owner is None else (self.owner,)
         kinds = (*self.category, *self.numeric)
-        named = (*(self.features or ()), *self.exclude, *kinds, *owner)
-        for column in named:
+        for column in (label, *(self.features or ()), *self.exclude, *kinds, *owner):
             if column not in known:
                 raise DataError(
                     f"{where} has no column {column!r}{nearest(column, known) or ';'} "
@@ -69,233 +102,33 @@ class Choices:
                 )
 
 
+ALL = Choices()
+"""Nothing is said about columns."""
+
 CHOICES = tuple(each.name for each in fields(Choices))
-"""The names of what can be said about columns."""
 
 
-def make_choices(**said: Any) -> Choices:
-    """Choices as callers give them: any sequences, and categories with or without values.
+def make_choices(**given: Any) -> Choices:
+    """Return choices as callers give them: any sequences, and categories with or without values.
 
     >>> make_choices(exclude=["id"], category=["sex"]).category
     {'sex': ()}
     """
-    for name, value in said.items():
+    for name, value in given.items():
+        if name not in CHOICES:
+            known = listed(CHOICES)
+            raise DataError(f"there is no option {name!r} about columns; there are {known}")
         if isinstance(value, Mapping) and name == "category":
-            said[name] = {column: tuple(values) for column, values in value.items()}
+            given[name] = {column: tuple(values) for column, values in value.items()}
         elif name == "category":
-            said[name] = dict.fromkeys(value, ())
+            given[name] = dict.fromkeys(value or (), ())
         elif not isinstance(value, str | Mapping | None):
-            said[name] = tuple(value)
-    return Choices(**said)
-
-
-ALL = Choices()
-"""Nothing is said about columns."""
-
-
-@dataclass(frozen=True)
-class ColumnNote:
-    """What became of a column.
-
-    Attributes:
-        name: The column.
-        used: As what it is used; nothing if it is left out.
-        gaps: How many of its cells hold nothing.
-        remark: Why it is left out, or what should be known about it.
-        warns: Whether the remark is a warning.
-    """
-
-    name: str
-    used: str
-    gaps: int
-    remark: str = ""
-    warns: bool = False
-
-
-@dataclass(frozen=True)
-class Inferred:
-    """The features of a table, numbers not scaled yet, and what became of all columns."""
-
-    features: tuple[Feature, ...]
-    notes: tuple[ColumnNote, ...]
-
-
-def infer(
-    profiles: Mapping[str, ColumnProfile],
-    labels: LabelProfile,
-    choices: Choices,
-    *,
-    classifies: bool,
-    left_out: Mapping[str, str] | None = None,
-    bounded: Collection[str] = (),
-    numbers_as_they_are: bool = False,
-    public: bool = False,
-) -> Inferred:
-    """Tell features from what columns hold.
-
-    Args:
-        profiles: Of all columns but the label, in their order.
-        labels: What is predicted.
-        choices: What the user says.
-        classifies: Whether the label is a class, or a number.
-        left_out: Columns that are no features, and why, unless they are asked for.
-        bounded: Columns of which a range is known: numbers, if they are.
-        numbers_as_they_are: Whether 0 and 1 are numbers, and not a boolean.
-        public: Whether a feature must not depend on values that somebody's rows have: categories
-            are those whose values are given, and no gap has a flag.
-
-    Raises:
-        DataError: If a choice cannot be kept.
-    """
-    deciding = _Deciding(
-        labels, choices, classifies, left_out or {}, bounded, numbers_as_they_are, public
-    )
-    made = [deciding.decide(name, profile) for name, profile in profiles.items()]
-    features = [feature for feature, _ in made if feature is not None]
-    if not features:  # better a doubtful one than none
-        deciding = replace(deciding, takes_counters=True)
-        made = [deciding.decide(name, profile) for name, profile in profiles.items()]
-        features = [feature for feature, _ in made if feature is not None]
-    if choices.features is not None:
-        order = {name: place for place, name in enumerate(choices.features)}
-        features.sort(key=lambda feature: order[feature.name])
-    label = ColumnNote(labels.column, "label", 0)
-    return Inferred(tuple(features), (label, *(note for _, note in made)))
-
-
-@dataclass(frozen=True)
-class _Deciding:
-    labels: LabelProfile
-    choices: Choices
-    classifies: bool
-    left_out: Mapping[str, str]
-    bounded: Collection[str]
-    numbers_as_they_are: bool
-    public: bool
-    takes_counters: bool = False
-
-    def decide(self, name: str, profile: ColumnProfile) -> tuple[Feature | None, ColumnNote]:
-        reason = self._reason_to_leave_out(name)
-        found: Feature | str = reason or self._kind(name, profile)
-        if isinstance(found, str):
-            doubtful = profile.is_unique or profile.is_running_number or profile.is_nearly_number
-            warns = not reason and doubtful
-            return None, ColumnNote(name, "", profile.gaps, found, warns)
-        if profile.gaps and not self.public and profile.gaps_tell(self.labels, self.classifies):
-            found = replace(found, gaps=True)
-        remark = self._warning(found, profile)
-        return found, ColumnNote(name, described(found), profile.gaps, remark, bool(remark))
-
-    def _reason_to_leave_out(self, name: str) -> str:
-        choices = self.choices
-        asked = name in (*(choices.features or ()), *choices.category, *choices.numeric)
-        if name in choices.exclude:
-            return "excluded"
-        if choices.features is not None and name not in choices.features:
-            return "not asked for"
-        if asked:
-            return ""
-        if name == choices.owner:
-            return "owner column"
-        return self.left_out.get(name, "")
-
-    def _kind(self, name: str, profile: ColumnProfile) -> Feature | str:
-        """The feature, or why there is none."""
-        if name in self.choices.category:
-            return self._category(name, profile, self.choices.category[name])
-        if name in self.choices.numeric:
-            return Feature(name)
-        if not profile.filled:
-            return "it is empty"
-        asked = self.choices.features is not None or name in self.bounded
-        stays = self.numbers_as_they_are or self.public or name in self.bounded
-        if profile.is_truth and len(profile.values) == 2 and not (profile.is_number and stays):
-            return Feature(name, kind="boolean")
-        if profile.is_number:
-            if profile.moments.too_wide.size:
-                return "its numbers are too large"
-            if profile.is_running_number and not (asked or self.takes_counters):
-                return "it numbers the rows: an identifier"
-            return Feature(name)
-        if profile.is_time:
-            return Feature(name, kind="time", parts=tuple(profile.time_parts) or ("hour",))
-        return self._text(name, profile, asked)
-
-    def _text(self, name: str, profile: ColumnProfile, asked: bool) -> Feature | str:
-        example = f"it holds {shown(profile.wrong)}, which is not a number"
-        if self.public:
-            return f"{example}; as a category it needs values that are public: category={name}=A,B"
-        many = f"more than {MOST_VALUES:,} distinct values"
-        if asked and (profile.is_many or profile.is_unique):
-            fact = "is unique per row" if profile.is_unique else f"has {many}"
-            raise DataError(
-                f"column {shown(name)} cannot be a feature: {example}, and {fact}; leave it out or "
-                "encode it first"
-            )
-        count = len(profile.values)
-        is_category = not profile.is_many and count <= MAX_VALUES and 2 * count <= profile.filled
-        if asked or (is_category and not profile.is_unique):
-            return self._category(name, profile, ())
-        if profile.is_nearly_number:
-            cells = f"{profile.num_wrong:,} cell{'s' if profile.num_wrong > 1 else ''}"
-            return f"numbers but for {cells}, as {shown(profile.wrong)}; repair, or say numeric"
-        if profile.is_unique or count == profile.filled:
-            return "text, unique per row: an identifier, or free text"
-        if profile.is_many:
-            return f"text, {many}"
-        return f"text with {count:,} distinct values in {profile.filled:,} rows; ask for it"
-
-    def _category(
-        self, name: str, profile: ColumnProfile, values: tuple[str, ...]
-    ) -> Feature | str:
-        if values:
-            return Feature(name, values=values)
-        if self.public:
-            raise DataError(
-                f"category {shown(name)} needs its values: those of your rows are not public; "
-                f"write them as {name}=A,B,C"
-            )
-        if profile.is_many or not profile.values:
-            count = f"more than {MOST_VALUES:,}" if profile.is_many else "no"
-            raise DataError(
-                f"category {shown(name)} has {count} values; give those that matter as "
-                f"{name}=A,B,C, or leave it out"
-            )
-        return Feature(name, values=tuple(map(str, in_order(profile.values.values()).values())))
-
-    def _warning(self, feature: Feature, profile: ColumnProfile) -> str:
-        if profile.is_constant:
-            return "always the same here"
-        if profile.gives_label_away(self.labels, self.classifies):
-            return (
-                f"tells {self.labels.column} without an error: is it known before what is "
-                "predicted?"
-            )
-        if feature.kind == "number" and profile.is_whole and profile.is_unique:
-            return "whole numbers, unique per row: an identifier?"
-        if feature.kind == "number" and profile.num_wrong:
-            return (
-                f"{profile.num_wrong:,} cells are no numbers, as {shown(profile.wrong)}: such "
-                "samples are refused"
-            )
-        return ""
-
-
-def described(feature: Feature) -> str:
-    """As what a feature is used, in a few words.
-
-    >>> described(Feature("size", values=("small", "large"), gaps=True))
-    'category of 2, gaps flagged'
-    """
-    values = f" of {len(feature.values):,}" if feature.values else ""
-    if feature.shape:
-        values = f" of {format_shape(feature.shape)}"
-    parts = f": {', '.join(feature.parts)}" if feature.parts else ""
-    return f"{feature.kind}{values}{parts}{', gaps flagged' if feature.gaps else ''}"
+            given[name] = tuple(value)
+    return Choices(**given)
 
 
 def parse_categories(texts: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Categories as flags give them: `COLUMN`, or `COLUMN=A,B,C` with all values.
+    """Return categories as flags give them: `COLUMN`, or `COLUMN=A,B,C` with all values.
 
     >>> parse_categories(["sex", "pain=1,2,3"])
     {'sex': (), 'pain': ('1', '2', '3')}
@@ -305,3 +138,363 @@ def parse_categories(texts: Iterable[str]) -> dict[str, tuple[str, ...]]:
         column, _, values = text.partition("=")
         found[column.strip()] = tuple(filter(None, map(str.strip, values.split(","))))
     return found
+
+
+@dataclass(frozen=True)
+class ColumnNote:
+    """What became of a column.
+
+    Attributes:
+        name: The column.
+        used: What it is used as; empty if it is left out.
+        gaps: How many of its cells are missing values.
+        remark: Why it is left out, or a warning.
+        warns: Whether the remark is a warning.
+    """
+
+    name: str
+    used: str
+    gaps: int = 0
+    remark: str = ""
+    warns: bool = False
+
+
+def infer(
+    frame: pl.DataFrame,
+    label: str,
+    choices: Choices,
+    kind: LabelKind | None = None,
+    where: str = "the data",
+) -> tuple[Encoder, tuple[ColumnNote, ...]]:
+    """Tell label and features from what the columns of a frame hold; numbers are standardised.
+
+    Args:
+        frame: Raw cells, every row with a label.
+        label: The column to predict.
+        choices: What the user says.
+        kind: What the label is; None for what it looks like.
+        where: What errors call the frame.
+
+    Raises:
+        DataError: If a choice cannot be kept, or there is nothing to learn from.
+    """
+    choices.check(frame.columns, label, where)
+    kind, classes = label_meaning(frame[label], kind, where)
+    deciding = _Deciding(frame[label], kind, choices, where)
+    found = [deciding.decide(cells) for cells in frame if cells.name != label]
+    if not any(feature for feature, _ in found):  # better a doubtful one than none
+        deciding = replace(deciding, allow_row_numbers=True)
+        found = [deciding.decide(cells) for cells in frame if cells.name != label]
+    by_name = {feature.name: feature for feature, _ in found if feature is not None}
+    notes = (ColumnNote(label, "label"), *(note for _, note in found))
+    if not by_name:
+        reasons = [f"{shown(note.name)}: {note.remark}" for note in notes if note.remark]
+        raise DataError(
+            f"{where} has no column besides {shown(label)} to learn from; left out are "
+            f"{listed(reasons, 5) or 'none'}"
+        )
+    order = by_name if choices.features is None else choices.features
+    return Encoder(tuple(by_name[name] for name in order), label, kind, classes), notes
+
+
+def described(feature: Feature) -> str:
+    """Return what a feature is used as, in a few words.
+
+    >>> described(Category("size", ("small", "large"), gaps=True))
+    'category of 2, missing values flagged'
+    """
+    more = ""
+    if isinstance(feature, Category):
+        more = f" of {len(feature.values):,}"
+    elif isinstance(feature, Array):
+        more = f" of {format_shape(feature.shape)}"
+    elif isinstance(feature, Time) and feature.parts != PARTS:
+        more = f": {', '.join(feature.parts)}"
+    return f"{feature.kind}{more}{', missing values flagged' if feature.gaps else ''}"
+
+
+def label_meaning(
+    cells: pl.Series, kind: LabelKind | None, where: str
+) -> tuple[LabelKind, tuple[str, ...]]:
+    """Return what labels are, and the classes in order: numbers first, then text.
+
+    Two values are a binary label; more than 20 distinct numbers, some that are not whole, or hardly
+    one twice, are numbers; else they are classes.
+
+    Raises:
+        DataError: If they cannot be what they are to be.
+    """
+    distinct = cells.drop_nulls().unique(maintain_order=True)
+    found = in_order(map(_spelled, distinct.head(MOST_CLASSES + 1).to_list()))
+    keys = list(found)
+    count = len(found)
+    text = next((text for key, text in found.items() if isinstance(key, str)), "")
+    if kind is None and count > 2 and not text:
+        is_whole = all(isinstance(key, float) and key.is_integer() for key in keys)
+        many = count > MAX_CLASSES or not is_whole or 4 * count > 3 * len(cells)
+        kind = "number" if many else "classes"
+    if kind is None:
+        kind = "binary" if count <= 2 else "classes"
+        if count > MAX_CLASSES:
+            raise _unsuitable(
+                where,
+                cells.name,
+                f"has more than {MAX_CLASSES} distinct values and holds {shown(text)}",
+                f"at most {MAX_CLASSES} classes, or numbers, can be told from data",
+            )
+    if kind == "number":
+        if text:
+            rule = "it is to be a number to predict"
+            raise _unsuitable(where, cells.name, f"holds {shown(text)}", rule)
+        return kind, ()
+    if count < 2:
+        fact = f"has {count} distinct value{'' if count == 1 else 's'}"
+        rule = "there is nothing to learn from fewer than two"
+        raise _unsuitable(where, cells.name, fact, rule)
+    if kind == "binary" and count != 2:
+        fact = f"has {count:,} distinct values ({listed(map(shown, found.values()), 5)})"
+        raise _unsuitable(where, cells.name, fact, "a two-class model needs exactly two")
+    if count > MOST_CLASSES:
+        fact = f"has more than {MOST_CLASSES:,} distinct values"
+        raise _unsuitable(where, cells.name, fact, "that is too many to be classes")
+    return kind, tuple(found.values())
+
+
+def _unsuitable(where: str, column: str, fact: str, rule: str) -> DataError:
+    return DataError(
+        f"{where}: label column {shown(column)} {fact}, but {rule}",
+        remedy="choose another column, or task='classes' or task='number'",
+        flag_remedy="choose another column, or --model softmax for classes or --model ridge for "
+        "numbers",
+    )
+
+
+def scaling_of(numbers: NDArray[Any]) -> tuple[float, float]:
+    """Return mean and standard deviation in float64, block by block; a constant has scale 1.
+
+    They are not finite if the numbers are too large.
+    """
+    flat = numbers.reshape(-1)
+    if not flat.size or flat.min() == flat.max():
+        # Not by the variance: rounding gives a constant 0.1 one above 0.
+        return (float(flat[0]), 1.0) if flat.size else (0.0, 1.0)
+    blocks = range(0, len(flat), NUMBERS_AT_A_TIME)
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = sum(flat[it : it + NUMBERS_AT_A_TIME].sum(dtype=np.float64) for it in blocks)
+        mean = total / len(flat)
+        squares = 0.0
+        for it in blocks:
+            away = flat[it : it + NUMBERS_AT_A_TIME].astype(np.float64) - mean
+            squares += float(away @ away)
+    scale = float(np.sqrt(squares / len(flat)))
+    return float(mean), scale if scale > 0 else 1.0
+
+
+@dataclass(frozen=True)
+class _Deciding:
+    """What features are told by, column by column."""
+
+    labels: pl.Series
+    kind: LabelKind
+    choices: Choices
+    where: str
+    allow_row_numbers: bool = False
+
+    def decide(self, cells: pl.Series) -> tuple[Feature | None, ColumnNote]:
+        empty = empty_cells(cells)
+        gaps, name = int(empty.sum()), cells.name
+        reason = self._reason_to_leave_out(name)
+        if reason:
+            return None, ColumnNote(name, "", gaps, reason)
+        column = _Column.of(cells, empty)
+        found = self._feature(column)
+        if isinstance(found, str):
+            doubtful = column.is_unique or found.startswith("numbers but")
+            return None, ColumnNote(name, "", gaps, found, warns=doubtful)
+        remark = self._warning(found, column)
+        return found, ColumnNote(name, described(found), gaps, remark, bool(remark))
+
+    def _reason_to_leave_out(self, name: str) -> str:
+        choices = self.choices
+        if name in choices.exclude:
+            return "excluded"
+        if choices.features is not None and name not in choices.features:
+            return "not asked for"
+        if name in (*(choices.features or ()), *choices.category, *choices.numeric):
+            return ""
+        if name == choices.owner:
+            return "owner column"
+        return "it has no name" if name.startswith(UNNAMED) else ""
+
+    def _feature(self, column: _Column) -> Feature | str:
+        """The feature that a column is, or why it is none."""
+        name, flags = column.cells.name, column.has_gaps
+        if column.cells.dtype.is_nested():
+            arrays = column.cells.drop_nulls().to_numpy()
+            return Array(name, arrays.shape[1:], *self._scaling(name, arrays), gaps=flags)
+        if name in self.choices.category:
+            values = self.choices.category[name] or self._values(column)
+            return Category(name, values, gaps=flags)
+        if name in self.choices.numeric:
+            return self._number(column)
+        if not len(column.filled):
+            return "it is empty"
+        if column.is_truth:
+            return Boolean(name, gaps=flags)
+        asked = self.choices.features is not None
+        if not column.wrong.any():
+            if column.counts_rows and not (asked or self.allow_row_numbers):
+                return "it numbers the rows: an identifier"
+            return self._number(column)
+        moments = [parse_time(cell) for cell in column.distinct.head(FEW)]
+        if all(moments):
+            known = {part for moment in moments if moment is not None for part in moment.parts}
+            parts = tuple(part for part in PARTS if part in known) or ("hour",)
+            return Time(name, parts, gaps=flags)
+        return self._text(column, asked)
+
+    def _number(self, column: _Column) -> Feature:
+        name, known = column.cells.name, column.numbers[np.isfinite(column.numbers)]
+        return Number(name, *self._scaling(name, known), gaps=column.has_gaps)
+
+    def _scaling(self, name: str, numbers: NDArray[Any]) -> tuple[float, float]:
+        scaling = scaling_of(numbers)
+        if not np.isfinite(scaling).all():
+            raise DataError(
+                f"column {shown(name)} of {self.where} has numbers that are not finite, or too "
+                "large to be standardised; rescale it or leave it out"
+            )
+        return scaling
+
+    def _text(self, column: _Column, asked: bool) -> Feature | str:
+        name, count, filled = column.cells.name, len(column.distinct), len(column.filled)
+        wrong = shown(column.cells[int(np.argmax(column.wrong))])
+        num_wrong = int(column.wrong.sum())
+        if asked and (count > MOST_VALUES or column.is_unique):
+            fact = "is unique per row" if column.is_unique else f"has {count:,} distinct values"
+            raise DataError(
+                f"column {shown(name)} cannot be a feature: it holds {wrong}, which is not a "
+                f"number, and {fact}; leave it out or encode it first"
+            )
+        if asked or (count <= MAX_VALUES and 2 * count <= filled and not column.is_unique):
+            return Category(name, self._values(column), gaps=column.has_gaps)
+        if num_wrong <= MISTAKEN * filled:
+            cells = f"{num_wrong:,} cell{'s' if num_wrong > 1 else ''}"
+            return f"numbers but for {cells}, as {wrong}; repair, or say numeric"
+        if count == filled:
+            return "text, unique per row: an identifier, or free text"
+        return f"text with {count:,} distinct values in {filled:,} rows; ask for it"
+
+    def _values(self, column: _Column) -> tuple[str, ...]:
+        values = in_order(map(_spelled, column.distinct.head(MOST_VALUES + 1).to_list()))
+        if not 0 < len(values) <= MOST_VALUES:
+            count = f"more than {MOST_VALUES:,}" if values else "no"
+            name = column.cells.name
+            raise DataError(
+                f"category {shown(name)} has {count} values; give those that matter as "
+                f"{name}=A,B,C, or leave it out"
+            )
+        return tuple(values.values())
+
+    def _warning(self, feature: Feature, column: _Column) -> str:
+        if isinstance(feature, Array):
+            return ""
+        if len(column.distinct) == 1 and not column.has_gaps and len(column.filled) > 1:
+            return "always the same here"
+        if self._gives_label_away(column):
+            return (
+                f"tells {self.labels.name} without an error: is it known before what is predicted?"
+            )
+        if isinstance(feature, Number):
+            num_wrong = int(column.wrong.sum())
+            if num_wrong:
+                wrong = shown(column.cells[int(np.argmax(column.wrong))])
+                return f"{num_wrong:,} cells are no numbers, as {wrong}: such samples are refused"
+            if column.is_whole and column.is_unique:
+                return "whole numbers, unique per row: an identifier?"
+        return ""
+
+    def _gives_label_away(self, column: _Column) -> bool:
+        """Whether the label can be read from this column alone."""
+        import polars as pl
+
+        is_number = not column.wrong.any()
+        cells = pl.Series(column.numbers).fill_nan(None) if is_number else column.cells
+        both = pl.DataFrame({"cell": cells.head(TOP), "label": self.labels.head(TOP)})
+        both = both.filter(~empty_cells(both["cell"]))
+        if len(both) < FEWEST_ROWS:
+            return False
+        if self.kind == "number":
+            if not is_number or both["cell"].n_unique() < 2 or both["label"].n_unique() < 2:
+                return False
+            told = np.corrcoef(both["cell"], column_numbers(both["label"])[0])[0, 1]
+            return bool(abs(told) > NEARLY_ONE)
+        cell = pl.col("cell")
+        sizes = both.group_by("label").agg(pl.len(), low=cell.min(), high=cell.max())
+        if (sizes["len"] >= 5).sum() < 2 or len(sizes) > MAX_CLASSES:
+            return False
+        ordered = sizes.sort("low")
+        if is_number and (ordered["high"][:-1] < ordered["low"][1:]).all():
+            return True
+        by_cell = both.group_by("cell").agg(pl.col("label").n_unique())
+        return 5 * len(by_cell) <= len(both) and bool((by_cell["label"] == 1).all())
+
+
+@dataclass(frozen=True)
+class _Column:
+    """Facts about the cells of a column."""
+
+    cells: pl.Series
+    filled: pl.Series
+    distinct: pl.Series
+    numbers: Vector
+    wrong: Bools
+
+    @classmethod
+    def of(cls, cells: pl.Series, empty: pl.Series) -> _Column:
+        if cells.dtype.is_nested():
+            none = np.zeros(len(cells), np.bool_)
+            return cls(cells, cells, cells.head(1), np.zeros(0), none)
+        filled = cells.filter(~empty)
+        looked_at = filled.head(TOP) if cells.dtype.is_float() else filled
+        return cls(cells, filled, looked_at.unique(maintain_order=True), *column_numbers(cells))
+
+    @property
+    def has_gaps(self) -> bool:
+        if self.cells.dtype.is_nested():
+            return self.cells.null_count() > 0
+        return len(self.filled) < len(self.cells)
+
+    @property
+    def is_truth(self) -> bool:
+        """Whether the cells are true and false, both."""
+        truths = {as_truth(cell) for cell in self.distinct.head(5).to_list()}
+        if truths != {True, False} or len(self.distinct) > 4:
+            return False
+        return not self.cells.dtype.is_float() or bool(self.filled.is_in([0.0, 1.0]).all())
+
+    @property
+    def is_whole(self) -> bool:
+        known = self.numbers[~np.isnan(self.numbers)]
+        return bool((known == np.rint(known)).all())
+
+    @property
+    def is_unique(self) -> bool:
+        """Whether no value is there twice, among enough to say so."""
+        looked_at = min(len(self.filled), TOP) if self.cells.dtype.is_float() else len(self.filled)
+        return len(self.distinct) == looked_at >= FEWEST_ROWS
+
+    @property
+    def counts_rows(self) -> bool:
+        """Whether the column numbers its rows, in any order."""
+        if not self.is_unique or self.has_gaps or not self.is_whole:
+            return False
+        numbers = np.sort(self.numbers)
+        return bool((np.diff(numbers) == 1).all())
+
+
+def _spelled(cell: Any) -> str:
+    """A value as data files spell it; whole numbers without a fraction."""
+    if isinstance(cell, float) and cell.is_integer():
+        return str(int(cell))
+    return label_text(cell)

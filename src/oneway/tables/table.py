@@ -1,30 +1,57 @@
-"""A table of samples, and the ways to deal it to nodes."""
+"""A table of samples: the raw frame, how it is encoded, and the ways to deal it to nodes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import json
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from oneway.errors import DataError, TaskError, needs_extra
+from oneway.errors import DataError, needs_extra
 from oneway.files.validation import checked, whole_number
 from oneway.models import LabelKind
-from oneway.records import Ints, Origin, Vector
+from oneway.records import Ints, Origin
+from oneway.sentences import listed, nearest
+from oneway.streams.arguments import as_floats, check_finite, with_missing
 from oneway.streams.deal import Overflow, deal_classes, deal_in_order, deal_rows
 from oneway.streams.stream import Stream, index_type
-from oneway.tables.cells import label_text
-from oneway.tables.encoder import Encoder, Feature
-from oneway.tables.features import format_shape
-from oneway.tables.from_arrays import fields_of_arrays
-from oneway.tables.inference import ColumnNote, make_choices
-from oneway.tables.labels import LabelValue
-from oneway.tables.owners import Column
-from oneway.tables.raw_cells import class_places, owners_of, recoded, told_owner, write_csv
+from oneway.tables.cells import coded, empty_cells, group_name
+from oneway.tables.encoder import Encoder
+from oneway.tables.features import Array, Feature, Number, format_shape
+from oneway.tables.inference import (
+    ColumnNote,
+    described,
+    infer,
+    label_meaning,
+    make_choices,
+    scaling_of,
+)
+
+if TYPE_CHECKING:
+    import polars as pl
+
+ARRAY = "features"
+"""The name of an array if the caller gives none."""
+_COUNTED = 5_000_000
+"""Up to so many labels are counted for a notebook."""
+
+
+class Owners(NamedTuple):
+    """The owner of every row.
+
+    Attributes:
+        names: The distinct owners, in order of value if all are numbers, else of the alphabet.
+        codes: Per row, the index into `names`; -1 where the cell is a missing value.
+    """
+
+    names: tuple[str, ...]
+    codes: Ints
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -32,46 +59,35 @@ class Table:
     """Samples with their labels, one row each.
 
     Attributes:
-        features: `features[row, feature]`, float32, C-contiguous. An array is in a row, see
-            `shape`.
-        labels: `labels[row]`, float32: -1/+1, class codes 0 to K-1, or numbers.
-        feature_names: One per feature.
+        frame: All columns as they are in the data: numbers, text or arrays.
+        encoder: Which of them are label and features, and how they become numbers.
         name: What to call the table.
-        columns: What is known about the rows and is not a feature, for `deal_by`; and features of
-            whole numbers so far apart that float32 cannot hold them, such as large ids.
-        means: Per feature, what was subtracted (0 if not standardised).
-        scales: Per feature, what it was divided by (1 if not standardised or constant).
-        label_values: What -1 and +1, or the class codes, stand for; empty for numbers.
         origin: How the table was made, in terms JSON can hold.
-        recoverable: The features of whole numbers that `deal_by` can have back from float32.
-        encoding: What the columns of the data are, and how each becomes one or several features;
-            empty if every feature is a column of numbers.
-        gaps: By column of numbers, the rows in which it is empty.
         notes: What became of the columns of a file, or of a frame.
+        owner: The owner column, if one is known.
     """
 
-    features: NDArray[np.float32]
-    labels: NDArray[np.float32]
-    feature_names: Sequence[str]
-    name: str
-    columns: Mapping[str, Column]
-    means: Vector
-    scales: Vector
-    label_values: tuple[LabelValue, ...]
+    frame: pl.DataFrame
+    encoder: Encoder
+    name: str = "table"
     origin: Origin = field(default_factory=dict)
-    recoverable: tuple[str, ...] = ()
-    encoding: tuple[Feature, ...] = ()
-    gaps: Mapping[str, Ints] = field(default_factory=dict)
     notes: tuple[ColumnNote, ...] = ()
+    owner: str | None = None
 
     def __repr__(self) -> str:
         what = format_shape(self.shape) if self.is_arrays else f"{self.num_features} features"
         return f"<Table: {self.name}, {len(self):,} rows of {what}>"
 
-    def _repr_html_(self) -> str:
-        from oneway.tables.views import table_html
+    @classmethod
+    def of(
+        cls, frame: pl.DataFrame, encoder: Encoder, name: str, origin: Origin | None = None
+    ) -> Table:
+        """Make a table from a frame of raw cells, every row with a label, and check every cell.
 
-        return table_html(self)
+        Raises:
+            DataError: If a cell or a label is nothing that the encoder knows; names its row.
+        """
+        return cls(frame, encoder, name, origin or {})._finished({})
 
     @classmethod
     def from_arrays(
@@ -81,7 +97,7 @@ class Table:
         *,
         feature_names: Sequence[str] | None = None,
         name: str = "arrays",
-        columns: Mapping[str, Column | ArrayLike] | None = None,
+        columns: Mapping[str, Any] | None = None,
         task: LabelKind = "binary",
         label_name: str = "label",
         standardise: bool = True,
@@ -91,8 +107,7 @@ class Table:
 
         Args:
             features: `features[row, feature]`, finite; or `[row, ...]` with more axes, such as
-                images, whose samples are one feature of the kind "array". Contiguous float32 that
-                is not to be standardised is not copied: do not change it afterwards.
+                images, whose samples are one feature, an array.
             labels: `labels[row]`; numbers, or strings for "binary" and "classes".
             feature_names: One per feature; "feature 1" and so on if not given. Of arrays there is
                 one, "features" if not given.
@@ -111,30 +126,84 @@ class Table:
                 the task, or an array has masked entries.
 
         >>> table = Table.from_arrays([[1.0], [3.0]], [0, 1])
-        >>> table.features.tolist(), table.labels.tolist(), table.label_values
-        ([[-1.0], [1.0]], [-1.0, 1.0], (0, 1))
+        >>> table.features.tolist(), table.labels.tolist(), table.encoder.classes
+        ([[-1.0], [1.0]], [-1.0, 1.0], ('0', '1'))
         """
-        fields = fields_of_arrays(
-            features, labels, feature_names, name, columns or {}, task, label_name, standardise
-        )
-        fields["origin"] = {**(origin or {"kind": "arrays"}), **fields["origin"]}
-        return cls(**fields)
+        checked("task", task, LabelKind, DataError)
+        with needs_extra("a table", "tables"):
+            import polars as pl
+
+            from oneway.tables.reading import array_column, cells_of
+        arrays = features if isinstance(features, np.ndarray) else as_floats(features, "features")
+        is_array = arrays.ndim > 2
+        if not is_array:
+            arrays = as_floats(arrays, "features")
+        answers, missing = with_missing(labels, "labels")
+        if arrays.ndim < 2 or arrays.size == 0 or answers.shape != arrays.shape[:1]:
+            raise DataError(
+                f"features have the shape {arrays.shape} and labels {answers.shape}; a table needs "
+                "features[row, feature] and labels[row], none of them empty"
+            )
+        if missing.any():
+            row = int(np.argmax(missing))
+            raise DataError(
+                f"row {row}, label column {label_name!r} is {answers[row]}; every row needs a "
+                "label; drop the row or fill it"
+            )
+        names = _names(arrays, feature_names, [label_name, *(columns or {})])
+        series = []
+        if is_array:
+            series.append(array_column(names[0], arrays))
+        else:
+            check_finite(arrays, "feature", names)
+            series += [pl.Series(it, arrays[:, place]) for place, it in enumerate(names)]
+        series.append(cells_of(label_name, answers.tolist()))
+        for column, values in (columns or {}).items():
+            cells = values
+            if not isinstance(values, pl.Series):
+                cells = cells_of(column, with_missing(values, "columns")[0].tolist())
+            if len(cells) != len(arrays):
+                raise DataError(
+                    f"column {column!r} has {len(cells)} entries for {len(arrays)} rows; give one "
+                    "per row"
+                )
+            series.append(cells.alias(column))
+        frame = pl.DataFrame(series)
+        kind, classes = label_meaning(frame[label_name], task, name)
+        scalings = [scaling_of(arrays)] if is_array else map(scaling_of, np.atleast_2d(arrays.T))
+        made: list[Feature] = []
+        for column, (center, scale) in zip(names, scalings, strict=True):
+            if not standardise:
+                center, scale = 0.0, 1.0
+            elif not np.isfinite([center, scale]).all():
+                raise DataError(
+                    f"column {column!r} is too large to be standardised; rescale it first"
+                )
+            if is_array:
+                made.append(Array(column, arrays.shape[1:], center, scale))
+            else:
+                made.append(Number(column, center, scale))
+        table = cls(frame, Encoder(tuple(made), label_name, kind, classes), name, origin or {})
+        return table._finished({"kind": "arrays", "standardised": standardise})
 
     @classmethod
     def from_frame(
         cls,
         frame: Any,
         *,
-        label: str,
+        label: str | None = None,
         owner: str | None = None,
         name: str = "frame",
         task: LabelKind | None = None,
-        **said: Any,
+        encoder: Encoder | None = None,
+        origin: Origin | None = None,
+        place: Callable[[int], str] = "row {}".format,
+        **choices: Any,
     ) -> Table:
         """Make a table from a DataFrame of pandas or polars.
 
         Columns are told by what they hold, as those of a file: see `load`. `table.notes` says what
-        became of each. Missing values are gaps.
+        became of each.
 
         Args:
             frame: A row for each sample; its index is not looked at.
@@ -142,31 +211,80 @@ class Table:
             owner: The owner column, for `deal_by`: no feature.
             name: What to call the table.
             task: What the label is; as it looks if not given.
-            said: `features`, `exclude`, `category` and `numeric`, as in `load`.
+            encoder: That of a task, which says label, features, scaling and classes instead.
+            origin: Where the frame is from.
+            place: What errors call a row.
+            choices: `features`, `exclude`, `category` and `numeric`, as in `load`.
 
         Raises:
             DataError: If it is no frame, a column is not there, or a cell breaks a rule; says which
                 row, counted from 0, and which column.
             MissingExtraError: If polars is not installed.
         """
-        with needs_extra("a table from a frame", "lab"):
-            from oneway.tables.assemble import assemble
-            from oneway.tables.frame_source import open_frame
-        from oneway.tables.source import Wish
-
+        with needs_extra("a table", "tables"):
+            from oneway.tables.reading import of_frame
         if task is not None:
             checked("task", task, LabelKind, DataError)
-        wish = Wish(label, task, make_choices(owner=owner, **said))
-        origin: Origin = {"kind": "frame", "owner": owner}
-        return assemble(open_frame(frame, wish, name), wish, name, origin)
+        cells = of_frame(frame)
+        if cells.is_empty():
+            raise DataError(f"{name} has no rows; a table needs at least one")
+        known = cells.columns
+        wanted = (label,) if encoder is None else (encoder.label, *encoder.names)
+        if wanted == (None,):
+            raise DataError(
+                f"{name} needs a label, the column to predict (it has: {listed(known)})",
+                remedy="give it as label='...'",
+                flag_remedy="give it as --label COLUMN",
+            )
+        _check_there(wanted, known, name)
+        target = str(wanted[0])
+        rows = np.flatnonzero(~empty_cells(cells[target]).to_numpy())
+        skipped = len(cells) - len(rows)
+        if not len(rows):
+            raise DataError(
+                f"{name} has no row with a label in column {target!r}; a table needs at least one"
+            )
+        cells = cells[rows] if skipped else cells
+        if encoder is None:
+            encoder, notes = infer(cells, target, make_choices(owner=owner, **choices), task, name)
+        else:
+            notes = _task_notes(encoder, known)
+        label_note, *others = notes
+        notes = (_with_skipped(label_note, skipped), *others)
+        table = cls(cells, encoder, name, origin or {}, notes, owner)
+        facts = {"kind": "frame", "rows_without_label": skipped, "owner": owner}
+        return table._finished(facts, lambda row: f"{name}: {place(int(rows[row]))}")
+
+    def _finished(self, facts: Origin, place: Callable[[int], str] = "row {}".format) -> Table:
+        """The table with its numbers computed, which checks every cell, and its origin complete."""
+        self.__dict__["features"] = self.encoder.matrix(self.frame, place)
+        self.__dict__["labels"] = self.encoder.labels(self.frame, place)
+        about = {
+            "rows": len(self),
+            "features": self.features.shape[1],
+            "label": self.encoder.label,
+            "task": self.label_kind,
+        }
+        self.__dict__["origin"] = {**facts, **self.origin, **about}
+        return self
 
     def __len__(self) -> int:
-        return len(self.labels)
+        return len(self.frame)
+
+    @cached_property
+    def features(self) -> NDArray[np.float32]:
+        """`features[row, feature]` as the model sees them, C-contiguous."""
+        return self.encoder.matrix(self.frame)
+
+    @cached_property
+    def labels(self) -> NDArray[np.float32]:
+        """`labels[row]`: -1/+1, class codes 0 to K-1, or numbers."""
+        return self.encoder.labels(self.frame)
 
     @property
     def num_features(self) -> int:
         """How many features a sample has."""
-        return int(self.features.shape[1])
+        return self.encoder.width
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -176,59 +294,61 @@ class Table:
     @property
     def is_arrays(self) -> bool:
         """Whether a sample is one array, and nothing else."""
-        return len(self.encoding) == 1 and self.encoding[0].kind == "array"
+        return len(self.encoder.features) == 1 and isinstance(self.encoder.features[0], Array)
 
     @property
     def label_kind(self) -> LabelKind:
         """What the labels are."""
-        return cast(LabelKind, self.origin.get("task", "number"))
-
-    @cached_property
-    def encoder(self) -> Encoder:
-        """What turns a raw row into the numbers that it has in this table; and back.
-
-        `features` are exactly what the encoder gives for the rows, in float32.
-        """
-        return Encoder(
-            features=self.encoding
-            or tuple(map(Feature, self.feature_names, self.means, self.scales)),
-            label=str(self.origin.get("label", "label")),
-            kind=self.label_kind,
-            classes=tuple(map(label_text, self.label_values)),
-        )
-
-    @property
-    def _encoder_if_any(self) -> Encoder | None:
-        """The encoder; None if a label is no name of a class, say for its length."""
-        try:
-            return self.encoder
-        except TaskError:
-            return None
-
-    def write_csv(
-        self,
-        path: Path, rows: Ints, encoder: Encoder | None = None, others: Sequence[str] = (),
-    ) -> None:  # fmt: skip
-        """Write rows, in the order given, as they were before they were encoded.
-
-        Encoding what is written gives the very same float32 features, as short as that allows.
-
-        Args:
-            path: The file, with a header; a file that is there is replaced.
-            rows: Which rows.
-            encoder: That of a task with the same features; the table's own if not given.
-            others: Columns to write that are neither features nor the label.
-        """
-        write_csv(self, path, rows, encoder or self.encoder, others)
+        return self.encoder.kind
 
     def recoded(self, encoder: Encoder) -> Table:
         """The same samples, encoded and labelled as a task says.
 
         Raises:
-            DataError: If the columns of the task are not those of the table, or a cell or a label
-                is nothing that the task knows.
+            DataError: If a column of the task is not in the table, or a cell or a label is nothing
+                that the task knows.
         """
-        return recoded(self, encoder)
+        frame = self.frame
+        if self.is_arrays and len(encoder.names) == 1 and not {*encoder.names} <= {*frame.columns}:
+            # Arrays in files have no names: any name will do.
+            names = (*self.encoder.names, self.encoder.label)
+            new = (*encoder.names, encoder.label)
+            frame = frame.rename(dict(zip(names, new, strict=True)))
+        _check_there((encoder.label, *encoder.names), frame.columns, self.name)
+        return replace(self, frame=frame, encoder=encoder)._finished({})
+
+    def as_numbers(self) -> Table:
+        """The same samples with -1 and +1 as numbers to predict."""
+        import polars as pl
+
+        label = pl.Series(self.encoder.label, self.labels.astype(np.float64))
+        encoder = replace(self.encoder, kind="number", classes=())
+        return replace(self, frame=self.frame.with_columns(label), encoder=encoder)._finished({})
+
+    def write_csv(self, path: Path, rows: Ints, others: Sequence[str] = ()) -> None:
+        """Write rows, in the order given, as they are in the data.
+
+        Args:
+            path: The file, with a header; a file that is there is replaced.
+            rows: Which rows.
+            others: Columns to write that are neither features nor the label.
+        """
+        import polars as pl
+
+        names = list(dict.fromkeys((*self.encoder.names, self.encoder.label, *others)))
+        chosen = self.frame.select(names)[rows]
+        arrays = [
+            it.map_elements(lambda cell: json.dumps(cell.to_list()), pl.String)
+            for it in chosen
+            if it.dtype.is_nested()
+        ]
+        chosen.with_columns(arrays).write_csv(path)
+
+    def arrays(self, rows: Ints | slice | None = None) -> NDArray[Any]:
+        """The raw arrays of some rows, or of all, `[row, ...]`: the only feature of the table."""
+        cells = self.frame[self.encoder.names[0]]
+        whole: NDArray[Any] = cells.to_numpy()
+        return whole if rows is None else whole[rows]
 
     def deal(
         self,
@@ -295,7 +415,7 @@ class Table:
             )
         else:
             count = whole_number("classes_per_node", classes_per_node, 1, DataError)
-            rows = deal_classes(class_places(self, adversarial), num_nodes, count, seed, resample)
+            rows = deal_classes(self._class_places(adversarial), num_nodes, count, seed, resample)
             share = 0.0
         return Stream(
             features=self.features,
@@ -315,7 +435,7 @@ class Table:
                 **({"classes_per_node": classes_per_node} if classes_per_node else {}),
             },
             adversarial_share=share,
-            encoder=self._encoder_if_any,
+            encoder=self.encoder,
             _known_finite=True,
         )
 
@@ -327,20 +447,18 @@ class Table:
         kept exactly, and the stream is ragged: a node without a sample in a round only mixes.
 
         Args:
-            column: The column that names the owner, one of `columns`, or a feature of whole
-                numbers; the `owner` that the table was made with if not given. Rows with an empty
-                cell belong to nobody and are left out.
+            column: The owner column; the `owner` that the table was made with if not given. Rows
+                with a missing value there are left out.
             min_samples: Owners with fewer rows are left out, with their rows.
 
         Returns:
             A stream whose nodes are the owners, in the order of their names.
 
         Raises:
-            DataError: If there is no such column, it is a feature whose values float32 does not
-                keep apart, or no owner has so many samples.
+            DataError: If there is no such column, or no owner has so many samples.
         """
         if column is None:
-            column = told_owner(self)
+            column = self._own_owner()
         owners = self.owners(column)
         min_samples = whole_number("min_samples", min_samples, 1, DataError)
         counts = np.bincount(owners.codes[owners.codes >= 0], minlength=len(owners.names))
@@ -369,14 +487,125 @@ class Table:
                 "nodes": len(kept),
                 "rows_left_out": len(self) - len(rows),
             },
-            encoder=self._encoder_if_any,
+            encoder=self.encoder,
             _known_finite=True,
         )
 
-    def owners(self, column: str) -> Column:
-        """Whose every row is, by a column that is no feature, or one of whole numbers.
+    def owners(self, column: str) -> Owners:
+        """The owner of every row, by any column; all spellings of a number are one owner.
 
         Raises:
-            DataError: If there is no such column, or its values were rounded.
+            DataError: If there is no such column.
         """
-        return owners_of(self, column)
+        _check_there((column,), self.frame.columns, self.name)
+        return owners_of(self.frame[column])
+
+    def _own_owner(self) -> str:
+        if self.owner is None:
+            raise DataError(f"{self.name} was made without an owner; name the owner column")
+        return self.owner
+
+    def _class_places(self, adversarial: float) -> Ints:
+        """The class of every row, counted from 0, for dealing by class."""
+        if self.label_kind == "number" or adversarial:
+            fact = "its labels are numbers" if not adversarial else "adversarial is not 0"
+            raise DataError(
+                f"{self.name} cannot be dealt by class: {fact}; leave classes_per_node out"
+            )
+        codes = (self.labels + 1) / 2 if self.label_kind == "binary" else self.labels
+        return codes.astype(np.int32)
+
+    def _repr_html_(self) -> str:
+        from oneway.display.html import MOST_ROWS, card, facts, grid
+
+        encoder, features = self.encoder, self.encoder.features
+        about = {
+            "rows": f"{len(self):,}",
+            "label": f"{encoder.label}: {self._label_summary()}",
+            "features": f"{len(features):,} columns, {encoder.width:,} model inputs",
+        }
+        others = [it for it in self.frame.columns if it not in (encoder.label, *encoder.names)]
+        if others:
+            about["other columns"] = f"{listed(others, MOST_ROWS)} (for deal_by)"
+        rows = []
+        for feature in features[:MOST_ROWS]:
+            center, scale = feature.scaling
+            scaled = isinstance(feature, Number | Array)
+            how = f"center {center:.4g}, scale {scale:.4g}"
+            how = how if scaled else listed(feature.outputs, 5)
+            missing = int(empty_cells(self.frame[feature.name]).sum())
+            rows.append((feature.name, described(feature), how, f"{missing:,}"))
+        shown = grid(("column", "used as", "how", "missing"), rows, total=len(features))
+        return card("Table", facts(about), shown, quiet=self.name)
+
+    def _label_summary(self) -> str:
+        classes = self.encoder.classes
+        if not classes:
+            return f"a number from {self.labels.min():.4g} to {self.labels.max():.4g}"
+        if len(self) > _COUNTED:
+            return listed(classes, 50)
+        shares = np.bincount(self._class_places(0.0), minlength=len(classes)) / len(self)
+        both = (f"{value} ({share:.1%})" for value, share in zip(classes, shares, strict=True))
+        return listed(both, 50)
+
+
+def owners_of(cells: pl.Series) -> Owners:
+    """Return whom the rows belong to, as `Table.owners` says; a peer groups by the same rule."""
+    distinct, codes = coded(cells)
+    groups = [group_name(cell) for cell in distinct]
+    names = sorted({*groups} - {""})
+    with suppress(ValueError):
+        names.sort(key=lambda name: (float(name), name))
+    place = {name: code for code, name in enumerate(names)} | {"": -1}
+    return Owners(tuple(names), np.array([*(place[it] for it in groups), -1])[codes])
+
+
+def _names(
+    arrays: NDArray[Any], given: Sequence[str] | None, others: Sequence[str]
+) -> tuple[str, ...]:
+    """The names of features, checked."""
+    if arrays.ndim > 2:
+        names = tuple(given or (ARRAY,))
+        count = 1
+    else:
+        names = tuple(given or (f"feature {place + 1}" for place in range(arrays.shape[1])))
+        count = arrays.shape[1]
+    if len(names) != count:
+        raise DataError(f"{len(names)} feature names for {count} features; give one per feature")
+    for name in names:
+        if name in others or names.count(name) > 1:
+            raise DataError(
+                f"two columns are named {name!r}, among features, label and further columns; "
+                "rename one of them, the label with label_name='...'"
+            )
+    return names
+
+
+def _check_there(wanted: Sequence[str | None], known: Sequence[str], where: str) -> None:
+    missing = [column for column in wanted if column not in known]
+    if missing:
+        near = nearest(str(missing[0]), known) if len(missing) == 1 else ""
+        several = "s" if len(missing) > 1 else ""
+        raise DataError(
+            f"{where} has no column{several} {listed(map(repr, missing))}{near or ';'} "
+            f"it has: {listed(known)}"
+        )
+
+
+def _with_skipped(note: ColumnNote, skipped: int) -> ColumnNote:
+    if not skipped:
+        return note
+    rows = "1 row without a label is" if skipped == 1 else f"{skipped:,} rows without a label are"
+    return replace(note, remark=f"{rows} skipped", warns=True)
+
+
+def _task_notes(encoder: Encoder, known: Sequence[str]) -> tuple[ColumnNote, ...]:
+    used = {feature.name: described(feature) for feature in encoder.features}
+    return (
+        ColumnNote(encoder.label, "label"),
+        *(
+            ColumnNote(name, used.get(name, ""), 0, "" if name in used else "not in the task")
+            for name in known
+            if name != encoder.label
+        ),
+    )

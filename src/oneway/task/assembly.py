@@ -84,7 +84,7 @@ def assemble(settings: Settings, table: Table | None = None) -> Parts:
         stream = stream.at_most(privacy.records_per_group, table.owners(privacy.group).codes)
     privacy.check_samples(stream.num_rounds)
     settings = started(settings, table)
-    model = settings.model_for(len(table.label_values)).for_samples(table.shape)
+    model = settings.model_for(len(table.encoder.classes)).for_samples(table.shape)
     method = settings.build_method(model.dim(stream.dim))
     method = method.suited(*typical_sample(model, stream.dim))
     return Parts(method, model, table, stream, graph, settings)
@@ -98,7 +98,7 @@ def started(settings: Settings, table: Table) -> Settings:
     settings = settings.with_model_for(table.label_kind)
     if settings.encoder is not None:
         return settings
-    options = start_options(settings, len(table.label_values), table.labels)
+    options = start_options(settings, len(table.encoder.classes), table.labels)
     return replace(settings, options=options)
 
 

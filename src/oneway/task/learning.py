@@ -36,6 +36,9 @@ from oneway.sentences import listed, nearest, shown
 from oneway.task.keys import key, one_of
 from oneway.task.privacy import Privacy
 
+MODEL_FOR: dict[LabelKind, str] = {"binary": "logistic", "classes": "softmax", "number": "ridge"}
+"""The default model of a kind of label."""
+
 KIND_OF_COUNT: dict[int, LabelKind] = {0: "number", 2: "binary"}
 """Which labels there are by the number of classes; all others are classes."""
 

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from oneway.errors import TaskError
@@ -23,9 +24,8 @@ from oneway.models import MODELS
 from oneway.models.base import rounded_units
 from oneway.sentences import listed, shown
 from oneway.tables.cells import label_key
-from oneway.tables.features import SCALED, Feature
-from oneway.tables.labels import in_order
-from oneway.tables.times import PARTS
+from oneway.tables.encoder import in_order
+from oneway.tables.features import PARTS, Array, Category, Feature, Number, Time
 from oneway.task.differences import differences
 from oneway.task.learning import with_start
 from oneway.task.task import Task
@@ -154,10 +154,10 @@ def _rest(task: Task) -> dict[str, object]:
 
 def _classes(tasks: Mapping[str, Task]) -> tuple[str, ...]:
     found = [name for task in tasks.values() for name in task.classes]
-    return tuple(map(str, in_order(found).values()))
+    return tuple(in_order(found).values())
 
 
-def _pooled(column: str, having: Mapping[str, Feature], weights: Mapping[str, float]) -> Feature:
+def _pooled(column: str, having: Mapping[str, Any], weights: Mapping[str, float]) -> Feature:
     kinds = {name: feature.kind for name, feature in having.items()}
     if len(set(kinds.values())) > 1:
         found = listed(f"a {kind} in {name}" for name, kind in kinds.items())
@@ -165,29 +165,26 @@ def _pooled(column: str, having: Mapping[str, Feature], weights: Mapping[str, fl
             f"column {shown(column)} is {found}; derive it alike at all sites, with --numeric "
             f"{column} or --category {column}"
         )
-    gaps = any(feature.gaps for feature in having.values())
-    first = next(iter(having.values()))
-    if first.kind == "category":
-        return Feature(column, values=_union(list(having.values())), gaps=gaps)
-    if first.kind == "time":
-        parts = {part for each in having.values() for part in each.parts or PARTS}
-        return Feature(column, kind="time", gaps=gaps, parts=tuple(parts))
-    if first.kind not in SCALED:
-        return replace(first, gaps=gaps)
+    gaps, features = any(feature.gaps for feature in having.values()), list(having.values())
+    first: Feature = msgspec.structs.replace(features[0], gaps=gaps)
+    if isinstance(first, Category):
+        # Reversed: the first site's spelling of a value stays; 1 and 1.0 are the same.
+        union = {label_key(value): value for each in reversed(features) for value in each.values}
+        return Category(column, tuple(in_order(union.values()).values()), gaps=gaps)
+    if isinstance(first, Time):
+        known = {part for each in features for part in each.parts}
+        return Time(column, tuple(part for part in PARTS if part in known), gaps=gaps)
+    if not isinstance(first, Number | Array):
+        return first
     for name, other in having.items():
-        if other.shape != first.shape:
+        if isinstance(first, Array) and other.shape != first.shape:
             raise TaskError(
                 f"column {shown(column)} of {name} has the shape {list(other.shape)}, and that of "
                 f"{next(iter(having))} {list(first.shape)}; derive both from samples of one shape"
             )
-    center, scale = _moments([(weights[name], f.center, f.scale) for name, f in having.items()])
-    return replace(first, center=center, scale=scale, gaps=gaps)
-
-
-def _union(features: Sequence[Feature]) -> tuple[str, ...]:
-    """Return all values in order; 1 and 1.0 are the same."""
-    values = {label_key(value): value for each in reversed(features) for value in each.values}
-    return tuple(map(str, in_order(values.values()).values()))
+    center, scale = _moments([(weights[name], *other.scaling) for name, other in having.items()])
+    pooled: Feature = msgspec.structs.replace(first, center=center, scale=scale)
+    return pooled
 
 
 def _moments(sites: Sequence[tuple[float, float, float]]) -> tuple[float, float]:

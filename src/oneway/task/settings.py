@@ -18,11 +18,11 @@ from oneway.files.toml import parse_toml, read_text
 from oneway.files.validation import checked, nearest_of
 from oneway.models import MODELS, LabelKind
 from oneway.registry import code_names, require_allowed
-from oneway.tables.encoder import Encoder, Feature
+from oneway.tables.encoder import Encoder
+from oneway.tables.features import Feature
 from oneway.tables.inference import parse_categories
-from oneway.tables.label_profile import MODEL_FOR
 from oneway.task.keys import key, one_of
-from oneway.task.learning import Learning
+from oneway.task.learning import MODEL_FOR, Learning
 from oneway.task.privacy import PRIVACY_KEYS, Privacy, parse_privacy, with_changes
 from oneway.task.task import task_keys
 

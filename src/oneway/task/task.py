@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Collection, Iterable
+from copy import deepcopy
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
@@ -26,19 +27,16 @@ from oneway.protocol.layout import Layout
 from oneway.registry import code_names, require_allowed
 from oneway.sentences import shown
 from oneway.tables.cells import label_text
-from oneway.tables.encoder import Encoder, Feature, check_column
-from oneway.tables.label_profile import MODEL_FOR
+from oneway.tables.encoder import Encoder
+from oneway.tables.features import Feature, as_json, check_column, make_feature
 from oneway.tables.table import Table
 from oneway.task.keys import key, one_of
-from oneway.task.learning import Learning, start_options
+from oneway.task.learning import MODEL_FOR, Learning, start_options
 from oneway.task.privacy import Privacy, parse_privacy
-
-__all__ = ["Feature", "Task"]
 
 TITLE = "# The task: the same file for all peers of a network."
 """What a task.toml has near its beginning."""
 _HEADER = f"{TITLE} Those with another one are refused.\n"
-_FEATURE_KEYS = ("center", "scale", "kind", "values", "gaps", "parts", "shape")
 
 MOST_AT_ONCE = 2.0
 """The most mass under way to one receiver, which takes in all of it."""
@@ -123,7 +121,7 @@ class Task(Learning):
         for feature in self.features:
             if not isinstance(feature, Feature):
                 raise TaskError(
-                    f"a feature is {shown(feature)}; it must be a Feature, as Feature('Light')"
+                    f"a feature is {shown(feature)}; it must be a feature, as Number('Light')"
                 )
         if not self.features:
             raise TaskError("the task has no features; list at least one under [features]")
@@ -213,7 +211,7 @@ class Task(Learning):
         plain = {name: values[name] for name in dict.fromkeys((*order, *values))}
         given = {name: value for name, value in plain.items() if value not in ([], {})}
         lines = [_HEADER, *toml_lines(given, _COMMENTS), _FEATURES]
-        lines += toml_lines({feature.pop("name"): _to_toml(feature) for feature in features}, {})
+        lines += toml_lines({feature.pop("name"): _entry(feature) for feature in features}, {})
         if isinstance(privacy, dict):
             lines += [_PRIVACY, *toml_lines(privacy, comments_of(Privacy))]
         for name, parameters in options.items():
@@ -223,9 +221,10 @@ class Task(Learning):
 
     def fields(self) -> dict[str, Any]:
         """Return all keys of the task but `rows`, in terms JSON can hold."""
-        values = asdict(self) | {"privacy": self.privacy.as_json()}
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        values |= {"privacy": self.privacy.as_json(), "options": deepcopy(self.options)}
         del values["rows"]
-        values["features"] = [_as_json(feature) for feature in values["features"]]
+        values["features"] = [as_json(feature) for feature in self.features]
         return values | {name: list(values[name]) for name in ("classes", "transforms")}
 
     @cached_property
@@ -387,22 +386,12 @@ def _parse_feature(name: str, entry: object, where: str) -> Feature:
             f"{where}: feature {shown(name)} is {shown(entry)}; it must be a table such as "
             f"{{ center = 119.5, scale = 194.8 }} or {{}}{above}"
         )
-    refuse_unknown(entry, _FEATURE_KEYS, f"{where}: feature {shown(name)}", TaskError)
-    try:
-        return Feature(name, **entry)
-    except TaskError as error:
-        raise TaskError(f"{where}: {error}") from None
+    return make_feature(name, entry, f"{where}: ")
 
 
-def _as_json(feature: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a feature in terms JSON can hold, without keys that its kind does not have."""
-    entry = {name: feature[name] for name in ("name", "kind", "center", "scale")}
-    lists = {name: list(feature[name]) for name in ("values", "parts", "shape") if feature[name]}
-    return entry | lists | ({"gaps": True} if feature["gaps"] else {})
-
-
-def _to_toml(feature: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the entry of a feature in a task.toml, without defaults and implied kinds."""
+def _entry(feature: dict[str, Any]) -> dict[str, Any]:
+    """Return the entry of a feature in a task.toml, without a kind that its keys imply."""
     implied = "category" if "values" in feature else "array" if "shape" in feature else "number"
-    defaults = {"center": 0.0, "scale": 1.0, "kind": implied}
-    return {key: value for key, value in feature.items() if defaults.get(key) != value}
+    if feature["kind"] == implied:
+        del feature["kind"]
+    return feature

@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 from oneway.records.curve import Curve
 from oneway.records.status import Status
 from oneway.tables.cells import label_text
-from oneway.tables.labels import ClassName
+from oneway.tables.encoder import ClassName
 from oneway.task.task import Task
 
 

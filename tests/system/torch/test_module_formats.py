@@ -15,14 +15,14 @@ from oneway.export.personal import NETWORK
 from oneway.models import Torch
 from oneway.personal import Personal, link_of
 from oneway.personal.experts import LinearExperts
-from oneway.tables import Encoder, Feature
+from oneway.tables import Array, Category, Encoder, Feature, Number
 
 torch = pytest.importorskip("torch", reason="the extra torch is not installed")
 
 DIGITS = "oneway.models.examples:digits_network"
 IMAGES = "oneway.models.examples:image_network"
-PIXELS = Feature("image", 5.0, 6.0, kind="array", shape=(1, 8, 8), gaps=False)
-COLUMNS = (Feature("age", 40.0, 12.5), Feature("place", values=("north", "south")))
+PIXELS = Array("image", (1, 8, 8), 5.0, 6.0, gaps=False)
+COLUMNS = (Number("age", 40.0, 12.5), Category("place", values=("north", "south")))
 
 
 def net(features: int, outputs: int = 1) -> torch.nn.Module:

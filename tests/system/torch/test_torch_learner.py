@@ -16,8 +16,9 @@ from oneway.peer.learner import Learner
 from oneway.peer.store.snapshot import Snapshot
 from oneway.protocol.rules import Rules
 from oneway.protocol.state import PeerState
+from oneway.tables import Number
 from oneway.task.privacy import Privacy
-from oneway.task.task import Feature, Task
+from oneway.task.task import Task
 
 pytest.importorskip("torch", reason="the extra torch is not installed")
 
@@ -28,7 +29,7 @@ def torch_task(module: str = "nets:network", **learning: object) -> Task:
         model="torch",
         label="y",
         classes=learning.pop("classes", ("-1", "1")),
-        features=tuple(map(Feature, NAMES)),
+        features=tuple(map(Number, NAMES)),
         **{"learning_rate": 0.1, "options": {"torch": options}} | PLAIN | learning,
     ).sealed()
 

@@ -17,8 +17,7 @@ from oneway.models import examples
 from oneway.peer.home.free_address import free_address
 from oneway.peer.home.home import Home
 from oneway.peer.store.store import read_snapshot
-from oneway.tables import npy_arrays
-from oneway.tables.raw_cells import raw_arrays
+from oneway.tables.arrays import save_arrays
 from oneway.task.privacy import NO_PRIVACY
 
 torch = pytest.importorskip("torch", reason="the extra torch is not installed")
@@ -35,7 +34,7 @@ def task(oneway, here: Path) -> Path:
     labels = np.arange(240) % 3
     pixels = rng.integers(0, 80, (240, *SHAPE))
     pixels[np.arange(240), 0, labels] += 150
-    npy_arrays.save(here / "images.npy", pixels.astype(np.uint8), np.array(list("abc"))[labels])
+    save_arrays(here / "images.npy", pixels.astype(np.uint8), np.array(list("abc"))[labels])
     told = ("--model", f"torch:{NETWORK}", "--options", f"torch.arguments={SMALL}")
     flags = ("--privacy", "none", "--samples-per-push", 4, "--out", "task.toml")
     made = oneway("peer", "task", "images.npy", *told, *flags)
@@ -108,7 +107,7 @@ def test_two_real_peers_learn_digits_together(oneway, tmp_path: Path):
     alone = [peer.alone_accuracy for peer in result.peers]
     assert min(peer.accuracy for peer in result.peers) > max(alone) > 0.3
     assert any("no peer has learned from" in sentence for sentence in result.sentences)
-    [row] = raw_arrays(table, slice(1500, 1501), table.encoder)
+    [row] = table.arrays(slice(1500, 1501))
     told = f"image={json.dumps(row.tolist())}"
     said = oneway("peer", "predict", told, "--home", tmp_path / "lab" / "peer0", "--json").json
     assert sum(said["probabilities"].values()) == pytest.approx(1.0)

@@ -14,7 +14,7 @@ from oneway.dashboard.components.elements import card, empty
 from oneway.dashboard.components.numbers import number_problem
 from oneway.errors import DataError
 from oneway.tables.cells import is_gap
-from oneway.tables.features import Feature
+from oneway.tables.features import Array, Category, Feature, Number
 from oneway.task.task import Task
 from oneway.web.peer_page import PeerLook, PeerSource, Prediction
 
@@ -124,7 +124,7 @@ def _field(field: Feature, on_enter: Callable[[], Awaitable[None]]) -> Validatio
         return ui.select(options, label=field.name, value=_typical(field)).props(
             "dense outlined options-dense"
         )
-    if field.kind == "array":
+    if isinstance(field, Array):
         return _array_field(field)
     typed = ui.input(
         field.name, value=_typical(field), validation=lambda text: field_problem(field, text)
@@ -134,7 +134,7 @@ def _field(field: Feature, on_enter: Callable[[], Awaitable[None]]) -> Validatio
     return typed.on("keydown.enter", on_enter)
 
 
-def _array_field(feature: Feature) -> ValidationElement[Any]:
+def _array_field(feature: Array) -> ValidationElement[Any]:
     size = " x ".join(map(str, feature.shape))
     text = ui.textarea(
         f"{feature.name}, {size} numbers",
@@ -146,13 +146,15 @@ def _array_field(feature: Feature) -> ValidationElement[Any]:
 
 def _options(field: Feature) -> list[str]:
     """What there is to choose from; nothing if it is to be typed."""
-    kinds = {"category": [*field.values, UNKNOWN], "boolean": ["yes", "no", UNKNOWN]}
-    return kinds.get(field.kind, [])
+    if isinstance(field, Category):
+        return [*field.values, UNKNOWN]
+    return ["yes", "no", UNKNOWN] if field.kind == "boolean" else []
 
 
 def _typical(field: Feature) -> str:
-    typical = {"number": f"{field.center:.4g}", "time": ""}
-    return typical.get(field.kind, UNKNOWN)
+    if isinstance(field, Number):
+        return f"{field.center:.4g}"
+    return "" if field.kind == "time" else UNKNOWN
 
 
 def _values(field: Feature, typed: str) -> list[tuple[str, str]]:
@@ -175,7 +177,7 @@ def array_text(typed: str | None) -> str:
 def field_problem(feature: Feature, text: str | None) -> str | None:
     """What is wrong with what is typed for a feature; nothing typed is a gap where gaps tell.
 
-    >>> field_problem(Feature("visit", kind="time"), "noon")
+    >>> field_problem(Time("visit"), "noon")
     'it must be a date, a time or both, as 2026-03-01 14:30'
     """
     if feature.kind == "array" and is_gap(text) and not feature.gaps:
@@ -227,7 +229,7 @@ def split_values(text: str | None) -> list[str]:
 def values_problem(text: str | None, features: Sequence[Feature]) -> str | None:
     """What is wrong with values for these features, as a sentence for their field; None if nothing.
 
-    >>> values_problem("1, x", [Feature("light"), Feature("co2")])
+    >>> values_problem("1, x", [Number("light"), Number("co2")])
     'co2: x is not a number'
     """
     values = split_values(text)

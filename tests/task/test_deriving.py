@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import math
+import subprocess
+import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -14,12 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oneway.errors import ConfigError, DataError, MissingDataError
-from oneway.streams import data_folder
+from oneway.tables import Number
 from oneway.tables.inference import make_choices
+from oneway.task.derive import Derived, derive_task
 from oneway.task.privacy import Privacy
 from oneway.task.ranges import Range, parse_ranges
-from oneway.task.task import Feature, Task
-from oneway.task.task_from_file import Derived, derive_task
+from oneway.task.task import Task
 
 
 def write(path: Path, text: str) -> Path:
@@ -47,14 +49,14 @@ def test_a_task_is_derived_from_a_file(tmp_path):
     assert derived.task == Task(
         "logistic",
         "late",
-        (Feature("a", 3.0, 1.633), Feature("b", 20.0, 10.0), Feature("constant", 5.0, 1.0)),
+        (Number("a", 3.0, 1.633), Number("b", 20.0, 10.0, gaps=True), Number("constant", 5.0, 1.0)),
         ("no", "yes"),
         options={"logistic": {"start": -0.4055}},  # log(2/3): two and one, and one more of each
     )
     assert left_out(derived) == ["when"]
     assert [note.gaps for note in derived.notes] == [0, 0, 0, 1, 0]
     assert [note.name for note in derived.notes if note.warns] == ["constant"]
-    assert (derived.num_rows, derived.num_bad_rows) == (3, 2)
+    assert (derived.num_rows, derived.num_without_label) == (3, 2)
     assert Task.parse(derived.task.to_toml()) == derived.task
 
 
@@ -96,7 +98,7 @@ def test_a_model_starts_from_statistics_only_where_the_task_has_others_anyway(tm
 def test_a_few_labels_mean_classes_in_their_order():
     rows = [["1", label] for label in ("10", "9", "1.0", "1", "9")]
     task = derive(rows, "y")
-    assert (task.model, task.classes) == ("softmax", ("1.0", "9", "10"))
+    assert (task.model, task.classes) == ("softmax", ("1", "9", "10"))
 
 
 def test_the_model_can_be_chosen():
@@ -106,10 +108,8 @@ def test_the_model_can_be_chosen():
 
 
 def test_row_numbers_without_a_name_are_left_out(tmp_path):
-    short = write(tmp_path / "r.csv", '"x","y"\n"1",5,0\n"2",6,1\n')
-    pandas = write(tmp_path / "pandas.csv", "\ufeff,x,y\n0,5,0\n1,6,1\n")
-    for path in (short, pandas):
-        assert derive_task(path, "y").task.features == (Feature("x", 5.5, 0.5),)
+    path = write(tmp_path / "pandas.csv", "\ufeff,x,y\n0,5,0\n1,6,1\n")
+    assert derive_task(path, "y").task.features == (Number("x", 5.5, 0.5),)
 
 
 @pytest.mark.parametrize(
@@ -132,14 +132,14 @@ def test_a_file_without_a_task_in_it_is_refused(tmp_path, text, label, culprit):
 
 def test_a_model_that_does_not_suit_the_labels_is_refused():
     rows = [["1", str(index % 3)] for index in range(9)]
-    with pytest.raises(DataError, match="logistic"):
+    with pytest.raises(DataError, match="'y' has 3 distinct values"):
         derive(rows, "y", model="logistic")
 
 
-def test_a_row_that_is_no_text_is_a_bad_row(tmp_path):
+def test_a_row_that_is_malformed_is_named(tmp_path):
     (tmp_path / "x.csv").write_bytes(b"x,y\n1,0\n\0,1\n2,1\n")
-    derived = derive_task(tmp_path / "x.csv", "y")
-    assert (derived.num_rows, derived.num_bad_rows) == (2, 1)
+    with pytest.raises(DataError, match=r"x\.csv: line 3: it holds bytes that are not text"):
+        derive_task(tmp_path / "x.csv", "y")
 
 
 @pytest.mark.parametrize("separator", [",", ";", "\t"])
@@ -149,27 +149,27 @@ def test_a_task_is_derived_from_what_a_peer_can_read(tmp_path, separator, compre
     path = tmp_path / ("x.csv.gz" if compress else "x.csv")
     path.write_bytes(compress(text) if compress else text)
     derived = derive_task(path, "y")
-    assert derived.task.features == (Feature("x", 2.0, 0.5),)
+    assert derived.task.features == (Number("x", 2.0, 0.5),)
     assert derived.task.classes == ("no", "yes")
-    assert (derived.num_rows, derived.num_bad_rows) == (2, 1)
+    assert (derived.num_rows, derived.num_without_label) == (2, 1)
 
 
 def test_json_lines_give_a_task_as_well(tmp_path):
     lines = '{"x": 1, "y": true}\n{"x": 3, "y": false, "z": [1]}\n{}\n'
     derived = derive_task(write(tmp_path / "mine.jsonl", lines), "y")
-    assert derived.task.features == (Feature("x", 2.0, 1.0),)
+    assert derived.task.features == (Number("x", 2.0, 1.0),)
     assert derived.task.classes == ("false", "true")
     assert left_out(derived) == ["z"]
-    assert derived.num_bad_rows == 1
+    assert derived.num_without_label == 1
 
 
 def test_rows_without_a_label_are_skipped_and_counted(tmp_path):
     text = "x,y\n1,2.5\n2,\n3,NA\n4,7.5\n5,None\n6,9.25\n"
     derived = derive_task(write(tmp_path / "mine.csv", text), "y")
-    assert (derived.num_rows, derived.num_bad_rows) == (3, 3)
+    assert (derived.num_rows, derived.num_without_label) == (3, 3)
     np.savez(tmp_path / "a.npz", features=np.arange(6.0)[:, None], labels=[1, np.nan, 3, 4, 5, 6.5])
     arrays = derive_task(tmp_path / "a.npz", None)
-    assert (arrays.num_rows, arrays.num_bad_rows) == (5, 1)
+    assert (arrays.num_rows, arrays.num_without_label) == (5, 1)
 
 
 RANGES = {"age": Range(0.0, 120.0), "pulse": Range(30.0, 200.0)}
@@ -250,13 +250,35 @@ def test_a_range_may_be_as_wide_as_numbers_are():
     assert known.scaling[0] == pytest.approx(2.5e307)
 
 
-def test_the_published_occupancy_file_gives_a_task():
-    path = data_folder() / "occupancy" / "datatraining.txt"
-    if not path.exists():
-        pytest.skip("the Room Occupancy files are not there")
-    derived = derive_task(path, "Occupancy")
-    assert derived.num_rows == 8143
-    names = ["date", "Temperature", "Humidity", "Light", "CO2", "HumidityRatio"]
-    assert [feature.name for feature in derived.task.features] == names
-    assert derived.task.features[0] == Feature("date", kind="time")
-    assert derived.task.features[3] == Feature("Light", 119.52, 194.7)
+BARE = """
+import sys
+for name in ("polars", "scipy", "sklearn", "pandas", "numba"):
+    sys.modules[name] = None  # as if it were not installed
+from pathlib import Path
+import oneway as ow
+from oneway.errors import MissingExtraError
+from oneway.peer.home.home import Home
+from oneway.tables import Category, Number
+from oneway.task.derive import derive_task
+
+folder = Path(sys.argv[1])
+task = ow.Task("logistic", "y", (Number("x"), Category("c", ("a", "b"))), ("0", "1"))
+(folder / "task.toml").write_text(task.to_toml())
+Home.create(folder / "peer", "peer", folder / "task.toml", "127.0.0.1:5999")
+with ow.Peer(folder / "peer") as peer:
+    for row in range(8):
+        peer.learn_one({"x": row, "c": "ab"[row % 2]}, str(row % 2))
+    assert peer.predict_one({"x": "2", "c": None}) in ("0", "1")
+try:
+    derive_task(folder / "rows.csv", "y")
+except MissingExtraError as error:
+    print(error)
+"""
+
+
+def test_a_peer_does_without_polars_and_deriving_says_what_it_needs(tmp_path):
+    command = [sys.executable, "-c", BARE, str(tmp_path)]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert "needs polars" in ran.stdout
+    assert "[tables]" in ran.stdout
