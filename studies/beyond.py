@@ -16,8 +16,6 @@ from matplotlib.figure import Figure
 
 from bias import HELD, TEXT, bias_table, measured_biases
 from lib import (
-    ACTING,
-    DELAYS,
     NO_NOISE,
     QUICK_RATES,
     Case,
@@ -272,9 +270,9 @@ _BATCHED = (
     "plain step where no step rule is named; the curvature step is the default of a new task."
 )
 _ASYNCHRONOUS = (
-    f"There are no rounds that all nodes wait for. In a round {ACTING:.0%} of the nodes, at "
-    f"random, have a sample and push, and a push takes {DELAYS[0]} to {DELAYS[1]} rounds. The "
-    "server's row has no delays."
+    "There are no rounds that all nodes wait for: nodes come to samples at random moments, and a "
+    "push takes half to two and a half times as long as the next sample. The server's row has no "
+    "delays."
 )
 
 

@@ -35,6 +35,7 @@ from oneway.simulator import simulate
 from oneway.simulator.grid import run_grid, whole
 from oneway.streams import Stream
 from oneway.tables import Table
+from oneway.task.conditions import Conditions, Delay
 from oneway.task.learning import Learning
 from oneway.task.privacy import NO_PRIVACY, Privacy
 from oneway.topology import TrustGraph
@@ -44,10 +45,8 @@ QUICK_RATES = (0.03, 0.3, 3.0)
 """Learning rates of a smoke run."""
 NO_NOISE = math.inf
 """The epsilon of batches without noise."""
-ACTING = 0.5
-"""Probability that a node of an asynchronous network acts in a round."""
-DELAYS = (1, 5)
-"""Fewest and most rounds that a push takes in an asynchronous network."""
+ASYNCHRONOUS = Conditions(rate=1.0, delay=Delay.parse("uniform:0.5,2.5"))
+"""A push takes half to two and a half times as long as the next sample of its sender."""
 _POINTS = 240
 """Points kept of a loss curve."""
 
@@ -115,7 +114,7 @@ class Case:
         shuffled: Whether a node's cluster is spread over its stream, or comes first.
         overflow: Where rows of a cluster go that exceed a node's quota; see `Table.deal`.
         network: Name of a real trust network; its largest strong component with equal shares.
-        asynchronous: Whether nodes act at random (`ACTING`), and pushes take time (`DELAYS`).
+        asynchronous: Whether there are no rounds, and pushes take time (`ASYNCHRONOUS`).
         epsilon: Batches of a new task with noise for this epsilon (`NO_NOISE` for none); None for
             a step after every sample, as in the paper.
     """
@@ -154,7 +153,7 @@ class Case:
         )
         if self.rounds is not None:
             stream = stream.head(self.rounds)
-        return stream.at_random_rounds(ACTING, seed) if self.asynchronous else stream
+        return stream
 
     def graph(self, seed: int) -> TrustGraph:
         """The trust graph."""
@@ -195,7 +194,6 @@ def simulate_job(job: Job) -> list[dict[str, Any]]:
     case, seed, model = job.case, job.seed, LogisticRegression()
     stream, graph = _stream_and_graph(replace(case, epsilon=None), seed)
     rounds = evenly_spread(stream.num_rounds, _POINTS)
-    options: dict[str, Any] = {"delays": DELAYS} if case.asynchronous else {}
     rows = []
     for rate in job.rates:
         row = {
@@ -212,17 +210,23 @@ def simulate_job(job: Job) -> list[dict[str, Any]]:
             method = make(job.method, rate)
         else:
             method = make_private(job.method, rate, case.epsilon, model.dim(stream.dim))
+        # A server hears all nodes at once: its row has no delays.
+        is_late = case.asynchronous and method.exchange != "average"
+        conditions = ASYNCHRONOUS if is_late else None
         try:
             run = whole(
-                simulate(method, model, stream, graph, progress=False, seed=seed, **options)
+                simulate(
+                    method, model, stream, graph, conditions=conditions, progress=False, seed=seed
+                )
             )
         except DivergenceError:
             pass
         else:
+            ticks = run.record.num_rounds // stream.num_rounds
             row |= {
                 "loss": run.average_loss,
                 "disagreement": float(run.disagreement[-1]),
-                "curve": run.loss_curve[rounds].tolist(),
+                "curve": run.loss_curve[ticks * (rounds + 1) - 1].tolist(),
             }
         rows.append(row)
     return rows

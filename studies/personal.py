@@ -20,7 +20,7 @@ import polars as pl
 import oneway as ow
 from heart import ARROWS
 from lib import (
-    DELAYS,
+    ASYNCHRONOUS,
     NO_NOISE,
     Case,
     Report,
@@ -153,10 +153,17 @@ def learn(job: PersonalJob) -> list[dict[str, Any]]:
     case = job.case
     stream, graph, model = SETTINGS[case.title](job.seed, case.quick)
     method = make_private("relay", "auto", case.epsilon, model.dim(stream.dim))
-    options: dict[str, Any] = {"delays": DELAYS} if "asynchronous" in case.title else {}
+    conditions = ASYNCHRONOUS if "asynchronous" in case.title else None
     found = whole(
         ow.simulate(
-            method, model, stream, graph, personal=True, seed=job.seed, progress=False, **options
+            method,
+            model,
+            stream,
+            graph,
+            conditions=conditions,
+            seed=job.seed,
+            progress=False,
+            personal=True,
         )
     )
     assert found.personal is not None

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from oneway import tables as tables
     from oneway import testing as testing
     from oneway import topology as topology
-    from oneway.asynchronous.conditions import Conditions as Conditions
-    from oneway.asynchronous.conditions import Delay as Delay
     from oneway.asynchronous.simulate import simulate_async as simulate_async
     from oneway.errors import OnewayError as OnewayError
     from oneway.estimators import OnewayClassifier as OnewayClassifier
@@ -52,6 +50,8 @@ if TYPE_CHECKING:
     from oneway.simulator.sweep import sweep as sweep
     from oneway.streams import Stream as Stream
     from oneway.tables import Table as Table
+    from oneway.task.conditions import Conditions as Conditions
+    from oneway.task.conditions import Delay as Delay
     from oneway.task.privacy import Privacy as Privacy
     from oneway.task.task import Task as Task
     from oneway.topology import TrustGraph as TrustGraph
@@ -60,7 +60,6 @@ __version__ = "0.2.0"
 
 _MODULES = ("datasets", "methods", "metrics", "models", "streams", "tables", "testing", "topology")
 _NAMES = {
-    "asynchronous.conditions": ("Conditions", "Delay"),
     "asynchronous.simulate": ("simulate_async",),
     "errors": ("OnewayError",),
     "estimators": ("OnewayClassifier", "OnewayRegressor", "RiverClassifier", "RiverRegressor"),
@@ -74,6 +73,7 @@ _NAMES = {
     "simulator.sweep": ("sweep",),
     "streams": ("Stream",),
     "tables": ("Table",),
+    "task.conditions": ("Conditions", "Delay"),
     "task.privacy": ("Privacy",),
     "task.task": ("Task",),
     "topology": ("TrustGraph",),

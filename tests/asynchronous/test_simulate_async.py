@@ -18,10 +18,10 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import oneway as ow
-from oneway.asynchronous.conditions import Conditions, Delay
 from oneway.asynchronous.simulate import Traffic, task_for
 from oneway.errors import ConfigError, DivergenceError, TaskError
 from oneway.methods import Batches, Method
+from oneway.task.conditions import Conditions, Delay
 
 QUICK = {"rate": 10.0, "delay": Delay.fixed(0.01), "poisson": False}
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from oneway.asynchronous.conditions import Conditions, Delay
 from oneway.asynchronous.virtual_links import Chance, EventQueue, VirtualLinks
 from oneway.peer.node import Frame
+from oneway.task.conditions import Conditions, Delay
 from oneway.testing.memory_network import Datagram, MemoryNetwork
 
 ALICE, BOB = b"a" * 32, b"b" * 32

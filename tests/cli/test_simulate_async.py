@@ -7,7 +7,7 @@ from dataclasses import fields
 import pytest
 
 import oneway as ow
-from oneway.asynchronous.conditions import Conditions
+from oneway.task.conditions import Conditions
 
 SMALL = ("simulate", "--data", "synthetic", "--nodes", 6, "--rounds", 10, "--async")
 
@@ -17,7 +17,7 @@ def test_flags_are_the_conditions_and_the_run_is_stored(oneway, tmp_path):
     result = oneway(*SMALL, *told, "--push-clip", 2, "--json", "--out", tmp_path / "run")
     assert result.code == 0, result.err
     config = result.json["config"]
-    assert config["exact_books"] is True
+    assert config["engine"] == "asynchronous"
     expected = Conditions(sleepers=0.5, unequal=1.0, poisson=False, window=2, clip=2.0)
     assert config["conditions"] == expected.describe()
     assert ow.Run.load(tmp_path / "run").average_loss == result.json["average_loss"]

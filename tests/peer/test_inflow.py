@@ -13,7 +13,7 @@ from town import LIMITS, TASK, Town, config, key_of, kinds, life, quiet, words
 
 from oneway.peer.home.limits import Limits
 from oneway.peer.inflow import (
-    FIRST,
+    FIRST_STEP,
     HELLOS,
     HELLOS_PER_SECOND,
     PART,
@@ -156,7 +156,7 @@ def test_a_restart_opens_no_account_wider_than_former_steps_allow(former, longes
 def test_before_its_first_step_a_peer_is_not_moved_without_a_limit_either():
     """With a fixed rate and noise nothing limits how long a step is."""
     inflow = Inflow(math.inf, 100, 0.0)
-    assert inflow.allowance(MALLORY, 0.0).most == pytest.approx(PART * STEPS * FIRST / 10.0)
+    assert inflow.allowance(MALLORY, 0.0).most == pytest.approx(PART * STEPS * FIRST_STEP / 10.0)
 
 
 def test_a_count_keeps_nobody_from_depositing():

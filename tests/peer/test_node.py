@@ -14,19 +14,14 @@ from oneway.errors import DataError
 from oneway.peer.identity.keys import key_text
 from oneway.peer.inbox import REOPEN_SECONDS
 from oneway.peer.learner import Learner
-from oneway.peer.push_pace import IDLE_SECONDS
-from oneway.peer.send_schedule import (
-    FIRST_RETRY,
-    HEARTBEAT,
-    LONGEST_RETRY,
-    SHORTEST_RETRY,
-)
+from oneway.peer.send_schedule import HEARTBEAT
 from oneway.peer.store.snapshot import Snapshot
 from oneway.peer.telemetry import Activity, status_of
 from oneway.protocol.audit import discrepancy
 from oneway.protocol.fixed_point import ONE, mass_of
 from oneway.protocol.incoming import mint
 from oneway.protocol.messages import Ack, Close, Closed, Data, Hello
+from oneway.protocol.pace import FIRST_RETRY, IDLE_SECONDS, LONGEST_RETRY, SHORTEST_RETRY
 from oneway.protocol.rules import Rules
 from oneway.protocol.state import OutPhase, PeerState, Told
 from oneway.protocol.transitions import restart

@@ -6,8 +6,8 @@ import pytest
 from builders import replace
 from town import LIMITS, SAMPLE, Town, config, key_of, quiet
 
-from oneway.peer.send_schedule import OVERDUE_SECONDS
 from oneway.protocol.fixed_point import ONE, mass_of
+from oneway.protocol.pace import OVERDUE_SECONDS
 from oneway.protocol.state import OutPhase
 from oneway.transport.base import Arrival
 

@@ -15,12 +15,12 @@ from oneway.protocol.fixed_point import ONE, fixed, mass_of, zeros
 from oneway.protocol.incoming import mint
 from oneway.protocol.messages import NO_PROGRESS, Close, Data, Gone, Hello, Life
 from oneway.protocol.outgoing import answer, say
+from oneway.protocol.pace import LEAST
 from oneway.protocol.replies import receive_reply
 from oneway.protocol.rules import Rules
 from oneway.protocol.state import OutEdge, OutPhase, PeerState
 from oneway.protocol.tags import NO_TAG
 from oneway.protocol.transitions import (
-    LEAST,
     TOO_MANY,
     descend,
     keep_mass,

@@ -55,9 +55,7 @@ class LateNetwork(LiteralNetwork):
                 acting[i] = True
                 self.learn_from(i, node, known[0][2], round_index)
         for _ in range(self.mixes):
-            self.exchange(round_index, [True] * len(self.nodes))
-            for node in self.nodes:
-                node.settle()
+            self.exchange()
 
     def sample(self, row):
         return Batch(self.stream.features[row : row + 1], self.stream.labels[row : row + 1])
@@ -117,23 +115,6 @@ def test_a_delay_of_zero_changes_no_bit(engine, name, batches):
     assert late.stream.late is not None
     assert_same_bits(plain, late)
     np.testing.assert_array_equal(plain.record.correct_counts, late.record.correct_counts)
-
-
-def test_with_pushes_that_take_time_who_learns_acts():
-    graph, stream = some_graph(4, 2), some_stream(4, 20, 2)
-    late = stream.delayed(3)
-    run = ow.simulate(ow.OnlinePushSum(0.1), MODEL, late, graph, delays=(1, 1))
-    lockstep = ow.simulate(ow.OnlinePushSum(0.1), MODEL, late, graph, engine="reference")
-    # In the first three rounds nobody pushes; all models are equal, so that this changes nothing.
-    np.testing.assert_allclose(run.record.loss_sums[:4], lockstep.record.loss_sums[:4], rtol=1e-12)
-    assert run.record.config["engine"] == "delayed"
-    np.testing.assert_allclose(run.record.loss_sums[3], sum_of_losses(stream, 3), rtol=1e-12)
-
-
-def sum_of_losses(stream, round_index):
-    nodes, batch = stream.batch(round_index)
-    start = np.tile(MODEL.init(stream.dim, None), (len(nodes), 1))
-    return MODEL.losses(start, batch).sum()
 
 
 @given(

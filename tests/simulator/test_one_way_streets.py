@@ -12,7 +12,6 @@ from literal_network import LiteralNetwork, PushSumNode, RelayNode, Shifted, som
 
 import oneway as ow
 from oneway.methods import METHODS, Batches, Gradients, State
-from oneway.simulator.delayed_engine import DelayedEngine
 from oneway.simulator.exchange import Exchange
 from oneway.simulator.measurements import Measurements
 from oneway.simulator.reference_engine import ReferenceEngine
@@ -85,26 +84,17 @@ def test_fast_equals_reference_on_any_graph(kind, graph, bounds, seed, rate, bat
     seed=st.integers(0, 10**6),
     rule=st.sampled_from(["paper", "curvature", "mass"]),
     mixes=st.integers(1, 2),
-    delays=st.sampled_from([None, (1, 1), (1, 3)]),
 )
-def test_both_engines_do_what_nodes_do_that_mint_and_burn(
-    kind, graph, bounds, seed, rule, mixes, delays
+def test_the_reference_does_what_nodes_do_that_mint_and_burn(
+    kind, graph, bounds, seed, rule, mixes
 ):
     method = kind(0.1, rule, mixes=mixes, bounds=bounds)
     stream = some_stream(graph.num_nodes, 14, seed, 0.2)
     literal = LiteralNetwork(
         node_on(kind, graph, method),
-        MODEL, stream, graph, seed=seed, rule=rule, mixes=mixes, delays=delays,
+        MODEL, stream, graph, seed=seed, rule=rule, mixes=mixes,
     ).run()  # fmt: skip
-    run = ow.simulate(
-        method,
-        MODEL,
-        stream,
-        graph,
-        engine="auto" if delays else "reference",
-        delays=delays,
-        seed=seed,
-    )
+    run = ow.simulate(method, MODEL, stream, graph, engine="reference", seed=seed)
     np.testing.assert_allclose(run.estimates, literal.estimates, rtol=1e-9, atol=1e-11)
     np.testing.assert_allclose(run.masses, [node.omega for node in literal.nodes], rtol=1e-11)
 
@@ -169,25 +159,19 @@ class Ledger:
 
 
 @pytest.mark.parametrize("kind", [ow.OnlinePushSum, ow.Relay])
-@given(graph=graphs(), seed=st.integers(0, 10**6), delays=st.sampled_from([None, (1, 4)]))
-def test_all_mass_is_the_start_plus_what_was_minted_less_what_was_burned(kind, graph, seed, delays):
-    """What is under way included: conservation stays an equality."""
+@given(graph=graphs(), seed=st.integers(0, 10**6))
+def test_all_mass_is_the_start_plus_what_was_minted_less_what_was_burned(kind, graph, seed):
+    """Conservation stays an equality."""
     method = type("Booked", (Ledger, kind), {"name": kind.name})(0.1, bounds=NARROW)
     object.__setattr__(method, "entries", [])
     stream = some_stream(graph.num_nodes, 20, seed, 0.3)
     blank = Measurements.blank(20)
-    engine = (
-        ReferenceEngine(method, MODEL, stream, blank, seed)
-        if delays is None
-        else DelayedEngine(method, MODEL, stream, blank, seed, delays)
-    )
+    engine = ReferenceEngine(method, MODEL, stream, blank, seed)
     mixing = method.shares(graph)
     for t in range(20):
         engine.advance(t, t + 1, mixing)
         minted, burned = np.sum(method.entries, axis=0)
         total = engine.state.masses.sum()
-        if delays is not None:
-            total += engine.under_way["mass"].sum()
         assert total == pytest.approx(graph.num_nodes + minted - burned, rel=1e-12)
 
 

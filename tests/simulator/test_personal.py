@@ -183,17 +183,6 @@ def test_late_labels_teach_when_they_come():
     assert prompt.personal_loss < late.personal_loss < np.log(2)
 
 
-def test_pushes_that_take_time_change_what_the_shared_expert_says():
-    stream = stream_of("logistic").at_random_rounds(0.5, seed=1)
-    run = ow.simulate(
-        METHOD, MODELS["logistic"], stream, GRAPH, delays=(1, 3), personal=True, measure=True
-    )
-    assert run.alone_loss == pytest.approx(
-        ow.simulate(METHOD, MODELS["logistic"], stream, GRAPH).alone_loss, rel=1e-9
-    )
-    assert run.personal_loss < run.measures.so_far.base_loss
-
-
 def test_a_model_of_ones_own_has_experts_too_if_it_is_linear():
     stream = stream_of("ridge")
     run = ow.simulate(ow.Relay(0.01), Huber(), stream, GRAPH, personal=True)

@@ -1,7 +1,7 @@
 """Networks in plain Python: nodes with lists, messages in dictionaries, one after the other.
 
 Written from the methods' descriptions alone and slow on purpose: what the engines compute with
-matrices is compared with this. A network runs in lockstep, or with messages that take time.
+matrices is compared with this.
 """
 
 from __future__ import annotations
@@ -211,15 +211,14 @@ class LiteralNetwork:
     Args:
         make_node: From the start to a node.
         make_chain: To the transforms of one node.
-        options: `rate` (a function of the round), `rule`, `batches`, `mixes`, and `delays`: a pair,
-            or None for lockstep.
+        options: `rate` (a function of the round), `rule`, `batches` and `mixes`.
     """
 
     def __init__(self, make_node, model, stream, graph, make_chain=tuple, seed=0, **options):
         self.model, self.stream = model, stream
         self.rate = options.get("rate", lambda _: 0.1)
         self.rule, self.mixes = options.get("rule", "paper"), options.get("mixes", 1)
-        self.delays, batches = options.get("delays"), options.get("batches")
+        batches = options.get("batches")
         self.rng = np.random.default_rng(seed)
         start = [float(value) for value in model.init(stream.dim, self.rng)]
         self.nodes = [make_node(start) for _ in range(graph.num_nodes)]
@@ -234,8 +233,7 @@ class LiteralNetwork:
         hears = {j for shares in self.shares for j in shares}
         for i in {*range(len(self.nodes))} - hears:
             self.nodes[i].lets_go = False
-        self.under_way, self.sent, self.losses = [], 0, []
-        self.last_sample, self.has_received = {}, set()
+        self.sent, self.losses = 0, []
         self.steps_taken = [0.0] * len(start)
 
     def run(self):
@@ -248,25 +246,10 @@ class LiteralNetwork:
         for i, node in enumerate(self.nodes):
             if self.stream.rows[round_index, i] >= 0:
                 self.learn(i, node, round_index)
-        following = min(round_index + 1, self.stream.num_rounds - 1)
         for _ in range(self.mixes):
-            acting = [self.acts(i, round_index) for i in range(len(self.nodes))]
-            for i, row in enumerate(self.stream.rows[round_index]):
-                if row >= 0:
-                    self.last_sample[i] = round_index
-            self.exchange(round_index, acting)
-            for i, node in enumerate(self.nodes):
-                if self.acts(i, following):
-                    node.settle()
+            self.exchange()
         for node in self.nodes:
             node.keep_mass()
-
-    def acts(self, i, round_index):
-        """In lockstep always; with delays on a sample, or to pass on after too long a wait."""
-        if not self.delays or self.stream.rows[round_index, i] >= 0:
-            return True
-        is_late = i not in self.last_sample or round_index - self.last_sample[i] > 8
-        return is_late and i in self.has_received
 
     def learn(self, i, node, round_index):
         row = self.stream.rows[round_index, i]
@@ -294,25 +277,17 @@ class LiteralNetwork:
         self.steps_taken = plus(self.steps_taken, step)
         node.descend(step)
 
-    def exchange(self, round_index, acting):
-        """Every acting node sends; what is due before the next round is received."""
-        edges = [(i, j) for i, shares in enumerate(self.shares) for j in sorted(shares)]
-        delays = dict.fromkeys(edges, 1)
-        if self.delays:
-            drawn = self.rng.integers(*self.delays, len(edges), endpoint=True)
-            delays = dict(zip(edges, drawn.tolist(), strict=True))
+    def exchange(self):
+        """Every node sends, then all is received."""
+        messages = []
         for i, node in enumerate(self.nodes):
-            if acting[i]:
-                self.has_received.discard(i)
-                self.sent += 1
-                for j, message in node.send(self.kept[i], self.shares[i]).items():
-                    due = round_index + delays[i, j]
-                    self.under_way.append((due, self.sent, i, j, message))
-        arrived = [event for event in self.under_way if event[0] <= round_index + 1]
-        self.under_way = [event for event in self.under_way if event[0] > round_index + 1]
-        for _, number, i, j, message in arrived:
+            self.sent += 1
+            sent = node.send(self.kept[i], self.shares[i])
+            messages += [(i, j, self.sent, message) for j, message in sent.items()]
+        for i, j, number, message in messages:
             self.nodes[j].receive(i, number, message)
-            self.has_received.add(j)
+        for node in self.nodes:
+            node.settle()
 
     @property
     def estimates(self):

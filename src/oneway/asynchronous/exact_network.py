@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from oneway.asynchronous.conditions import Conditions, Roles, lies
 from oneway.asynchronous.exact_nodes import Counts
 from oneway.asynchronous.virtual_links import Chance, EventQueue, VirtualLinks
 from oneway.asynchronous.virtual_peer import Recorder, Surroundings, VirtualPeer
@@ -25,6 +24,7 @@ from oneway.protocol.state import Key, PeerState
 from oneway.records import Matrix, Vector
 from oneway.records.status import REPEATED
 from oneway.streams import Stream
+from oneway.task.conditions import Conditions, Roles, lies
 from oneway.task.task import Task
 from oneway.testing.memory_network import Datagram, MemoryNetwork
 
@@ -86,7 +86,7 @@ class ExactNetwork:
             (lambda label: label) if encoder.kind == "number" else encoder.label_name,
         )
         start = model.init(stream.dim, np.random.default_rng(seed)).astype(np.float64)
-        told = lies(self._roles, len(start), conditions.lie, seed)
+        told = lies(self._roles.liars, len(start), conditions.lie, seed)
         self.peers = [
             VirtualPeer(
                 index,
@@ -304,7 +304,7 @@ class ExactNetwork:
             self._check_link_later(sender, peer.index, after)
 
     def _check_link_later(self, sender: int, receiver: int, after: float = 0.0) -> None:
-        trips = sum(self._conditions.delay.draw(self._chance()) for _ in range(_HANDSHAKE))
+        trips = sum(float(self._conditions.delay.draw(self._chance())) for _ in range(_HANDSHAKE))
         self.queue.at(
             self.queue.now + after + trips, sender, partial(self._check_link, sender, receiver)
         )

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from oneway.asynchronous.conditions import Conditions
 from oneway.asynchronous.exact_network import ExactNetwork
 from oneway.display.progress import progress_bar
 from oneway.errors import ConfigError, DivergenceError
@@ -29,6 +28,7 @@ from oneway.simulator.network import Network
 from oneway.simulator.raw_rows import encoder_of, is_registered
 from oneway.simulator.run import Run
 from oneway.streams import Stream
+from oneway.task.conditions import Conditions
 from oneway.task.privacy import NO_PRIVACY, Privacy
 from oneway.task.task import Task
 from oneway.topology import TrustGraph

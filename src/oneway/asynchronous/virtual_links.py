@@ -10,9 +10,9 @@ from itertools import count
 
 import numpy as np
 
-from oneway.asynchronous.conditions import Conditions
 from oneway.peer.node import Frame
 from oneway.protocol.state import Key
+from oneway.task.conditions import Conditions
 from oneway.testing.memory_network import Datagram, MemoryEndpoint, MemoryNetwork
 
 _BLOCK = 4096
@@ -110,7 +110,7 @@ class VirtualLinks:
             self.lost += 1
             return
         receiver = self._indices[datagram.receiver]
-        arrives = self._queue.now + conditions.delay.draw(self._chance())
+        arrives = self._queue.now + float(conditions.delay.draw(self._chance()))
         self.under_way += 1
         self._queue.at(arrives, receiver, partial(self._arrive, receiver, datagram))
 

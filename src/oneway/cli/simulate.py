@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from oneway.asynchronous.conditions import Conditions
 from oneway.cli.column_notes import show_columns
 from oneway.cli.options import Allow, option, switch
 from oneway.cli.out_path import Force, check_out_folder
@@ -16,6 +15,7 @@ from oneway.cli.output import AsJson, note, print_facts, print_json
 from oneway.cli.settings_flags import read_given, with_flags
 from oneway.errors import ConfigError
 from oneway.files.output_folder import mark
+from oneway.task.conditions import Conditions
 
 if TYPE_CHECKING:
     from oneway.methods import Method
@@ -40,7 +40,7 @@ def simulate(
         bool,
         switch(
             "--async",
-            "The peers' own code in virtual time: clocks, delays, losses and faults.",
+            "No rounds: clocks, delays, losses, faults and liars.",
             panel=_PANEL,
         ),
     ] = False,
@@ -50,7 +50,7 @@ def simulate(
         switch(
             "--personal/--no-personal",
             "What each node predicts with: its own mixture of the shared model and models that "
-            "never leave it. On unless --async.",
+            "never leave it.",
             panel="Run",
         ),
     ] = True,
@@ -65,7 +65,6 @@ def simulate(
 ) -> None:
     """Run one method on one stream and one graph."""
     from oneway import simulator, store
-    from oneway.asynchronous.simulate import simulate_async
     from oneway.task.assembly import assemble
 
     if around and not asynchronous:
@@ -86,17 +85,17 @@ def simulate(
     show_columns(parts.table.notes, len(parts.table))
     if parts.method.exchange == "graph" and parts.graph.one_way_note:
         note(parts.graph.one_way_note)
-    about = parts.method, parts.model, parts.stream, parts.graph
-    if asynchronous:
-        run = simulate_async(*about, conditions=conditions, seed=settings.seed)
-    else:
-        run = simulator.simulate(
-            *about,
-            engine=settings.engine,
-            seed=settings.seed,
-            measure=True,
-            personal=personal and _has_personal(parts.method, parts.model),
-        )
+    run = simulator.simulate(
+        parts.method,
+        parts.model,
+        parts.stream,
+        parts.graph,
+        engine=settings.engine,
+        conditions=conditions if asynchronous else None,
+        seed=settings.seed,
+        measure=True,
+        personal=personal and _has_personal(parts.method, parts.model),
+    )
     if not run.record.num_rounds:
         note("Interrupted before the first round was done.")
         raise typer.Exit(130)
@@ -165,35 +164,17 @@ def _title(run: Run) -> str:
     return f"{run.record.method}, {spoken} seconds of virtual time"
 
 
-def _traffic(config: Mapping[str, Any]) -> dict[str, str]:
-    """What the peers of an asynchronous run did and sent."""
-    from oneway.files.memory import spoken_bytes
-
-    if "traffic" not in config:
+def _lived(config: Mapping[str, Any]) -> dict[str, str]:
+    """What is known of an asynchronous network besides."""
+    if "conditions" not in config:
         return {}
-    known = config["traffic"]
-    trip = known["mean_round_trip"]
-    facts = {
-        "samples": f"{known['samples']:,}",
-        "messages": f"{known['messages']:,}, {known['messages_lost']:,} of them lost, "
-        f"{spoken_bytes(known['bytes_sent'])}",
-        "pushes": f"{known['pushes']:,}, and {known['repeats']:,} repeated without an answer; "
-        f"{known['clipped']:,} clipped",
-        "round trip": "unknown" if trip is None else f"{1e3 * trip:,.3g} ms on average",
-        "events": f"{known['events']:,}",
-        "mass in flight": f"{config['mass_in_flight']:.3g} at the end",
-    }
-    happened = ("crashes", "sleeps", "joined", "left", "presumed_dead", "rejected")
-    facts |= {name.replace("_", " "): f"{known[name]:,}" for name in happened if known[name]}
-    if config["exact_books"] is not None:
-        facts["books"] = "exact, to the last unit" if config["exact_books"] else "NOT exact"
-    return facts
+    return {"mass in flight": f"{config['mass_in_flight']:.3g} at the end"}
 
 
 def _facts(run: Run, regret: float | None) -> dict[str, str]:
     from oneway.simulator.views import run_facts
 
-    facts = run_facts(run) | _traffic(run.record.config)
+    facts = run_facts(run) | _lived(run.record.config)
     if regret is not None:
         facts["regret"] = f"{regret:.4g} in all, against the best fixed model in hindsight"
     return facts

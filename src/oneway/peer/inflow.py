@@ -18,21 +18,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from oneway.protocol.incoming import Allowance, Move
+from oneway.protocol.pace import FIRST_STEP, PART, SECONDS_PER_STEP, STEPS
 from oneway.protocol.state import Key, PeerState
 from oneway.records import Vector
-
-STEPS = 32
-"""The sum of a sender's moves is over about so many steps of this peer."""
-
-PART = 0.1
-"""It is no longer than this part of those steps, laid end to end."""
-
-FIRST = 2.0
-"""How long the first step is taken to be where nothing limits it: what "auto" would allow."""
-
-SECONDS_PER_STEP = 10.0
-"""In so much time without a step a sender may move a peer as far as after one: a peer without
-samples follows its senders, too, but slowly."""
 
 HELLOS, HELLOS_PER_SECOND = 8.0, 4.0
 """How many hellos of a sender are answered in a row, and in the long run: each costs a model."""
@@ -67,7 +55,7 @@ class Inflow:
         self, longest_step: float, steps: int, now: float, heaviest: float = math.inf
     ) -> None:
         # Until it takes a step, a peer's are as long as they should be after so many.
-        longest = FIRST if math.isinf(longest_step) else longest_step
+        longest = FIRST_STEP if math.isinf(longest_step) else longest_step
         self._first = longest / math.sqrt(max(steps, 1))
         self._heaviest = heaviest
         self._squares, self._weight = 0.0, 0.0

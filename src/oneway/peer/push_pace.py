@@ -8,28 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from oneway.protocol.fixed_point import ONE, extent
+from oneway.protocol.pace import idle_seconds, is_worth_passing_on
 from oneway.protocol.state import PeerState
 from oneway.records import Vector
-
-IDLE_SECONDS = 0.05
-"""A peer passes on what it received this often at most, as long as that moves it."""
-
-PASSES = 32
-"""In a time as long as that between its last two steps it does so this often at most: more taught
-nobody anything (docs/asynchronous.md), and in a large network something always moves."""
-
-LONGEST_IDLE = 30.0
-"""Seconds after which what moved a peer is passed on, however rare its own steps are."""
-
-LONGEST_WAITING = 1.0
-"""The same while nobody knows how rare: since its last step, or its start, more time has passed
-than before. A peer that never had a sample does not wait for one: mass must not get stuck there."""
-
-IDLE_BYTES = 32e6
-"""Bytes per second that it passes on at most: what moves a large model takes long."""
-
-MOVED = 1e-6
-"""A change of the estimate, relative to its size, that is worth passing on."""
 
 
 @dataclass
@@ -65,9 +46,7 @@ class PushPace:
 
     def idle_seconds(self, dim: int, now: float) -> float:
         """How long after a push what others sent may be passed on; longer for large models."""
-        by_steps = min(self.between / PASSES, LONGEST_IDLE)
-        by_waiting = min((now - self.last_step) / PASSES, LONGEST_WAITING) if self.learns else 0.0
-        return max(IDLE_SECONDS, by_steps, by_waiting, 8 * dim / IDLE_BYTES)
+        return float(idle_seconds(self.between, now - self.last_step, self.learns, dim))
 
     def pushed(self, estimate: Vector) -> None:
         """Something was handed over."""
@@ -99,4 +78,4 @@ class PushPace:
 
 
 def _is_worth(moved: float, estimate: Vector) -> bool:
-    return moved > MOVED * (1.0 + float(np.linalg.norm(estimate)))
+    return bool(is_worth_passing_on(moved, float(np.linalg.norm(estimate))))

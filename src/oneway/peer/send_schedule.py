@@ -9,19 +9,11 @@ from typing import Literal, TypeAlias
 from oneway.protocol.bookkeeping import RETIRED
 from oneway.protocol.messages import Push
 from oneway.protocol.outgoing import answer, receipts, remind, report, say
+from oneway.protocol.pace import LONGEST_RETRY, first_wait, patience
 from oneway.protocol.rules import Rules
 from oneway.protocol.state import EdgeId, Key, OutEdge, OutPhase, PeerState
 from oneway.transport.wire import Body, Versions
 
-FIRST_RETRY = 0.25
-SHORTEST_RETRY = 0.05
-ROUND_TRIPS = 4.0
-"""After so many round trips without an answer, a word is said again."""
-OVERDUE_RETRIES, OVERDUE_SECONDS = 4.0, 1.0
-"""After so many waits for an answer, and so long, it is overdue: nothing more is handed over."""
-LONGEST_RETRY = 10.0
-SLOWEST_LINK = 4e6
-"""Bytes per second that a link is given time for before a large model is sent again."""
 RECEIPTS_SECONDS = 3.0
 """New receipts are passed on together, this often at most."""
 HEARTBEAT = 30.0
@@ -51,7 +43,7 @@ class SendSchedule:
     def __init__(self, key: Key, rules: Rules, dim: int, now: float) -> None:
         self.rules = rules
         self._key = key
-        self._first_retry = FIRST_RETRY + 8 * dim / SLOWEST_LINK
+        self._dim = dim
         self.lagging: dict[EdgeId, tuple[int, float]] = {}
         self._said: dict[EdgeId, _Said] = {}
         self.round_trips: dict[Key, float] = {}
@@ -93,8 +85,7 @@ class SendSchedule:
     def is_overdue(self, receiver: Key, now: float) -> bool:
         """Whether a receiver should have acknowledged something long ago."""
         since = [moment for (key, _), (_, moment) in self.lagging.items() if key == receiver]
-        patience = max(OVERDUE_RETRIES * self._wait(receiver), OVERDUE_SECONDS)
-        return bool(since) and now - min(since) > patience
+        return bool(since) and now - min(since) > patience(self._wait(receiver))
 
     def given_up(
         self,
@@ -102,7 +93,7 @@ class SendSchedule:
         answered: Mapping[Key, float],
         started: float,
         now: float,
-        patience: float,
+        silence: float,
     ) -> Iterator[EdgeId]:
         """Edges whose receiver was silent for so long that it is presumed dead."""
         for edge_id, edge in state.out.items():
@@ -113,7 +104,7 @@ class SendSchedule:
             if closing:
                 since = max(since, answered.get(edge.receiver, started))
             waits = edge.in_flight or closing
-            if waits and edge.phase is not OutPhase.DEAD and now - since > patience:
+            if waits and edge.phase is not OutPhase.DEAD and now - since > silence:
                 yield edge_id
 
     def overdue(self, durable: PeerState, now: float) -> Iterator[Word]:
@@ -127,7 +118,7 @@ class SendSchedule:
                 yield self._say(
                     durable, edge, now, max(said.wait, min(2 * said.wait, LONGEST_RETRY))
                 )
-        if durable.leaving and now - self._farewell >= 2 * self._first_retry:
+        if durable.leaving and now - self._farewell >= 2 * first_wait(self._dim, None):
             # Who sends to a peer that leaves must know before it is gone, or what is under way
             # would come back only when the peer is presumed dead.
             self._farewell = now
@@ -166,10 +157,7 @@ class SendSchedule:
 
     def _wait(self, receiver: Key) -> float:
         """How long to wait for an answer before a word is said again, the first time."""
-        trip = self.round_trips.get(receiver)
-        if trip is None:
-            return self._first_retry
-        return min(self._first_retry, max(SHORTEST_RETRY, ROUND_TRIPS * trip))
+        return first_wait(self._dim, self.round_trips.get(receiver))
 
     def _note_trip(self, edge_id: EdgeId, now: float) -> None:
         """Something was acknowledged: take the time since it began to lag for a round trip."""

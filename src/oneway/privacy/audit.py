@@ -14,7 +14,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from oneway.asynchronous.conditions import Conditions, Delay
 from oneway.asynchronous.exact_network import ExactNetwork
 from oneway.asynchronous.simulate import task_for, without_logs
 from oneway.asynchronous.virtual_peer import VirtualPeer
@@ -37,6 +36,7 @@ from oneway.simulator.reference_engine import ReferenceEngine
 from oneway.streams import Stream
 from oneway.tables import Table
 from oneway.task.assembly import Parts, assemble
+from oneway.task.conditions import Conditions, Delay
 from oneway.task.privacy import DEFAULT_DELTA
 from oneway.task.settings import SETTINGS, Settings
 from oneway.topology import TrustGraph

@@ -24,6 +24,7 @@ from oneway.protocol.fixed_point import (
 from oneway.protocol.layout import Layout
 from oneway.protocol.memo import extent_of_all
 from oneway.protocol.messages import Close, Compact, Data
+from oneway.protocol.pace import part_within
 from oneway.protocol.rules import Rules
 from oneway.protocol.state import InEdge, PeerState
 from oneway.protocol.tags import digest_meanwhile, digest_of
@@ -131,18 +132,8 @@ class Allowance:
         )
 
     def _part(self, moved: Vector | None, move: Vector) -> float:
-        squared = float(move @ move)
-        if squared == 0.0:
-            return 1.0
-        along, before = 0.0, 0.0
-        if moved is not None:
-            along, before = float(moved @ move), float(moved @ moved)
-        room = self.most**2 - before
-        if room <= 0.0 and along >= 0.0:
-            return 0.0
-        # The positive root of |moved + part * move| = most.
-        part = (math.sqrt(max(0.0, along**2 + squared * room)) - along) / squared
-        return min(1.0, max(0.0, part))
+        before = np.zeros_like(move) if moved is None else moved
+        return float(part_within(before[None], move[None], self.most)[0])
 
 
 def absorb(
@@ -436,15 +427,21 @@ def _without_surplus_count(state: PeerState, delta: Fixed, step: float) -> Fixed
 
 
 def _deposited(state: PeerState, delta: Fixed, heaviest: float) -> float:
-    """How far a parcel moves its receiver at most, as a part of its length: phi / omega in Relay.
+    """How far a parcel moves its receiver at most, as a part of its length."""
+    after, count = state.holding + delta, 1.0
+    if state.layout.parcel is not None:
+        count = int(after[state.layout.parcel[1]][0]) / ONE
+    return float(deposited_weight(count, mass_of(after) / ONE, heaviest))
+
+
+def deposited_weight(count: float | Vector, mass: float | Vector, heaviest: float) -> Vector:
+    """How far a parcel of so many steps moves a receiver of this mass: phi / omega in Relay.
 
     Of few steps more is deposited, also if they were forwarded in many small parts.
     """
-    after = state.holding + delta
-    many = 1.0
-    if state.layout.parcel is not None:
-        many = min(1.0, max(1, int(after[state.layout.parcel[1]][0])) / ONE)
-    return min(DEPOSITED / math.sqrt(many), 1.0 / min(mass_of(after) / ONE, heaviest))
+    many = np.clip(count, 1.0 / ONE, 1.0)
+    found: Vector = np.minimum(DEPOSITED / np.sqrt(many), 1.0 / np.minimum(mass, heaviest))
+    return found
 
 
 def _near(model: Vector, own: Vector, rules: Rules) -> tuple[Vector, float]:

@@ -45,16 +45,11 @@ from oneway.protocol.layout import Layout
 from oneway.protocol.lives import meet
 from oneway.protocol.memo import extent_of_all
 from oneway.protocol.messages import NO_PROGRESS, Close, Compact, Data, Hello, Push
+from oneway.protocol.pace import LEAST, fraction_to_hand_over, recovered_mass
 from oneway.protocol.rules import Rules
 from oneway.protocol.stamps import later_stamp
 from oneway.protocol.state import LIVE, EdgeId, InEdge, Key, OutEdge, OutPhase, PeerState, Told
 from oneway.records import Vector
-
-LEAST = 1 / 16
-"""A smaller part of a receiver's share is not worth a push: it goes with the next one."""
-
-RECOVERED = 0.25
-"""Of its mass, what a peer that was drained mints with a push until it has one unit again."""
 
 TOO_MANY = "more edges than one sender needs"
 
@@ -134,7 +129,7 @@ def recover(state: PeerState) -> PeerState:
     mass = mass_of(state.holding)
     if mass_of(state.minted) <= ONE or mass <= 0 or state.leaving:
         return state
-    return keep_mass(state, (min(1.0, (1.0 + RECOVERED) * mass / ONE), math.inf))
+    return keep_mass(state, (float(recovered_mass(mass / ONE)), math.inf))
 
 
 def let_go(state: PeerState, share: float) -> PeerState:
@@ -367,12 +362,9 @@ def _room(edge: OutEdge, rules: Rules) -> float:
 
 def _fraction(state: PeerState, edge: OutEdge, share: float, rules: Rules) -> float:
     """Which fraction of what is held goes to one receiver; 0 while it has enough under way."""
-    held, under_way = mass_of(state.holding), edge.mass_in_flight
-    fraction = share - (1.0 - share) * under_way / held if under_way > 0 else share
-    room = _room(edge, rules)
-    if fraction < LEAST * share or room < LEAST * rules.mass_cap * ONE:
-        return 0.0
-    return min(fraction, room / max(held, 1))
+    held = max(mass_of(state.holding), 1)
+    found = fraction_to_hand_over(share, held, edge.mass_in_flight, rules.mass_cap * ONE)
+    return float(found)
 
 
 def _without_orphans(state: PeerState, rules: Rules) -> PeerState:

@@ -29,7 +29,7 @@ Group = tuple[Run, ...]
 """Runs that differ in their seeds only."""
 
 _POINTS = 400
-_BY_SEED = ("seed", "checksum", "rounds_seed")
+_BY_SEED = ("seed", "checksum")
 """What may differ between runs of a group."""
 _COLOURS = ("#2b8cc4", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#8c6bb1", "#7f7f7f")
 _OTHER_DATA = "They did not all learn from the same samples: their losses do not compare."

@@ -26,7 +26,7 @@ from oneway.models import Model, Torch
 from oneway.personal.personal import MOST_ALONE
 from oneway.records import Batch, Matrix, RunRecord
 from oneway.simulator import fast_engine
-from oneway.simulator.delayed_engine import DelayedEngine
+from oneway.simulator.asynchronous import AsynchronousEngine, Schedule
 from oneway.simulator.measurements import Measurements, Seed
 from oneway.simulator.network import Graphs, Network
 from oneway.simulator.personal_pass import PersonalPass
@@ -35,6 +35,7 @@ from oneway.simulator.reference_engine import ReferenceEngine
 from oneway.simulator.run import Run
 from oneway.simulator.tallying import Tallying
 from oneway.streams import Stream
+from oneway.task.conditions import Conditions
 
 EngineName: TypeAlias = Literal["auto", "reference", "fast"]
 """What runs the rounds."""
@@ -52,7 +53,7 @@ def simulate(
     graph: Graphs | None = None,
     *,
     engine: EngineName = "auto",
-    delays: tuple[int, int] | None = None,
+    conditions: Conditions | None = None,
     progress: bool | None = None,
     seed: Seed = 0,
     measure: bool = False,
@@ -73,10 +74,12 @@ def simulate(
             `method.usual_bounds`, unless the method has bounds; see `docs/one-way-streets.md`.
         engine: "reference" (NumPy, any method and model), "fast" (compiled, where it has a kernel),
             or "auto": fast where it can.
-        delays: The shortest and the longest time in rounds that a push takes, for an asynchronous
-            network: nodes act when they have a sample (see `Stream.at_random_rounds`), or pass on
-            what they received if they have waited too long for one. In the reference engine, over
-            one graph; None if every push arrives at once.
+        conditions: Clocks, delays, losses, faults and liars of an asynchronous network, whose k-th
+            sample of a node is its row in the k-th round of the stream; None for rounds in which
+            every push arrives at once. A round of the run is then a tick, a quarter of the time
+            between two samples of a node of ordinary speed, and `run.stream` has the samples in
+            the ticks in which nodes came to them. Over one graph, with masses within bounds, as
+            peers keep them; the losses of liars are not counted. See `docs/asynchronous.md`.
         progress: Show a progress bar; by default in a terminal or a notebook, if the run is long.
         seed: Seeds the model's start and all randomness of the method.
         measure: Tally predictions during the run, for `run.measures`; otherwise these take a second
@@ -102,9 +105,19 @@ def simulate(
     _check_memory(model, stream)
     model.check_labels(stream.labels)
     network = Network(method, graph, stream)
-    method = network.method
+    method, dealt = network.method, stream
+    schedule = None
+    late: dict[str, Any] = {}
+    if conditions is not None:
+        _check_conditions(conditions, engine, network)
+        method = method.suited_to_any_graph()
+        schedule = Schedule.draw(conditions, stream.num_rounds, stream.num_nodes, seed)
+        stream = schedule.stream(stream)
+        late = {"conditions": conditions, "schedule": schedule}
     tallying = Tallying(model, stream, num_classes(model, stream)) if measure else None
-    make = _engine(engine, delays, network, method, model)
+    make = _engine(engine, method, model)
+    if schedule is not None:
+        make = partial(AsynchronousEngine, **late)
     own = None
     if personal:
         compiled = make is fast_engine.FastEngine
@@ -116,6 +129,14 @@ def simulate(
     done = _run_rounds(runner, network, stream.num_rounds, f"{method.name}, rounds", progress)
     seconds = time.perf_counter() - began
     state = runner.state
+    options: dict[str, Any] = {"engine": engine, "conditions": conditions, "personal": personal}
+
+    def again(again_of: Stream) -> Run:
+        of = again_of if schedule is None else dealt
+        return simulate(
+            method, model, of, graph, progress=progress, seed=seed, measure=True, **options
+        )
+
     skipped = measurements.skipped_counts[:done]
     return Run(
         record=RunRecord(
@@ -137,10 +158,10 @@ def simulate(
                 "stream": stream.description,
                 "graph": network.origin,
                 "engine": runner.name,
-                **({} if delays is None else {"delays": list(delays)}),
                 "num_nodes": stream.num_nodes,
                 "num_rounds": stream.num_rounds,
                 "seed": seed,
+                **(_as_lived(runner, done) if isinstance(runner, AsynchronousEngine) else {}),
             },
             versions=versions(),
             skipped_counts=skipped if skipped.any() else None,
@@ -149,18 +170,7 @@ def simulate(
         model=model,
         stream=stream,
         tally=None if tallying is None else tallying.tally,
-        again=partial(
-            simulate,
-            method,
-            model,
-            graph=graph,
-            engine=engine,
-            delays=delays,
-            progress=progress,
-            seed=seed,
-            measure=True,
-            personal=personal,
-        ),
+        again=None if schedule is not None and done < stream.num_rounds else again,
         is_alone=is_alone(method),
     )
 
@@ -238,21 +248,12 @@ def _check_memory(model: Model, stream: Stream) -> None:
 # Engines.
 
 
-def _engine(
-    name: EngineName,
-    delays: tuple[int, int] | None,
-    network: Network,
-    method: Method,
-    model: Model,
-) -> Callable[..., Engine]:
+def _engine(name: EngineName, method: Method, model: Model) -> Callable[..., Engine]:
     """The class of the engine that runs the rounds.
 
     Raises:
         ConfigError: It cannot run this.
     """
-    if delays is not None:
-        _check_delays(delays, name, network)
-        return partial(DelayedEngine, delays=delays)
     if name != "reference" and fast_engine.supports(method, model):
         return fast_engine.FastEngine
     if name == "fast":
@@ -265,19 +266,43 @@ def _engine(
     return ReferenceEngine
 
 
-def _check_delays(delays: Any, engine: EngineName, network: Network) -> None:
-    pair: Any = delays if isinstance(delays, tuple | list) else ()
-    if not ([type(it) for it in pair] == [int, int] and 1 <= pair[0] <= pair[1]):
+def _check_conditions(conditions: object, engine: EngineName, network: Network) -> None:
+    """Refuse what an asynchronous network cannot be run with.
+
+    Raises:
+        ConfigError: The conditions are none, or engine, graph or method do not go with them.
+    """
+    if not isinstance(conditions, Conditions):
         raise ConfigError(
-            f"delays are {delays!r}; they must be two whole numbers of rounds, the shortest at "
-            "least 1 and the longest not below it"
+            f"conditions are {conditions!r}; they must be Conditions, for example "
+            "Conditions(loss=0.1)"
         )
-    if engine == "fast" or not network.constant:
+    if engine != "auto":
         raise ConfigError(
-            f"delays are {delays!r} and engine={engine!r}, with "
-            f"{'one graph' if network.constant else 'graphs that change'}; pushes take time in "
-            "the reference engine only, over one graph: leave engine out, or give one graph"
+            f"engine is {engine!r}, which is for a network with rounds; leave it or the conditions "
+            "out"
         )
+    if not network.constant:
+        raise ConfigError(
+            "graph changes from round to round, and an asynchronous network has no rounds; give "
+            "one TrustGraph"
+        )
+    if network.method.exchange == "average":
+        raise ConfigError(
+            f"{network.method.name} needs a server that hears all nodes at once, which an "
+            "asynchronous network does not have; choose another method, or leave the conditions out"
+        )
+
+
+def _as_lived(runner: AsynchronousEngine, done: int) -> dict[str, Any]:
+    """What a record of an asynchronous network says besides."""
+    return {
+        "conditions": runner.conditions.describe(),
+        "virtual_seconds": runner.schedule.tick * done,
+        "mass_in_flight": runner.mass_in_flight,
+        "mass_minted": runner.minted,
+        "mass_burned": runner.burned,
+    }
 
 
 # The loop over rounds.

@@ -67,17 +67,27 @@ class ReferenceEngine:
         for _ in range(self.method.mixes):
             self.held = self.exchanged(exchange, self.held, round_index)
         self.held = self.method.bounded(self.held)
+        self._measure(round_index, nodes, losses, correct)
 
+    def _measure(
+        self, round_index: int, nodes: Ints, losses: Vector, correct: Bools | None
+    ) -> None:
+        """Write down a round.
+
+        Raises:
+            DivergenceError: If its numbers are not finite.
+        """
         measured = self.measurements
         measured.loss_sums[round_index] = losses.sum()
         measured.correct_counts[round_index] = 0 if correct is None else correct.sum()
-        measured.disagreement[round_index] = disagreement(
-            self.state, self.method.estimate(self.held)
-        )
+        measured.disagreement[round_index] = self._disagreement()
         if not np.isfinite(losses.sum() + measured.disagreement[round_index]):
             # Samples without a loss, where they are skipped, are not in `losses` any more.
             lost = ~np.isfinite(losses) if len(losses) == len(nodes) else np.zeros(len(nodes), bool)
             self._raise_divergence(round_index, nodes[lost])
+
+    def _disagreement(self) -> float:
+        return disagreement(self.state, self.method.estimate(self.held))
 
     def learn(self, round_index: int) -> tuple[Ints, Vector, Bools | None]:
         """Let every node learn from its sample.

@@ -245,33 +245,6 @@ class Stream:
                 "delayed last, on the stream as it was dealt"
             )
 
-    def at_random_rounds(self, share: float, seed: int = 0) -> Stream:
-        """Return the stream in which a node has a sample only in a share of the rounds, at random.
-
-        Every node sees its samples in the same order, spread over as many more rounds; the last
-        ones of a node that had fewer such rounds than samples are not seen.
-
-        Args:
-            share: The probability that a node has a sample in a round.
-            seed: Of which rounds those are.
-
-        Raises:
-            DataError: If `share` is not above 0 and at most 1.
-        """
-        if not (isinstance(share, int | float) and 0 < share <= 1):
-            raise DataError(f"share is {share!r}; it must be above 0 and at most 1")
-        self._refuse_late("spread over random rounds")
-        rng = np.random.default_rng(seed)
-        num_rounds = max(1, round(self.num_rounds / share))
-        chosen = rng.random((num_rounds, self.num_nodes)) < share
-        places = np.cumsum(chosen, axis=0) - 1
-        chosen &= places < self.num_rounds
-        rows = np.full(chosen.shape, -1, self.rows.dtype)
-        rounds, nodes = np.nonzero(chosen)
-        rows[rounds, nodes] = self.rows[places[rounds, nodes], nodes]
-        origin = {**self.origin, "at_random_rounds": share, "rounds_seed": seed}
-        return replace(self, rows=rows, origin=origin, _known_finite=True)
-
     def at_most(self, count: int, groups: Ints) -> Stream:
         """Return the stream in which every node sees only so many samples of each group.
 

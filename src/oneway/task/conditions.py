@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from statistics import NormalDist
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, TypeAlias, get_type_hints
 
 import numpy as np
 from msgspec import Meta
@@ -18,6 +19,8 @@ from oneway.records import Bools, Vector
 from oneway.sentences import shown
 from oneway.task.keys import key
 
+Seed: TypeAlias = int | Sequence[int]
+"""Seeds all randomness of a run."""
 POINTS = 1024
 """Quantiles of a table; between two of them a draw is interpolated."""
 LONGEST_DELAY = 3600.0
@@ -69,12 +72,13 @@ class Delay:
         """The mean of the interpolated quantiles, in seconds."""
         return float(np.trapezoid(self.quantiles, dx=1.0 / (len(self.quantiles) - 1)))
 
-    def draw(self, uniform: float) -> float:
-        """The delay at a quantile from 0 to 1."""
-        place = uniform * (len(self.quantiles) - 1)
-        low = min(int(place), len(self.quantiles) - 2)
-        first, second = self.quantiles[low], self.quantiles[low + 1]
-        return float(first + (place - low) * (second - first))
+    def draw(self, uniform: float | Vector) -> Vector:
+        """The delays at some quantiles from 0 to 1."""
+        return np.asarray(np.interp(uniform, self._levels, self.quantiles))
+
+    @cached_property
+    def _levels(self) -> Vector:
+        return np.linspace(0.0, 1.0, len(self.quantiles))
 
     @classmethod
     def fixed(cls, seconds: float) -> Delay:
@@ -276,13 +280,13 @@ class Roles:
     leaves: Vector
 
     @classmethod
-    def draw(cls, conditions: Conditions, num_nodes: int, seconds: float, seed: int) -> Roles:
+    def draw(cls, conditions: Conditions, num_nodes: int, seconds: float, seed: Seed) -> Roles:
         """Draw as many of each as the shares say; at least one if the share is not 0.
 
         Joins and leaves are uniform over the run; nobody leaves before it came, and liars neither
         sleep, come nor leave.
         """
-        rng = np.random.default_rng([seed, 0x20135])
+        rng = np.random.default_rng(seeds(seed, 0x20135))
         speeds = np.exp(conditions.unequal * rng.standard_normal(num_nodes))
         liars = _some(conditions.liars, np.ones(num_nodes, np.bool_), rng)
         sleepers = _some(conditions.sleepers, ~liars, rng)
@@ -304,11 +308,16 @@ def _some(share: float, among: Bools, rng: np.random.Generator) -> Bools:
     return chosen
 
 
-def lies(roles: Roles, dim: int, norm: float, seed: int) -> dict[int, Vector]:
+def lies(liars: Bools, dim: int, norm: float, seed: Seed) -> dict[int, Vector]:
     """The model that each liar pushes: of this norm, in a direction of its own."""
-    rng = np.random.default_rng([seed, 0x11E5])
+    rng = np.random.default_rng(seeds(seed, 0x11E5))
     found = {}
-    for node in np.flatnonzero(roles.liars).tolist():
+    for node in np.flatnonzero(liars).tolist():
         direction = rng.standard_normal(dim)
         found[node] = norm * direction / np.linalg.norm(direction)
     return found
+
+
+def seeds(seed: Seed, purpose: int) -> list[int]:
+    """The seed of one purpose: what is drawn for it depends on nothing else that is drawn."""
+    return [*([seed] if isinstance(seed, int) else seed), purpose]

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oneway.asynchronous.conditions import Conditions, Delay, Roles, lies
 from oneway.errors import ConfigError
 from oneway.sentences import shown
+from oneway.task.conditions import Conditions, Delay, Roles, lies
 
 HUGE = 10**5000
 """So large that Python does not write it."""
@@ -76,7 +76,7 @@ def test_roles_are_as_many_as_the_shares_say(
     assert np.isfinite(roles.leaves).sum() == wanted
     assert (roles.joins <= roles.leaves).all()
     assert not (roles.liars & (roles.sleepers | (roles.joins > 0))).any()
-    norms = [np.linalg.norm(lie) for lie in lies(roles, 4, 7.0, seed).values()]
+    norms = [np.linalg.norm(lie) for lie in lies(roles.liars, 4, 7.0, seed).values()]
     assert norms == pytest.approx([7.0] * int(roles.liars.sum()))
 
 
