@@ -54,26 +54,6 @@ def publish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callabl
         thread.join()
 
 
-def test_json_of_a_graph_holds_its_statistics(oneway):
-    Path("edges.txt").write_text(FOUR_EDGES)
-    assert oneway("graph", "edges.txt", "--json").json == {
-        "num_nodes": 3,
-        "num_edges": 4,
-        "weighted": False,
-        "reciprocity": 0.5,
-        "strong_components": 1,
-        "largest_component": 3,
-        "upstream": 0,
-        "middle": 0,
-        "downstream": 0,
-        "apart": 3,
-        "most_receivers": 2,
-        "most_senders": 2,
-        "smallest_stationary_mass": pytest.approx(2 / 3),
-        "largest_stationary_mass": pytest.approx(4 / 3),
-    }
-
-
 def test_the_list_says_what_is_here(oneway, tmp_path):
     (tmp_path / "data" / "trust").mkdir(parents=True)
     (tmp_path / "data" / "trust" / "out.advogato").write_text("1 2 1\n")

@@ -168,24 +168,6 @@ def test_copies_that_a_user_makes_in_the_folder_of_a_labs_peer_are_not_the_labs(
     assert {path.name for path in unknown_files(tmp_path, part_of("lab"))} == set(mine)
 
 
-def test_saving_a_run_does_not_delete_a_file_beside_it(tmp_path):
-    from builders import make_record
-
-    import oneway as ow
-
-    run = ow.Run(make_record())
-    run.save(tmp_path / "run")
-    run.save(tmp_path / "run")
-    (tmp_path / "run" / "notes.txt").write_text("mine")
-    with pytest.raises(StoreError, match=r"notes\.txt"):
-        run.save(tmp_path / "run")
-
-
-def test_an_empty_folder_is_as_good_as_a_new_one(oneway):
-    Path("made").mkdir()
-    assert oneway(*RUN, "--out", "made").code == 0
-
-
 def test_the_default_folder_of_the_demo_is_refreshed_without_force(oneway):
     for _ in range(2):
         result = oneway(*DEMO)

@@ -32,17 +32,6 @@ def test_a_task_is_derived_for_any_label(oneway, table):
     assert "values of categories" in result.err
 
 
-def test_a_simulation_chooses_the_model_by_the_label(oneway, table):
-    path, model = table
-    result = oneway("simulate", "--data", path, "--label", "y", "--owner", "site", "--json")
-    assert result.code == 0, result.err
-    assert says_what_became_of_columns(result.err)
-    names = {"logistic": "LogisticRegression", "softmax": "SoftmaxRegression"}
-    expected = names.get(model, "RidgeRegression")
-    assert result.json["config"]["model"]["model"] == expected
-    assert (result.json["accuracy"] is None) == (model == "ridge")
-
-
 def test_a_table_is_dealt_with_its_own_cells_and_the_task_for_its_label(oneway, table, tmp_path):
     path, model = table
     out = tmp_path / "dealt"

@@ -57,13 +57,3 @@ def test_many_who_ask_at_once_share_one_look():
 
     assert {look.name for look in asyncio.run(ask())} == {"look 2"}
     assert source.looks == 2
-
-
-def test_a_look_that_is_fresh_is_not_repeated_and_one_that_is_not_is():
-    source, clock = CountingSource(), Clock()
-    watcher = PeerWatcher(source, clock)
-    assert asyncio.run(watcher.look()).name == "look 1"
-    clock.now += FRESH_SECONDS
-    assert asyncio.run(watcher.look()).name == "look 2"
-    watcher.forget()
-    assert asyncio.run(watcher.look()).name == "look 3"

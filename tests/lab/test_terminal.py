@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from io import StringIO
 
@@ -127,28 +126,3 @@ def test_personal_predictions_are_said_beside_the_others_with_a_verdict():
         "on average the peers believe mostly the network, adapted to them",
         told.verdict,
     ]
-
-
-def test_the_result_is_written_as_json(tmp_path):
-    path = make_result().write(tmp_path)
-    found = json.loads(path.read_text())
-    assert found["audit"]["exact"] is True
-    assert found["audit"]["minted_units"] == 2 * ONE
-    assert found["audit"]["wrong_numbers"] == {"numerator": 0}
-    assert found["average_loss"] == {"yours": 0.21, "simulated": 0.2}
-    assert found["peers"][0] == {
-        "name": "ann",
-        "samples": 100,
-        "average_loss": 0.25,
-        "mass_units": ONE // 2,
-        "mass": 0.5,
-        "restarts": 3,
-        "shared_loss": None,
-        "alone_loss": None,
-        "base_loss": None,
-        "weights": {},
-        "believes": "",
-        "verdict": "",
-        "accuracy": None,
-        "alone_accuracy": None,
-    }

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import shutil
 import socket
 from contextlib import closing
 from datetime import UTC, datetime
@@ -28,7 +27,6 @@ from oneway.peer.identity.card import Card
 from oneway.peer.identity.keys import key_text
 from oneway.peer.machine import MachineFacts, Startup, Stored, check_startup, examine
 from oneway.peer.peer import Peer
-from oneway.peer.runtime import save
 from oneway.peer.store.snapshot import Snapshot
 from oneway.peer.store.store import Owner
 from oneway.records.measures import Baselines, Measures
@@ -422,24 +420,6 @@ def test_a_damaged_key_is_told_as_run_tells_it(learned):
     found_there = check_startup(learned)
     assert found_there.key_problem == said_by_run(learned)
     assert found_there.store_problem == ""
-
-
-def test_the_store_of_a_peer_that_was_killed_is_read_with_its_log_and_left_as_it_is(
-    learned, tmp_path
-):
-    killed = Home(tmp_path / "killed")
-    with closing(Peer(learned.folder)) as peer:
-        peer.learn_one({"light": 1.0}, "yes")
-        save(peer.node, peer._store)
-        shutil.copytree(learned.folder, killed.folder)
-    files = [killed.store_path, killed.store_path.with_name("peer.sqlite-wal")]
-    before = [path.read_bytes() for path in files]
-    assert before[1]
-    killed.lock_path.write_text("")
-    stored = check_startup(killed).stored
-    assert stored is not None
-    assert stored.samples == 2
-    assert [path.read_bytes() for path in files] == before
 
 
 def test_a_peer_that_starts_at_this_moment_is_not_called_damaged(learned, monkeypatch):

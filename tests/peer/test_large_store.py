@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import random
-import signal
 import sqlite3
-import subprocess
-import sys
 import tempfile
 from contextlib import closing
 from pathlib import Path
@@ -26,7 +21,6 @@ from oneway.peer.store.large import LARGE, PUT_OFF
 from oneway.peer.store.snapshot import Snapshot
 from oneway.peer.store.store import Owner, PeerStore, read_snapshot
 from oneway.peer.store.totals import CHAIN
-from oneway.protocol.audit import expected_holding
 from oneway.protocol.rules import Rules
 
 
@@ -115,59 +109,6 @@ def test_both_ends_of_many_compact_pushes_come_back_and_the_files_do_not_grow(tm
         store.close()
         # Four arrays of the peer, one or two totals in full, a chain, and the pages around them.
         assert path.stat().st_size < 9 * 8 * LARGE + CHAIN * 1.1 * LARGE + 40 * 65536
-
-
-KILLED = """
-import sys
-from pathlib import Path
-sys.path[:0] = sys.argv[3].split(":")
-from stored_states import Pair, counted
-from oneway.peer.store.snapshot import Snapshot
-from oneway.peer.store.store import Owner, PeerStore
-dim, folder = int(sys.argv[1]), Path(sys.argv[2])
-pair = Pair(dim)
-stores = [
-    PeerStore.create(folder / f"{i}.sqlite", Owner(b"k" * 32, b"t" * 16, dim), Snapshot(state))
-    for i, state in enumerate(pair.states)
-]
-number = 0
-while True:
-    number += 1
-    pair.learn_and_push()
-    stores[0].commit(counted(pair.states[0], number))
-    print(number, flush=True)
-    pair.talk()
-    stores[1].commit(counted(pair.states[1], number))
-"""
-
-
-def test_large_stores_killed_at_any_instant_hold_all_that_was_committed(tmp_path):
-    rng = random.Random(3)
-    for life in range(2):
-        folder = tmp_path / str(life)
-        folder.mkdir()
-        places = sys.path
-        command = [sys.executable, "-c", KILLED, str(LARGE), str(folder), ":".join(places)]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-            for _ in range(rng.randint(CHAIN - 2, 3 * CHAIN)):
-                said = process.stdout.readline()
-            os.kill(process.pid, signal.SIGKILL)
-            said = [line for line in [said, *process.stdout] if line.endswith("\n")][-1]
-        found = [read_snapshot(folder / f"{i}.sqlite") for i in range(2)]
-        for snapshot in found:
-            assert np.array_equal(snapshot.state.holding, expected_holding(snapshot.state))
-        sent, heard = found[0].journal.samples, found[1].journal.samples
-        assert int(said) <= sent <= int(said) + 1
-        assert sent - 1 <= heard <= sent
-        pair = Pair(LARGE)
-        states = [pair.states]
-        for _ in range(sent):
-            pair.learn_and_push()
-            sender = pair.states[0]
-            pair.talk()
-            states.append([sender, pair.states[1]])
-        assert plain(found[0]) == plain(counted(states[sent][0], sent))
-        assert plain(found[1]) == plain(counted(states[heard][1], heard))
 
 
 @pytest.mark.parametrize(

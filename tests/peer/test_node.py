@@ -256,26 +256,6 @@ def test_a_sample_that_cannot_be_used_changes_nothing_not_even_before_the_first(
         town.learn("alice")
 
 
-def test_who_leaves_hands_over_every_unit_and_still_answers():
-    town = quiet(alice=["bob", "carol"], bob=["alice"], carol=[])
-    for name in ("bob", "alice", "carol", "bob", "alice"):
-        town.learn(name)
-    alice = town.nodes["alice"]
-    alice.follow(config("alice", ["bob", "carol"], leaving=True))
-    assert not alice.is_drained
-    for _ in range(4):
-        town.pass_time(1.0)
-    assert alice.is_drained
-    assert not town.state("alice").holding.any()
-    assert town.state("bob").mass + town.state("carol").mass == 3.0
-    assert not discrepancy(town.states()).any()
-    # Bob, who sent to Alice, was told that the edge is closed and has back what did not arrive.
-    town.learn("bob")
-    assert not town.state("bob").out
-    assert alice.is_drained
-    assert not discrepancy(town.states()).any()
-
-
 def test_a_peer_that_leaves_is_not_done_before_its_receiver_has_acknowledged():
     town = quiet(alice=["bob"], bob=[])
     alice = town.nodes["alice"]
@@ -483,12 +463,6 @@ def test_a_peer_is_restless_while_something_waits(what):
     else:
         alice.follow(config("alice", ["bob"], leaving=True))
     assert alice.is_restless
-
-
-def test_a_peer_without_receivers_rests_with_news():
-    town = quiet(alice=[])
-    town.learn("alice")
-    assert not town.nodes["alice"].is_restless
 
 
 def test_a_peer_that_hears_from_nobody_pushes_every_step_for_ever():

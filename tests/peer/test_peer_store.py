@@ -285,35 +285,6 @@ def go_on():
     snapshot = replace(snapshot, state=state, journal=journal, history=history)
 """
 
-A_LIMIT_ON_FILES = """
-def limit(most):
-    resource.setrlimit(resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))
-
-limit(path.stat().st_size + 100_000)
-failures = []
-for _ in range(50):
-    go_on()
-    try:
-        store.commit(snapshot)
-    except StoreError as error:
-        failures.append(str(error))
-assert read_snapshot(path).journal.samples < snapshot.journal.samples
-limit(resource.RLIM_INFINITY)
-go_on()
-store.commit(snapshot)
-store.close()
-print(len(failures), snapshot.journal.samples, failures[0])
-"""
-
-
-def test_writes_that_the_system_refuses_are_made_up_for_later(path):
-    dim = 2_000
-    create(path, peer_with_edges(dim), dim).close()
-    failures, samples, sentence = in_a_process(HELPERS + A_LIMIT_ON_FILES, path, dim).split(" ", 2)
-    assert int(failures) > 10
-    assert "room" in sentence
-    assert stored(path, dim).journal.samples == int(samples) == 51
-
 
 COMMITS_FOR_EVER = """
 while True:

@@ -15,7 +15,7 @@ from oneway.protocol.compact import BLOCK, flaw, packed_total, unpack
 from oneway.protocol.fixed_point import ONE, Fixed, mass_of
 from oneway.protocol.incoming import mint, objection
 from oneway.protocol.layout import Layout
-from oneway.protocol.messages import Ack, Compact, Stale
+from oneway.protocol.messages import Compact, Stale
 from oneway.protocol.outgoing import answer, say
 from oneway.protocol.replies import receive_reply
 from oneway.protocol.rules import Rules
@@ -244,19 +244,6 @@ def test_what_codes_leave_of_a_parcel_waits_for_a_count(monkeypatch):
     assert not strikes()
     monkeypatch.setattr(transitions, "_keep_orphans", lambda *_: None)
     assert {it.kind for it in strikes()} == {"impossible parcel"}
-
-
-def test_lost_repeated_and_reordered_pushes_are_harmless():
-    pair = Pair()
-    first = pair.push()
-    assert pair.push().seq == first.seq, "one push at a time is under way"
-    assert [type(it) for it in pair.deliver(first)] == [Ack]
-    second = pair.push()
-    assert [type(it) for it in pair.deliver(first)] == [Ack]
-    pair.deliver(second)
-    for old in (first, second, first):
-        assert [type(it) for it in pair.deliver(old)] == [Ack]
-    pair.check()
 
 
 @pytest.mark.parametrize("at_rest", [True, False])

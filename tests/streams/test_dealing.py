@@ -1,18 +1,14 @@
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from oneway.datasets import load
-from oneway.errors import ConfigError, DataError
+from oneway.errors import DataError
 from oneway.streams import Table
 from oneway.streams.clusters import cluster_rows
-from oneway.task.assembly import assemble
-from oneway.task.settings import Settings
 
 
 def some_table(num_rows: int, seed: int = 0) -> Table:
@@ -80,18 +76,6 @@ def test_separate_blobs_go_to_one_node_each(resample: int | None) -> None:
             assert counts.max() >= 0.8 * stream.num_rounds
 
 
-def test_mini_batches_find_the_same_blobs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("oneway.streams.clusters.MINI_BATCHES_ABOVE", 100)
-    monkeypatch.setattr("oneway.streams.clusters.FIT_ROWS", 1500)
-    monkeypatch.setattr("oneway.streams.clusters.PREDICT_ROWS", 64)
-    table, blob_of_row = blobs(num_blobs=4, rows_each=500)
-    stream = table.deal(4, adversarial=1.0, seed=2)
-    assert stream.adversarial_share == 1.0
-    owners = [set(blob_of_row[stream.rows[:, node]]) for node in range(4)]
-    assert sorted(blob for (blob,) in owners) == [0, 1, 2, 3]
-    np.testing.assert_array_equal(stream.rows, table.deal(4, adversarial=1.0, seed=2).rows)
-
-
 def test_half_adversarial_means_half_of_each_node_is_its_cluster() -> None:
     table, blob_of_row = blobs(num_blobs=4, rows_each=400)
     stream = table.deal(4, adversarial=0.5, seed=5)
@@ -143,16 +127,6 @@ def test_repetitions_of_a_row_are_in_one_cluster(
 def test_bad_arguments_are_named(options: dict[str, object], culprit: str) -> None:
     with pytest.raises(DataError, match=culprit):
         some_table(12).deal(**{"num_nodes": 2, **options})  # type: ignore[arg-type]
-
-
-def test_equal_rows_cannot_be_more_clusters_than_there_are_values() -> None:
-    features = np.repeat(np.eye(3), 1000, axis=0)
-    table = Table.from_arrays(features, np.arange(3000) % 2)
-    with pytest.raises(DataError, match="4 nodes, one cluster each, but only 3 distinct"):
-        table.deal(4, adversarial=1.0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert table.deal(3, adversarial=1.0).adversarial_share == 1.0
 
 
 def test_without_shuffling_a_node_sees_its_cluster_first() -> None:
@@ -262,11 +236,3 @@ def test_a_label_names_owners_as_a_column_does():
     assert [(stream.rows[:, node] >= 0).sum() for node in range(3)] == [2, 3, 1]
     two = Table.from_arrays(np.zeros((3, 1)), ["y", "x", "y"], standardise=False)
     assert two.deal_by("label").node_names == ("x", "y")
-
-
-def test_settings_deal_by_class():
-    parts = assemble(Settings(data="digits", nodes=6, classes_per_node=2, rounds=20))
-    for node in range(6):
-        assert len(set(parts.table.labels[parts.stream.rows[:, node]])) <= 2
-    with pytest.raises(ConfigError, match="classes_per_node"):
-        assemble(Settings(data="heart", owner="hospital", classes_per_node=2))

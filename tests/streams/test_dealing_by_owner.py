@@ -22,13 +22,6 @@ def owned_by(owners: list[str]) -> Table:
     )
 
 
-def test_a_new_round_begins_when_an_owner_comes_again() -> None:
-    stream = owned_by(["b", "a", "c", "a", "b", "b", "a"]).deal_by("owner")
-    assert stream.node_names == ("a", "b", "c")
-    assert stream.rows.tolist() == [[1, 0, 2], [3, 4, -1], [6, 5, -1]]
-    assert stream.num_samples == 7
-
-
 def literal_deal(owners: list[str]) -> list[dict[str, int]]:
     """Walk the rows: one goes into the round, unless its owner has a sample there already."""
     rounds: list[dict[str, int]] = [{}]

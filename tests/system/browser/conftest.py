@@ -10,18 +10,21 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from command_line import spawn
 
 try:
     from playwright.sync_api import Browser, Page, expect, sync_playwright
 except ImportError:  # the tests skip, and say so
     Browser = Page = expect = sync_playwright = None  # type: ignore[assignment, misc]
+
+__all__ = ["spawn"]
 
 PATIENCE_SECONDS = 240.0
 """Enough for a machine that has other things to do; what is well takes a few seconds."""
@@ -37,56 +40,20 @@ _FLAGS = (
     "--disable-sync",
     "--no-first-run",
 )
-_WATCHDOG = """
-import os, signal, sys
-sys.stdin.read()
-try:
-    os.killpg(int(sys.argv[1]), signal.SIGKILL)
-except ProcessLookupError:
-    pass
-"""
 
 
-class Background:
-    """A command as a process group of its own, which ends with its test, whatever happens.
-
-    A second process waits for the end of a pipe that only this process holds open, and then kills
-    the group: also if the tests themselves were killed, which no finaliser survives.
-    """
-
-    def __init__(self, command: Sequence[object], **how: Any) -> None:
-        self.process = subprocess.Popen(list(map(str, command)), start_new_session=True, **how)
-        self._watchdog = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", _WATCHDOG, str(self.process.pid)],
-            stdin=subprocess.PIPE,
-            start_new_session=True,
-        )
-
-    def close(self) -> None:
-        """Leave nothing behind."""
-        self._watchdog.communicate(timeout=PATIENCE_SECONDS)
-        self.process.wait(PATIENCE_SECONDS)
-
-
-class Served(Background):
-    """A command that serves a page.
+class Served:
+    """A command that serves a page, and ends with its test.
 
     Attributes:
         url: Where the page is, once it is ready.
     """
 
-    def __init__(self, arguments: Sequence[str], folder: Path, program: Sequence[str]) -> None:
+    def __init__(self, process: subprocess.Popen[str]) -> None:
         self.url = ""
+        self.process = process
         self._lines: list[str] = []
         self._said = threading.Condition()
-        super().__init__(
-            [sys.executable, *program, *arguments],
-            cwd=folder,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            env=os.environ | {"PYTHONUNBUFFERED": "1", "OPENBLAS_NUM_THREADS": "1"},
-        )
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._listener.start()
 
@@ -114,14 +81,10 @@ class Served(Background):
         return self.process.wait(PATIENCE_SECONDS)
 
     def close(self) -> None:
-        """End it as a user would, and by force if that does not help."""
-        try:
-            if self.process.poll() is None:
-                self.interrupt()
-        finally:
-            super().close()
-            # At the end of what the command says the listener ends, and closes the pipe.
-            self._listener.join(PATIENCE_SECONDS)
+        """End it as a user would; at the end of what it says the listener ends."""
+        if self.process.poll() is None:
+            self.interrupt()
+        self._listener.join(PATIENCE_SECONDS)
 
     def _listen(self) -> None:
         assert self.process.stdout is not None
@@ -133,32 +96,20 @@ class Served(Background):
 
 
 @pytest.fixture
-def background() -> Iterator[Callable[..., AbstractContextManager[Any]]]:
-    """Start a command in a `with` block that ends it; its arguments are those of `Popen`."""
-    with ExitStack() as stack:
-
-        @contextmanager
-        def start_one(command: Sequence[object], **how: Any) -> Iterator[subprocess.Popen[Any]]:
-            started = Background(command, **how)
-            stack.callback(started.close)
-            try:
-                yield started.process
-            finally:
-                started.process.kill()
-                started.process.wait(PATIENCE_SECONDS)
-
-        yield start_one
-
-
-@pytest.fixture
-def start(tmp_path: Path) -> Iterator[Callable[..., Served]]:
+def start(tmp_path: Path, spawn: Callable[..., Any]) -> Iterator[Callable[..., Served]]:
     """Start `oneway` with these arguments, in the test's folder, and wait for its page."""
     with ExitStack() as stack:
 
-        def start_one(
-            *arguments: str, folder: Path = tmp_path, program: Sequence[str] = ("-m", "oneway")
-        ) -> Served:
-            served = Served(arguments, folder, program)
+        def start_one(*arguments: str) -> Served:
+            process = spawn(
+                [sys.executable, "-m", "oneway", *arguments],
+                cwd=tmp_path,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                env=os.environ | {"PYTHONUNBUFFERED": "1", "OPENBLAS_NUM_THREADS": "1"},
+            )
+            served = Served(process)
             stack.callback(served.close)
             served.url = served.wait_for(r"Open (http://\S+)")
             return served

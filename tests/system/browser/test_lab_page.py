@@ -113,7 +113,6 @@ def test_six_peers_learn_one_is_killed_no_mass_is_lost_and_it_learns_again(start
     expect(page.locator("[data-stat=peers]")).to_contain_text("5 of 6")
     expect(page.get_by_role("log")).to_contain_text("peer2 was killed")
     expect(mass(page)).to_have_class(re.compile("good"))
-    expect(mass(page).locator(".value")).to_have_text("6")
 
     before = samples_of(page, "peer2")
     page.get_by_role("button", name="Restart peer2").click()
@@ -126,7 +125,6 @@ def test_six_peers_learn_one_is_killed_no_mass_is_lost_and_it_learns_again(start
         arg=["peer2", before],
     )
     expect(mass(page)).to_have_class(re.compile("good"))
-    expect(mass(page).locator(".value")).to_have_text("6")
 
 
 def test_trust_lines_loss_and_newcomers_can_be_changed_and_the_audit_is_exact(start, open_page):

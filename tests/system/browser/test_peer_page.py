@@ -41,19 +41,17 @@ def oneway(*arguments: object) -> str:
 
 
 @pytest.fixture
-def running(background: Callable) -> Callable:
+def running(spawn: Callable) -> Callable:
     """A real `oneway peer run` of a folder, gone at the end of its `with` block."""
 
     @contextmanager
     def run(home: Path, *arguments: object) -> Iterator[subprocess.Popen[bytes]]:
         command = [sys.executable, "-m", "oneway", "peer", "run", "--home", home, *arguments]
-        with (
-            (home / "log").open("ab") as log,
-            background(
-                command, env=PLAIN, stdin=subprocess.DEVNULL, stdout=log, stderr=log
-            ) as process,
-        ):
+        with (home / "log").open("ab") as log:
+            process = spawn(command, env=PLAIN, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
             yield process
+            process.kill()
+            process.wait(SECONDS)
 
     return run
 
