@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 import oneway as ow
-from oneway.topology.statistics import graph_statistics
+from oneway.topology.views import graph_statistics
 
 
 def test_a_tiny_graph_measured_by_hand():

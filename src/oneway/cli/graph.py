@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated
 
 from oneway.cli.options import argument
@@ -21,10 +22,10 @@ def graph(
 ) -> None:
     """Statistics of a trust graph: who can learn from whom, and how little mass a node may hold."""
     from oneway.task.assembly import named_graph
-    from oneway.topology.statistics import graph_statistics
+    from oneway.topology.views import graph_statistics
 
     statistics = graph_statistics(named_graph(edges))
     if as_json:
-        print_json(statistics.as_dict())
+        print_json(asdict(statistics))
     else:
         print_facts(edges, statistics.as_facts())

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy import sparse
@@ -21,10 +21,7 @@ from oneway.files.validation import whole_number
 from oneway.records import Ints, Origin, Vector
 from oneway.sentences import nearest
 from oneway.topology.connectivity import Links
-from oneway.topology.mixing import MixingLike, check_kept_share, check_mixing
-
-if TYPE_CHECKING:
-    import networkx
+from oneway.topology.mixing import check_kept_share
 
 MAX_NODES = 2**31 - 1
 """Receivers are stored as int32."""
@@ -76,36 +73,6 @@ def unknown_name(name: str, names: Sequence[str] | None) -> GraphError:
         return GraphError(f"no node is named {name!r}: the nodes have no names, use their numbers")
     near = nearest(name, names) or f"; names look like {names[0]!r}"
     return GraphError(f"no node is named {name!r}{near}")
-
-
-def no_edge(sender: str, receiver: str, known: Ints, names: Sequence[str] | None) -> GraphError:
-    """The error for an edge that is not there; it says whom the sender does send to."""
-    return GraphError(
-        f"there is no edge {sender} -> {receiver} to remove; {sender} sends to "
-        f"{few_nodes(known, names)}"
-    )
-
-
-def united_edges(
-    graphs: Sequence[tuple[int, tuple[str, ...] | None, Ints, Ints]],
-) -> EdgeList:
-    """All edges of graphs with the same nodes: number, names, senders and receivers of each.
-
-    Raises:
-        GraphError: If there are no graphs, or they differ in nodes or names.
-    """
-    if not graphs:
-        raise GraphError("a union of no graphs has no nodes; give at least one graph")
-    num_nodes, names = graphs[0][:2]
-    for position, graph in enumerate(graphs):
-        if graph[:2] != (num_nodes, names):
-            raise GraphError(
-                f"graph {position} has {graph[0]} nodes and graph 0 has {num_nodes}; a union "
-                "needs the same nodes with the same names"
-            )
-    senders, receivers = (np.concatenate([graph[end] for graph in graphs]) for end in (2, 3))
-    origin = {"graph": "union", "num_graphs": len(graphs)}
-    return EdgeList(num_nodes, senders, receivers, names=names, origin=origin)
 
 
 def compress(edges: EdgeList) -> tuple[Ints, Ints, Vector | None]:
@@ -259,41 +226,6 @@ def networkx_edges(network: Any) -> EdgeList:
         ),
         names=None if numbered else tuple(str(label) for label in labels),
         origin={"graph": "networkx", "num_nodes": len(labels), "num_edges": len(pairs)},
-    )
-
-
-def to_networkx(edges: EdgeList) -> networkx.DiGraph:
-    """A networkx graph with the names, or else the numbers, as labels."""
-    import networkx  # slow to import, and needed only here
-
-    labels = range(edges.num_nodes) if edges.names is None else edges.names
-    ends = [[labels[i] for i in nodes.tolist()] for nodes in (edges.senders, edges.receivers)]
-    network = networkx.DiGraph()
-    network.add_nodes_from(labels)
-    if edges.weights is None:
-        network.add_edges_from(zip(*ends, strict=True))
-    else:
-        network.add_weighted_edges_from(zip(*ends, edges.weights.tolist(), strict=True))
-    if edges.kept_shares is not None:
-        kept_shares = dict(zip(labels, edges.kept_shares.tolist(), strict=True))
-        networkx.set_node_attributes(network, kept_shares, "kept_share")
-    return network
-
-
-def mixing_edges(mixing: MixingLike) -> EdgeList:
-    """Edges of a mixing matrix: its diagonal becomes kept shares, the rest weights."""
-    shares = check_mixing(mixing)
-    shares.data /= np.repeat(np.asarray(shares.sum(axis=1)), np.diff(shares.indptr))
-    entries = shares.tocoo()
-    handed_out = entries.row != entries.col
-    num_nodes, num_edges = shares.shape[0], int(handed_out.sum())
-    return EdgeList(
-        num_nodes,
-        senders=entries.row[handed_out],
-        receivers=entries.col[handed_out],
-        weights=entries.data[handed_out],
-        kept_shares=np.minimum(shares.diagonal(), 1.0),
-        origin={"graph": "mixing", "num_nodes": num_nodes, "num_edges": num_edges},
     )
 
 

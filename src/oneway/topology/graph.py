@@ -19,7 +19,14 @@ from oneway.topology import edges as edge_lists
 from oneway.topology.edge_files import FilePath, read_edges
 from oneway.topology.edges import Edge, EdgeList, Node, node_label
 from oneway.topology.generators import GRAPHS
-from oneway.topology.mixing import Mixing, MixingLike, check_kept_share, metropolis, row_stochastic
+from oneway.topology.mixing import (
+    Mixing,
+    MixingLike,
+    check_kept_share,
+    check_mixing,
+    metropolis,
+    row_stochastic,
+)
 
 if TYPE_CHECKING:
     import networkx
@@ -159,7 +166,20 @@ class TrustGraph:
         Raises:
             MixingError: If a share is negative or not finite, or a row does not sum to 1.
         """
-        return cls._of(edge_lists.mixing_edges(mixing))
+        shares = check_mixing(mixing)
+        shares.data /= np.repeat(np.asarray(shares.sum(axis=1)), np.diff(shares.indptr))
+        entries = shares.tocoo()
+        handed_out = entries.row != entries.col
+        num_nodes, num_edges = shares.shape[0], int(handed_out.sum())
+        edges = EdgeList(
+            num_nodes,
+            senders=entries.row[handed_out],
+            receivers=entries.col[handed_out],
+            weights=entries.data[handed_out],
+            kept_shares=np.minimum(shares.diagonal(), 1.0),
+            origin={"graph": "mixing", "num_nodes": num_nodes, "num_edges": num_edges},
+        )
+        return cls._of(edges)
 
     @classmethod
     def read(cls, path: FilePath, most_bytes: float = np.inf) -> TrustGraph:
@@ -180,8 +200,20 @@ class TrustGraph:
         Raises:
             GraphError: If there are no graphs, or they differ in nodes or names.
         """
-        members = [(it.num_nodes, it.names, *it.edges()) for it in graphs]
-        return TrustGraph._of(edge_lists.united_edges(members))
+        members = list(graphs)
+        if not members:
+            raise GraphError("a union of no graphs has no nodes; give at least one graph")
+        num_nodes, names = members[0].num_nodes, members[0].names
+        for position, graph in enumerate(members):
+            if (graph.num_nodes, graph.names) != (num_nodes, names):
+                raise GraphError(
+                    f"graph {position} has {graph.num_nodes} nodes and graph 0 has {num_nodes}; a "
+                    "union needs the same nodes with the same names"
+                )
+        ends = zip(*(graph.edges() for graph in members), strict=True)
+        senders, receivers = (np.concatenate(nodes) for nodes in ends)
+        origin: Origin = {"graph": "union", "num_graphs": len(members)}
+        return TrustGraph._of(EdgeList(num_nodes, senders, receivers, names=names, origin=origin))
 
     @property
     def num_nodes(self) -> int:
@@ -292,7 +324,10 @@ class TrustGraph:
         source, goal = node_label(start, self.names), node_label(target, self.names)
         others = (self.edges()[0] != start) | (self.receivers != target)
         if others.all():
-            raise edge_lists.no_edge(source, goal, self.receivers_of(start), self.names)
+            raise GraphError(
+                f"there is no edge {source} -> {goal} to remove; {source} sends to "
+                f"{edge_lists.few_nodes(self.receivers_of(start), self.names)}"
+            )
         return self._keep_edges(others, {"graph": "without", "sender": source, "receiver": goal})
 
     def mixing(self, kept_share: ArrayLike | None = None, weighted: bool = True) -> Mixing:
@@ -324,8 +359,20 @@ class TrustGraph:
 
     def to_networkx(self) -> networkx.DiGraph:
         """A networkx graph with the names, or else the numbers, as labels."""
-        edges = EdgeList(self.num_nodes, *self.edges(), self.weights, self.kept_shares, self.names)
-        return edge_lists.to_networkx(edges)
+        import networkx  # slow to import, and needed only here
+
+        labels = range(self.num_nodes) if self.names is None else self.names
+        ends = [[labels[i] for i in nodes.tolist()] for nodes in self.edges()]
+        network = networkx.DiGraph()
+        network.add_nodes_from(labels)
+        if self.weights is None:
+            network.add_edges_from(zip(*ends, strict=True))
+        else:
+            network.add_weighted_edges_from(zip(*ends, self.weights.tolist(), strict=True))
+        if self.kept_shares is not None:
+            kept_shares = dict(zip(labels, self.kept_shares.tolist(), strict=True))
+            networkx.set_node_attributes(network, kept_shares, "kept_share")
+        return network
 
     def plot(self, ax: Axes | None = None) -> Figure:
         """A chart, in new axes if none are given: arrows, or the degrees of a large graph."""
