@@ -6,6 +6,7 @@ here.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +22,7 @@ INTERCEPT = "(intercept)"
 """The name of the constant of a score among the coefficients, as in R."""
 
 
-class Predictor:
+class Predictor(ABC):
     """A model for rows in the units of the data, shared or personal.
 
     Attributes:
@@ -43,13 +44,31 @@ class Predictor:
         """The classes in order; none for numbers."""
         return class_names(self.encoder.classes)
 
+    @property
+    @abstractmethod
+    def says_probabilities(self) -> bool:
+        """Whether `predict_proba_one` has an answer."""
+
+    @abstractmethod
+    def _predict(self, inputs: Vector) -> float:
+        """Return the place of the predicted class, or the predicted number."""
+
+    @abstractmethod
+    def _chances(self, inputs: Vector) -> Vector:
+        """Return the probability of each class."""
+
     def predict_one(self, x: Mapping[str, object]) -> ClassName | float:
         """Return the predicted label of a raw row: a class, True or False, or a number.
 
         Raises:
             DataError: The row lacks a feature or has one that is no number.
         """
-        raise NotImplementedError
+        predicted = self._predict(self.encoder.vector(x))
+        return self.classes[int(predicted)] if self.model.classifies else predicted
+
+    def predict_many(self, rows: Iterable[Mapping[str, object]]) -> list[ClassName | float]:
+        """Return `predict_one` of each of several raw rows."""
+        return [self.predict_one(row) for row in rows]
 
     def predict_proba_one(self, x: Mapping[str, object]) -> dict[ClassName, float]:
         """Return the probability of each class for a raw row.
@@ -58,16 +77,12 @@ class Predictor:
             DataError: As `predict_one`.
             ConfigError: The model has no probabilities.
         """
-        raise NotImplementedError
-
-    @property
-    def says_probabilities(self) -> bool:
-        """Whether `predict_proba_one` has an answer."""
-        raise NotImplementedError
-
-    def predict_many(self, rows: Iterable[Mapping[str, object]]) -> list[ClassName | float]:
-        """Return `predict_one` of each of several raw rows."""
-        return [self.predict_one(row) for row in rows]
+        if not self.says_probabilities:
+            raise ConfigError(
+                f"a {self.model.name} model has no probabilities; use predict_one, or a logistic "
+                "or softmax model"
+            )
+        return dict(zip(self.classes, self._chances(self.encoder.vector(x)).tolist(), strict=True))
 
     def save(self, path: Path | str, format: str = "", *, force: bool = False) -> Path:  # noqa: A002
         """Write the model into a file, whole or not at all.
@@ -163,24 +178,6 @@ class FittedModel(Predictor):
         """The names of the model inputs, in the order of its parameters."""
         return self.encoder.outputs
 
-    def predict_one(self, x: Mapping[str, object]) -> ClassName | float:
-        """Return the predicted label of a raw row; a `DataError` if it lacks a feature."""
-        value = float(self.model.predict(self.params, self.encoder.vector(x)[None, :])[0])
-        if not self.model.classifies:
-            return value
-        return self.classes[self.encoder.classes.index(self.encoder.label_name(value))]
-
-    def predict_proba_one(self, x: Mapping[str, object]) -> dict[ClassName, float]:
-        """Return the probability of each class; a `ConfigError` if the model has none."""
-        features = self.encoder.vector(x)[None, :]
-        shares = self.model.probabilities(self.params, features)
-        if shares is None:
-            raise ConfigError(
-                f"a {self.model.name} model has no probabilities; use predict_one, or a logistic "
-                "or softmax model"
-            )
-        return dict(zip(self.classes, shares[0].tolist(), strict=True))
-
     @property
     def says_probabilities(self) -> bool:
         """Whether `predict_proba_one` has an answer."""
@@ -196,31 +193,24 @@ class FittedModel(Predictor):
         Raises:
             ConfigError: The model has no coefficients, or a feature has the name of the intercept.
         """
-        factors, constants = self.in_data_units()
         if INTERCEPT in self.outputs:
             raise ConfigError(
                 f"a feature is called {INTERCEPT}, as the intercept is among the coefficients; "
-                "use in_data_units(), or rename the column"
+                "rename the column"
             )
+        factors, constants = self.in_model_units()
+        means, scales = self.encoder.scaling
+        slopes = factors / scales
         names = (INTERCEPT, *self.outputs)
         by_score = [
             dict(zip(names, (constant, *row), strict=True))
-            for row, constant in zip(factors.tolist(), constants.tolist(), strict=True)
+            for row, constant in zip(
+                slopes.tolist(), (constants - slopes @ means).tolist(), strict=True
+            )
         ]
         if self.model.labels != "classes":
             return by_score[0]
         return dict(zip(self.classes, by_score, strict=True))
-
-    def in_data_units(self) -> tuple[Matrix, Vector]:
-        """Coefficients `[score, output]` and constants of the scores, scaling undone.
-
-        Raises:
-            ConfigError: The model has no coefficients.
-        """
-        factors, constants = self.in_model_units()
-        means, scales = self.encoder.scaling
-        slopes = factors / scales
-        return slopes, constants - slopes @ means
 
     def in_model_units(self) -> tuple[Matrix, Vector]:
         """Coefficients `[score, output]` and constants of the scores, for scaled numbers.
@@ -235,3 +225,15 @@ class FittedModel(Predictor):
                 "coefficients; its parameters are in the JSON file of oneway peer export"
             )
         return found
+
+    def _predict(self, inputs: Vector) -> float:
+        value = float(self.model.predict(self.params, inputs[None, :])[0])
+        if not self.model.classifies:
+            return value
+        return self.encoder.classes.index(self.encoder.label_name(value))
+
+    def _chances(self, inputs: Vector) -> Vector:
+        shares = self.model.probabilities(self.params, inputs[None, :])
+        assert shares is not None
+        own: Vector = shares[0]
+        return own

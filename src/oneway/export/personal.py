@@ -19,7 +19,7 @@ from oneway.personal.experts import NORMS, PARAMS, LinearExperts
 from oneway.personal.links import LinearLink
 from oneway.personal.personal import scores_of
 from oneway.records import Matrix, Origin, Vector
-from oneway.tables.encoder import ClassName, Encoder
+from oneway.tables.encoder import Encoder
 
 NETWORK = "network"
 """In the memory, the parameters `[1, dim]` of a PyTorch module that is learned alone."""
@@ -97,24 +97,20 @@ class PersonalModel(Predictor):
             )
         return self.personal.predict(self.memory, np.stack(given, axis=1), rows)
 
-    def predict_one(self, x: Mapping[str, object]) -> ClassName | float:
-        """Return the predicted label of a raw row; a `DataError` if it lacks a feature."""
-        answer = self.forecast(self.encoder.vector(x)).answer[0]
+    def _predict(self, inputs: Vector) -> float:
+        answer = self.forecast(inputs).answer[0]
         if self.personal.has_probabilities:
             # As models do: of two equally probable classes the second, of several the first.
             is_binary = self.model.labels == "binary"
-            return self.classes[int(answer[1] >= answer[0] if is_binary else answer.argmax())]
+            return int(answer[1] >= answer[0] if is_binary else answer.argmax())
         link = self.personal.link
         assert isinstance(link, LinearLink)
         value = float(link.model.answers_to(answer).predicted[0])
-        return self.classes[int(value > 0)] if self.model.classifies else value
+        return int(value > 0) if self.model.classifies else value
 
-    def predict_proba_one(self, x: Mapping[str, object]) -> dict[ClassName, float]:
-        """Return the probability of each class; a `ConfigError` if the model has none."""
-        if not self.says_probabilities:
-            return self.shared.predict_proba_one(x)  # which refuses
-        answer = self.forecast(self.encoder.vector(x)).answer[0]
-        return dict(zip(self.classes, answer.tolist(), strict=True))
+    def _chances(self, inputs: Vector) -> Vector:
+        chances: Vector = self.forecast(inputs).answer[0]
+        return chances
 
 
 def _of_module(model: Model, memory: Mapping[str, Matrix]) -> Personal:
