@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from sklearn.datasets import load_diabetes
 
 import oneway as ow
 from heart import ARROWS
@@ -46,8 +47,8 @@ World = tuple[ow.Stream, ow.TrustGraph, ow.models.Model]
 
 
 def new_task_model(labels: Any, num_classes: int = 2) -> ow.models.Model:
-    """What a new task learns with: it starts from the shares of the classes."""
-    name = "logistic" if num_classes == 2 else "softmax"
+    """What a new task learns with: it starts from the shares of the classes, or the mean."""
+    name = {0: "ridge", 2: "logistic"}.get(num_classes, "softmax")
     return started_model(Learning(model=name), num_classes, np.asarray(labels))
 
 
@@ -102,6 +103,14 @@ def digits(seed: int, quick: bool) -> World:  # noqa: ARG001
     return stream, graph, new_task_model(images.labels, 10)
 
 
+def diabetes(seed: int, quick: bool) -> World:  # noqa: ARG001
+    """Patients of ten doctors; a number, how far the disease will have gone in a year."""
+    table = ow.Table.from_arrays(*load_diabetes(return_X_y=True), task="number")
+    {"center": float(table.labels.mean()), "scale": float(table.labels.std())}
+    stream, graph = table.deal(10, seed=seed), ow.TrustGraph.random(10, 5, seed)
+    return stream, graph, new_task_model(table.labels, 0)
+
+
 def liars(seed: int, quick: bool) -> World:
     """Room Occupancy, half by cluster, where some nodes have their labels turned around."""
     stream, graph, model = dealt("occupancy", 0.5)(seed, quick)
@@ -121,6 +130,7 @@ SETTINGS: dict[str, Callable[[int, bool], World]] = {
     "flights by destination": flights,
     "four hospitals": hospitals,
     "digits, two classes a node": digits,
+    "diabetes, squared error": diabetes,
     "Room Occupancy, half, asynchronous": dealt("occupancy", 0.5, asynchronous=True),
     "Room Occupancy, half, 5 of 20 lie": liars,
 }
