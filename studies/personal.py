@@ -106,7 +106,6 @@ def digits(seed: int, quick: bool) -> World:  # noqa: ARG001
 def diabetes(seed: int, quick: bool) -> World:  # noqa: ARG001
     """Patients of ten doctors; a number, how far the disease will have gone in a year."""
     table = ow.Table.from_arrays(*load_diabetes(return_X_y=True), task="number")
-    {"center": float(table.labels.mean()), "scale": float(table.labels.std())}
     stream, graph = table.deal(10, seed=seed), ow.TrustGraph.random(10, 5, seed)
     return stream, graph, new_task_model(table.labels, 0)
 
