@@ -80,6 +80,7 @@ bench: $(ALL) ## Speed and memory, as ratios measured in one run
 	$(BIN)/python benchmarks/peer.py
 	$(BIN)/python benchmarks/asynchronous.py
 	$(BIN)/python benchmarks/torch_nodes.py
+	$(BIN)/python benchmarks/loading.py
 
 paper: export OPENBLAS_NUM_THREADS := 1
 paper: $(LAB) ## The paper's panels and claims again, on the data at hand; writes studies/results/paper/

@@ -112,7 +112,7 @@ def test_rows_that_a_newcomer_learned_from_are_not_fresh(tmp_path):
         learned = lab.peers[-1].samples_path.read_text().splitlines()[1:]
         for row in fresh:
             only = tmp_path / f"{row}.csv"
-            table.write_csv(only, np.array([row]), problem.task.encoder, [])
+            table.write_csv(only, np.array([row]))
             assert only.read_text().splitlines()[1] not in learned
     finally:
         lab.close()

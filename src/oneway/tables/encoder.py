@@ -144,11 +144,9 @@ class Encoder:
         Raises:
             DataError: If a cell holds what its feature cannot be; names its place and its column.
         """
-        if len(self.features) == 1:
-            return self.features[0].encode_column(frame[self.names[0]], place)
         encoded = np.empty((len(frame), self.width), np.float32)
         for where, feature in zip(self.places, self.features, strict=True):
-            encoded[:, where] = feature.encode_column(frame[feature.name], place)
+            feature.encode_into(encoded[:, where], frame[feature.name], place)
         return encoded
 
     def _missing(self, cells: Mapping[str, object]) -> DataError:

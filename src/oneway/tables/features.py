@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, time
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeAlias, get_args
 from typing import get_type_hints as hints_of
 
@@ -127,6 +127,14 @@ class BaseFeature(_Named, frozen=True, kw_only=True):
         Raises:
             DataError: A cell holds what the feature cannot be; names its place.
         """
+        encoded = np.empty((len(cells), self.width), np.float32)
+        self.encode_into(encoded, cells, place)
+        return encoded
+
+    def encode_into(
+        self, encoded: NDArray[np.float32], cells: pl.Series, place: Callable[[int], str]
+    ) -> None:
+        """Write what `encode_column` returns into an array."""
         distinct, codes = coded(cells)
         book = []
         for code, cell in enumerate(distinct):
@@ -135,8 +143,9 @@ class BaseFeature(_Named, frozen=True, kw_only=True):
             except DataError as error:
                 raise DataError(f"{place(int(np.argmax(codes == code)))}: {error}") from None
         numbers = np.array([*book, self.encode(None)], dtype=np.float32)
-        encoded: NDArray[np.float32] = numbers[codes]
-        return encoded
+        step = max(1, NUMBERS_AT_A_TIME // self.width)
+        for first in range(0, len(codes), step):
+            encoded[first : first + step] = numbers[codes[first : first + step]]
 
     @property
     def _plain_width(self) -> int:
@@ -183,10 +192,10 @@ class Number(BaseFeature, frozen=True, tag="number"):
             )
         return [scaled]
 
-    def encode_column(
-        self, cells: pl.Series, place: Callable[[int], str] = "row {}".format
-    ) -> NDArray[np.float32]:
-        """Return what all cells of a column become, all at once."""
+    def encode_into(
+        self, encoded: NDArray[np.float32], cells: pl.Series, place: Callable[[int], str]
+    ) -> None:
+        """Write what `encode_column` returns, all at once."""
         values, wrong = column_numbers(cells)
         missing = np.isnan(values)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -199,10 +208,9 @@ class Number(BaseFeature, frozen=True, tag="number"):
                 self.encode(cells[row])
             except DataError as error:
                 raise DataError(f"{place(row)}: {error}") from None
-        single = scaled.astype(np.float32)
-        return (
-            np.stack([single, missing.astype(np.float32)], axis=1) if self.gaps else single[:, None]
-        )
+        encoded[:, 0] = scaled
+        if self.gaps:
+            encoded[:, 1] = missing
 
 
 class Boolean(BaseFeature, frozen=True, tag="boolean"):
@@ -355,29 +363,28 @@ class Array(BaseFeature, frozen=True, tag="array"):
         scaled: Vector = self._scaled(cells.reshape(1, -1), "".format)[0]
         return scaled
 
-    def encode_column(
-        self, cells: pl.Series, place: Callable[[int], str] = "row {}".format
-    ) -> NDArray[np.float32]:
-        """Return what all cells of a column become, block by block."""
+    def encode_into(
+        self, encoded: NDArray[np.float32], cells: pl.Series, place: Callable[[int], str]
+    ) -> None:
+        """Write what `encode_column` returns, block by block."""
         import polars as pl
 
         if not isinstance(cells.dtype, pl.Array) or cells.null_count():
-            return super().encode_column(cells, place)
+            super().encode_into(encoded, cells, place)
+            return
         arrays = cells.to_numpy()
         if arrays.shape[1:] not in (self.shape, (self._plain_width,)):
             raise DataError(
                 f"column {shown(self.name)} holds arrays of {format_shape(arrays.shape[1:])}, and "
                 f"the task needs {format_shape(self.shape)}; give the data that the task is for"
             )
-        encoded = np.zeros((len(arrays), self.width), np.float32)
         flat = arrays.reshape(len(arrays), -1)
         step = max(1, NUMBERS_AT_A_TIME // self._plain_width)
         for first in range(0, len(flat), step):
-            rows = slice(first, first + step)
-            # The arguments of `place` are rows of the block.
-            scaled = self._scaled(flat[rows], lambda row, first=first: place(first + row))  # type: ignore[misc]
-            encoded[rows, : self._plain_width] = scaled
-        return encoded
+            scaled = self._scaled(flat[first : first + step], partial(_from, place, first))
+            encoded[first : first + step, : self._plain_width] = scaled
+        if self.gaps:
+            encoded[:, -1] = 0.0
 
     def _scaled(self, rows: NDArray[Any], place: Callable[[int], str]) -> Floats:
         """The cells of some arrays, each in a row."""
@@ -395,6 +402,11 @@ class Array(BaseFeature, frozen=True, tag="array"):
                 "leave the sample out or fill it"
             )
         return scaled
+
+
+def _from(place: Callable[[int], str], first: int, row: int) -> str:
+    """The place of a row of a block."""
+    return place(first + row)
 
 
 Feature: TypeAlias = Number | Boolean | Category | Time | Array

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from oneway.errors import DataError
 from oneway.models import LabelKind
-from oneway.records import Bools, Vector
+from oneway.records import Vector
 from oneway.sentences import listed, nearest, shown
 from oneway.tables.cells import as_truth, column_numbers, empty_cells, label_text
 from oneway.tables.encoder import Encoder, in_order
@@ -301,18 +302,16 @@ class _Deciding:
     allow_row_numbers: bool = False
 
     def decide(self, cells: pl.Series) -> tuple[Feature | None, ColumnNote]:
-        empty = empty_cells(cells)
-        gaps, name = int(empty.sum()), cells.name
+        column, name = _Column.of(cells), cells.name
         reason = self._reason_to_leave_out(name)
         if reason:
-            return None, ColumnNote(name, "", gaps, reason)
-        column = _Column.of(cells, empty)
+            return None, ColumnNote(name, "", column.gaps, reason)
         found = self._feature(column)
         if isinstance(found, str):
             doubtful = column.is_unique or found.startswith("numbers but")
-            return None, ColumnNote(name, "", gaps, found, warns=doubtful)
+            return None, ColumnNote(name, "", column.gaps, found, warns=doubtful)
         remark = self._warning(found, column)
-        return found, ColumnNote(name, described(found), gaps, remark, bool(remark))
+        return found, ColumnNote(name, described(found), column.gaps, remark, bool(remark))
 
     def _reason_to_leave_out(self, name: str) -> str:
         choices = self.choices
@@ -328,7 +327,7 @@ class _Deciding:
 
     def _feature(self, column: _Column) -> Feature | str:
         """The feature that a column is, or why it is none."""
-        name, flags = column.cells.name, column.has_gaps
+        name, flags = column.cells.name, bool(column.gaps)
         if column.cells.dtype.is_nested():
             arrays = column.cells.drop_nulls().to_numpy()
             return Array(name, arrays.shape[1:], *self._scaling(name, arrays), gaps=flags)
@@ -337,12 +336,12 @@ class _Deciding:
             return Category(name, values, gaps=flags)
         if name in self.choices.numeric:
             return self._number(column)
-        if not len(column.filled):
+        if not column.num_filled:
             return "it is empty"
         if column.is_truth:
             return Boolean(name, gaps=flags)
         asked = self.choices.features is not None
-        if not column.wrong.any():
+        if not len(column.wrong):
             if column.counts_rows and not (asked or self.allow_row_numbers):
                 return "it numbers the rows: an identifier"
             return self._number(column)
@@ -355,7 +354,7 @@ class _Deciding:
 
     def _number(self, column: _Column) -> Feature:
         name, known = column.cells.name, column.numbers[np.isfinite(column.numbers)]
-        return Number(name, *self._scaling(name, known), gaps=column.has_gaps)
+        return Number(name, *self._scaling(name, known), gaps=bool(column.gaps))
 
     def _scaling(self, name: str, numbers: NDArray[Any]) -> tuple[float, float]:
         scaling = scaling_of(numbers)
@@ -367,9 +366,8 @@ class _Deciding:
         return scaling
 
     def _text(self, column: _Column, asked: bool) -> Feature | str:
-        name, count, filled = column.cells.name, len(column.distinct), len(column.filled)
-        wrong = shown(column.cells[int(np.argmax(column.wrong))])
-        num_wrong = int(column.wrong.sum())
+        name, count, filled = column.cells.name, len(column.distinct), column.num_filled
+        wrong, num_wrong = shown(column.wrong[0]), column.num_wrong
         if asked and (count > MOST_VALUES or column.is_unique):
             fact = "is unique per row" if column.is_unique else f"has {count:,} distinct values"
             raise DataError(
@@ -377,7 +375,7 @@ class _Deciding:
                 f"number, and {fact}; leave it out or encode it first"
             )
         if asked or (count <= MAX_VALUES and 2 * count <= filled and not column.is_unique):
-            return Category(name, self._values(column), gaps=column.has_gaps)
+            return Category(name, self._values(column), gaps=bool(column.gaps))
         if num_wrong <= MISTAKEN * filled:
             cells = f"{num_wrong:,} cell{'s' if num_wrong > 1 else ''}"
             return f"numbers but for {cells}, as {wrong}; repair, or say numeric"
@@ -399,17 +397,17 @@ class _Deciding:
     def _warning(self, feature: Feature, column: _Column) -> str:
         if isinstance(feature, Array):
             return ""
-        if len(column.distinct) == 1 and not column.has_gaps and len(column.filled) > 1:
+        if len(column.distinct) == 1 and not bool(column.gaps) and column.num_filled > 1:
             return "always the same here"
         if self._gives_label_away(column):
             return (
                 f"tells {self.labels.name} without an error: is it known before what is predicted?"
             )
         if isinstance(feature, Number):
-            num_wrong = int(column.wrong.sum())
-            if num_wrong:
-                wrong = shown(column.cells[int(np.argmax(column.wrong))])
-                return f"{num_wrong:,} cells are no numbers, as {wrong}: such samples are refused"
+            if len(column.wrong):
+                wrong = shown(column.wrong[0])
+                count = f"{column.num_wrong:,} cells are no numbers"
+                return f"{count}, as {wrong}: such samples are refused"
             if column.is_whole and column.is_unique:
                 return "whole numbers, unique per row: an identifier?"
         return ""
@@ -418,8 +416,9 @@ class _Deciding:
         """Whether the label can be read from this column alone."""
         import polars as pl
 
-        is_number = not column.wrong.any()
-        cells = pl.Series(column.numbers).fill_nan(None) if is_number else column.cells
+        is_number = not len(column.wrong)
+        numbers = column_numbers(column.cells.head(TOP))[0]
+        cells = pl.Series(numbers).fill_nan(None) if is_number else column.cells
         both = pl.DataFrame({"cell": cells.head(TOP), "label": self.labels.head(TOP)})
         both = both.filter(~empty_cells(both["cell"]))
         if len(both) < FEWEST_ROWS:
@@ -442,28 +441,48 @@ class _Deciding:
 
 @dataclass(frozen=True)
 class _Column:
-    """Facts about the cells of a column."""
+    """Facts about the cells of a column.
+
+    Attributes:
+        cells: All of them.
+        gaps: How many are missing values.
+        distinct: The others, each once, as they first appear; of numbers, those of the first rows.
+    """
 
     cells: pl.Series
-    filled: pl.Series
+    gaps: int
     distinct: pl.Series
-    numbers: Vector
-    wrong: Bools
 
     @classmethod
-    def of(cls, cells: pl.Series, empty: pl.Series) -> _Column:
+    def of(cls, cells: pl.Series) -> _Column:
         if cells.dtype.is_nested():
-            none = np.zeros(len(cells), np.bool_)
-            return cls(cells, cells, cells.head(1), np.zeros(0), none)
-        filled = cells.filter(~empty)
-        looked_at = filled.head(TOP) if cells.dtype.is_float() else filled
-        return cls(cells, filled, looked_at.unique(maintain_order=True), *column_numbers(cells))
+            return cls(cells, cells.null_count(), cells.head(1))
+        if cells.dtype.is_numeric():
+            filled = cells.drop_nulls()
+            return cls(
+                cells, len(cells) - len(filled), filled.head(TOP).unique(maintain_order=True)
+            )
+        distinct = cells.drop_nulls().unique(maintain_order=True)
+        empty = empty_cells(distinct)
+        gaps = cells.null_count() + int(cells.is_in(distinct.filter(empty).to_list()).sum())
+        return cls(cells, gaps, distinct.filter(~empty))
 
     @property
-    def has_gaps(self) -> bool:
-        if self.cells.dtype.is_nested():
-            return self.cells.null_count() > 0
-        return len(self.filled) < len(self.cells)
+    def num_filled(self) -> int:
+        return len(self.cells) - self.gaps
+
+    @cached_property
+    def numbers(self) -> Vector:
+        return column_numbers(self.cells)[0]
+
+    @cached_property
+    def wrong(self) -> pl.Series:
+        """The distinct cells that are no numbers."""
+        return self.distinct.filter(column_numbers(self.distinct)[1])
+
+    @cached_property
+    def num_wrong(self) -> int:
+        return int(self.cells.is_in(self.wrong.to_list()).sum())
 
     @property
     def is_truth(self) -> bool:
@@ -471,7 +490,9 @@ class _Column:
         truths = {as_truth(cell) for cell in self.distinct.head(5).to_list()}
         if truths != {True, False} or len(self.distinct) > 4:
             return False
-        return not self.cells.dtype.is_float() or bool(self.filled.is_in([0.0, 1.0]).all())
+        return not self.cells.dtype.is_numeric() or bool(
+            self.cells.drop_nulls().is_in([0.0, 1.0]).all()
+        )
 
     @property
     def is_whole(self) -> bool:
@@ -481,16 +502,16 @@ class _Column:
     @property
     def is_unique(self) -> bool:
         """Whether no value is there twice, among enough to say so."""
-        looked_at = min(len(self.filled), TOP) if self.cells.dtype.is_float() else len(self.filled)
+        numeric = self.cells.dtype.is_numeric()
+        looked_at = min(self.num_filled, TOP) if numeric else self.num_filled
         return len(self.distinct) == looked_at >= FEWEST_ROWS
 
     @property
     def counts_rows(self) -> bool:
         """Whether the column numbers its rows, in any order."""
-        if not self.is_unique or self.has_gaps or not self.is_whole:
+        if not self.is_unique or self.gaps or not self.is_whole:
             return False
-        numbers = np.sort(self.numbers)
-        return bool((np.diff(numbers) == 1).all())
+        return bool((np.diff(np.sort(self.numbers)) == 1).all())
 
 
 def _spelled(cell: Any) -> str:

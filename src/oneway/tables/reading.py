@@ -14,7 +14,7 @@ import json
 import lzma
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from io import BytesIO
 from itertools import chain
 from pathlib import Path
@@ -52,7 +52,7 @@ BLOCK_BYTES = 2**24
 TOP_BYTES = 2**21
 """How much of a file suggests which columns are numbers."""
 TOP_CELLS = 1000
-"""Numbers that come only after so many words are words as well."""
+"""So many are looked at before all are."""
 _DAMAGE = (OSError, EOFError, zlib.error, lzma.LZMAError, pl.exceptions.PolarsError)
 _NULLS = sorted({*EMPTY[1:], *(word.upper() for word in EMPTY), "NaN", "Null", "NaT", NONE} - {""})
 """The usual spellings of a missing value; polars reads a column with others as text."""
@@ -211,8 +211,8 @@ def _typed(cells: pl.Series) -> pl.Series:
     text = cells.cast(pl.String)
     if dtype != pl.String:
         return text
-    if not text.drop_nulls().head(TOP_CELLS).str.contains("[0-9]").any():
-        return text  # words
+    if column_numbers(text.head(TOP_CELLS))[1].any():
+        return text
     numbers, wrong = column_numbers(text)
     known = numbers[~np.isnan(numbers)]
     words = text.str.to_lowercase().str.contains("true|false").any()
@@ -309,19 +309,25 @@ def _fast(
         number = number.str.replace(",", ".", literal=True)
         comma = pl.col(pl.String).str.contains(DECIMAL_COMMA)
         frame = frame.with_columns(pl.when(comma).then(number).otherwise(pl.col(pl.String)))
-    if frame[:, -1].null_count() or frame.schema[frame.columns[-1]] == pl.String:
-        blank = pl.all_horizontal(
-            pl.col(name).is_null()
-            if dtype == pl.Float64
-            else pl.col(name).fill_null("").str.strip_chars(SPACES) == ""
-            for name, dtype in frame.schema.items()
-        )
-        if frame.select(blank.any()).item():
-            # A row of words for missing values is a row, one without any cell is none.
-            cells = pl.read_csv(data, infer_schema=False, **layout)
-            empty = pl.all().fill_null("").str.strip_chars(SPACES) == ""
-            frame = frame.filter(~cells.select(pl.all_horizontal(empty)).to_series())
-    return typed(frame)
+    return typed(_without_blank(frame, data, layout))
+
+
+def _without_blank(
+    frame: pl.DataFrame, data: Path | bytes, layout: Mapping[str, Any]
+) -> pl.DataFrame:
+    """The frame without rows that hold nothing.
+
+    A row of words for missing values is a row: where all cells may be blank, they are read again.
+    """
+    numbers = [name for name, dtype in frame.schema.items() if dtype == pl.Float64]
+    if numbers and not frame.select(pl.all_horizontal(pl.col(numbers).is_null()).any()).item():
+        return frame
+    empty = pl.all().fill_null("").str.strip_chars(SPACES) == ""
+    words = frame.select(pl.col(pl.String))
+    if words.width and not words.select(pl.all_horizontal(empty).any()).item():
+        return frame
+    cells = pl.read_csv(data, infer_schema=False, **layout)
+    return frame.filter(~cells.select(pl.all_horizontal(empty)).to_series())
 
 
 def _guess(top: bytes, header: Header) -> list[Any]:
