@@ -13,7 +13,6 @@ from engine_cases import MODELS
 
 import oneway as ow
 from oneway.errors import (
-    ConfigError,
     DivergenceError,
     GraphError,
 )
@@ -27,21 +26,6 @@ def stream():
 @pytest.fixture(scope="module")
 def graph():
     return ow.TrustGraph.random(6, max_receivers=3, seed=1)
-
-
-def test_auto_takes_the_fast_engine_where_there_is_a_kernel(stream, graph):
-    linear = ow.simulate(ow.OnlinePushSum(0.1), MODEL, stream, graph)
-    assert linear.record.config["engine"] == "fast"
-
-    class Mine(ow.OnlinePushSum):
-        name = "mine"
-
-    other = ow.simulate(Mine(0.1), MODEL, stream, graph)
-    assert other.record.config["engine"] == "reference"
-    with pytest.raises(ConfigError, match="no kernel for Mine"):
-        ow.simulate(Mine(0.1), MODEL, stream, graph, engine="fast")
-    with pytest.raises(ConfigError, match="engine='warp' is unknown"):
-        ow.simulate(ow.OnlinePushSum(0.1), MODEL, stream, graph, engine="warp")
 
 
 @pytest.mark.parametrize("engine", ["reference", "fast"])
