@@ -23,7 +23,6 @@ from scipy import stats
 
 from oneway.datasets import DATASETS, load
 from oneway.display.charts import as_png
-from oneway.display.progress import progress_bar
 from oneway.errors import DivergenceError
 from oneway.methods import Method
 from oneway.methods.auto_rate import Rate
@@ -249,16 +248,9 @@ def grid(
         jobs: Frozen dataclasses with a `case` that has a name; duplicates run once.
         cache: Folder of finished jobs.
     """
-    wanted = {job: (job,) for job in jobs}
-    done = 0
-    with progress_bar("jobs", len(wanted)) as bar:
-
-        def tick() -> None:
-            nonlocal done
-            done += 1
-            bar.update(done)
-
-        found = run_grid(run, wanted, folder=cache, kind=list[dict[str, Any]], tick=tick)
+    found = run_grid(
+        run, {job: (job,) for job in jobs}, folder=cache, kind=list[dict[str, Any]], progress=None
+    )
     rows = []
     for job, made in found.items():
         named = {f.name: getattr(job, f.name) for f in fields(job) if f.name != "rates"}

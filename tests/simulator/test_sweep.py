@@ -17,11 +17,9 @@ from oneway.simulator import grid
 from oneway.simulator import sweep as sweeps
 from oneway.simulator.grid import Workers, run_grid, source_hash, whole
 from oneway.simulator.sweep import (
+    SweepResult,
     Trial,
     Tuned,
-    at_edge,
-    best,
-    by_setting,
     compare,
     sweep_settings,
 )  # fmt: skip
@@ -41,12 +39,9 @@ def numbers(found):
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_every_trial_is_the_run_that_its_settings_describe(jobs):
-    ticks = []
     found = sweep_settings(
-        FEW, (0.03, 0.3), methods=("relay", "local"), seeds=(1, 2), jobs=jobs,
-        tick=lambda: ticks.append(1),
+        FEW, (0.03, 0.3), methods=("relay", "local"), seeds=(1, 2), jobs=jobs
     )  # fmt: skip
-    assert len(ticks) == len(found.trials) == 8
     assert [(it.method, it.learning_rate, it.seed) for it in found.trials] == [
         (method, rate, seed)
         for method in ("relay", "local")
@@ -78,7 +73,7 @@ def test_a_rate_at_which_a_run_diverges_is_never_the_best():
     assert found.trials[1].diverged
     assert found.best.learning_rate == 0.01
     with pytest.raises(ConfigError, match="1000000"):
-        best(found.trials[1:])
+        _ = replace(found, trials=found.trials[1:]).best
     with pytest.raises(ConfigError, match="rates"):
         sweep_settings(FEW, ())
 
@@ -90,12 +85,13 @@ def test_the_best_has_the_smallest_mean_over_seeds_and_says_whether_it_lies_at_t
         for rate, pair in losses.items()
         for seed, loss in enumerate(pair)
     ]
-    found = by_setting(trials)
+    result = SweepResult(tuple(trials), FEW, assemble(FEW).table)
+    found = result.ranked
     assert [it.learning_rate for it in found] == [0.3, 1.0, 0.1]
     assert found[0].average_loss == pytest.approx(0.5)
     assert found[0].standard_error == pytest.approx(0.4)
-    assert not at_edge(trials, found[0])
-    assert at_edge(trials, found[1])
+    assert not result.at_edge
+    assert replace(result, trials=tuple(trials[2:])).at_edge
 
 
 def test_methods_are_compared_each_at_its_best_rate():
@@ -150,31 +146,28 @@ class StoppedError(Exception):
 
 
 def test_a_sweep_that_was_stopped_goes_on_where_it_stopped(tmp_path, monkeypatch):
-    ticks = []
+    made, real = [], grid._store
 
-    def stop():
-        ticks.append(1)
-        if len(ticks) == 3:
+    def store_three(path, result):
+        if len(made) == 3:
             raise StoppedError
+        made.append(path)
+        real(path, result)
 
-    with pytest.raises(StoppedError):
-        sweep_settings(FEW, folder=tmp_path, tick=stop, **GRID)
+    with monkeypatch.context() as patch:
+        patch.setattr(grid, "_store", store_three)
+        with pytest.raises(StoppedError):
+            sweep_settings(FEW, folder=tmp_path, **GRID)
     assert len(list(tmp_path.iterdir())) == 3
-    made, real = [], sweeps._trial
-
-    def counted(*args):
-        made.append(args[0])
-        return real(*args)
-
-    counted.__qualname__, counted.__module__ = real.__qualname__, real.__module__
-    monkeypatch.setattr(sweeps, "_trial", counted)
-    ticks.clear()
-    found = sweep_settings(FEW, folder=tmp_path, tick=lambda: ticks.append(1), **GRID)
-    assert (len(made), len(ticks)) == (5, 8)
-    assert numbers(found) == numbers(sweep_settings(FEW, **GRID))
+    made.clear()
+    monkeypatch.setattr(grid, "_store", lambda path, it: (made.append(path), real(path, it)))
+    found = sweep_settings(FEW, folder=tmp_path, **GRID)
+    assert len(made) == 5
     made.clear()
     assert sweep_settings(FEW, folder=tmp_path, **GRID).trials == found.trials
     assert made == []
+    assert numbers(found) == numbers(sweep_settings(FEW, **GRID))
+    made.clear()
     # Runs of other code are not taken.
     monkeypatch.setattr(grid, "source_hash", lambda _module: "other")
     sweep_settings(FEW, folder=tmp_path, **GRID)

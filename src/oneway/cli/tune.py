@@ -7,8 +7,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-
 from oneway.cli.options import Allow, On, option
 from oneway.cli.out_path import Force, check_out_file, require_writable
 from oneway.cli.output import (
@@ -18,7 +16,6 @@ from oneway.cli.output import (
     on_interrupt,
     print_json,
     print_table,
-    progress_bar,
 )
 from oneway.cli.settings_flags import read_given, with_flags
 from oneway.errors import ConfigError
@@ -80,9 +77,6 @@ def tune(
     told = {"method": names[0], "learning_rate": "auto", "schedule": "constant"}
     settings = read_given({**given, **told}, task, config, allow=allow)
     numbers = range(settings.seed, settings.seed + seeds)
-    columns = (
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    )  # fmt: skip
     interrupted = "Interrupted: nothing was written."
     folder = None
     if resume is not None:
@@ -94,11 +88,10 @@ def tune(
             folder.mkdir(parents=True)
             mark(folder, "tune", ["*.json"])
         interrupted = f"Interrupted: what was finished is kept in {resume}; call again to go on."
-    with on_interrupt(interrupted), progress_bar(*columns) as bar:
-        runs = bar.add_task("runs", total=len(grid) * len(names) * seeds)
+    with on_interrupt(interrupted):
         result = sweep_settings(
             settings, grid, methods=names, seeds=numbers, jobs=jobs, on=on, folder=folder,
-            tick=lambda: bar.advance(runs),
+            progress=None,
         )  # fmt: skip
     best = result.best
     if out is not None:

@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 import joblib
 import msgspec
 
+from oneway.display.progress import progress_bar
 from oneway.errors import ClusterError, ConfigError, StoreError, needs_extra
 from oneway.files.atomic import write_atomically
 from oneway.sentences import cut, shown
@@ -53,6 +54,7 @@ def run_grid(
     folder: Path | None = None,
     described: Callable[[Key], Any] = repr,
     kind: Any = Any,
+    progress: bool | None = False,
     tick: Callable[[], None] = lambda: None,
 ) -> dict[Key, Any]:
     """Return the result of every job, remembered or computed in parallel.
@@ -71,7 +73,8 @@ def run_grid(
         described: All that determines the result of a key, for JSON. A job whose description names
             something by its address in memory, such as a lambda, is not stored.
         kind: The type of a result.
-        tick: Called after every job, for a progress bar.
+        progress: Whether there is a progress bar; None for one in a terminal.
+        tick: Called after every job, for a progress bar of the caller's own.
 
     Raises:
         StoreError: The folder cannot be written.
@@ -83,14 +86,18 @@ def run_grid(
     if folder is not None:
         paths = {key: _path(folder, function, described(key)) for key in jobs}
         found = {key: read[0] for key, path in paths.items() if (read := _stored(path, kind))}
+    todo = {key: rest for key, rest in jobs.items() if key not in found}
+    calls = ((_keyed, key, function, *rest) for key, rest in todo.items())
+    with progress_bar("runs", len(jobs), progress) as bar:
         for _ in found:
             tick()
-    todo = ((_keyed, key, function, *rest) for key, rest in jobs.items() if key not in found)
-    results = (workers or Workers()).results(todo, num_workers=num_workers, threads=threads)
-    for key, result in results:
-        _store(paths[key], result)
-        found[key] = result
-        tick()
+        for key, result in (workers or Workers()).results(
+            calls, num_workers=num_workers, threads=threads
+        ):
+            _store(paths[key], result)
+            found[key] = result
+            bar.update(len(found))
+            tick()
     return {key: found[key] for key in jobs}
 
 

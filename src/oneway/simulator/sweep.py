@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from oneway.display.frames import as_frame
 from oneway.display.html import Html, card, grid, sentence
-from oneway.display.progress import progress_bar
 from oneway.errors import ConfigError, DivergenceError, needs_extra
 from oneway.methods import METHODS, Method
 from oneway.methods.base import label_of
@@ -124,7 +123,11 @@ class SweepResult:
     @property
     def ranked(self) -> list[Setting]:
         """Methods at their rates, the smallest mean loss first."""
-        return by_setting(self.trials)
+        groups: dict[tuple[str, Any], list[Trial]] = {}
+        for trial in self.trials:
+            groups.setdefault((trial.method, trial.learning_rate), []).append(trial)
+        settings = [Setting(*key, tuple(group)) for key, group in groups.items()]
+        return sorted(settings, key=lambda setting: setting.average_loss)
 
     @property
     def best(self) -> Setting:
@@ -133,7 +136,11 @@ class SweepResult:
         Raises:
             ConfigError: Every setting diverged with some seed.
         """
-        return best(self.trials)
+        first = self.ranked[0]
+        if math.isinf(first.average_loss):
+            tried = ", ".join(dict.fromkeys(str(trial.learning_rate) for trial in self.trials))
+            raise ConfigError(f"runs diverged at every learning rate ({tried}); give smaller ones")
+        return first
 
     @property
     def best_settings(self) -> Settings:
@@ -154,7 +161,9 @@ class SweepResult:
     @property
     def at_edge(self) -> bool:
         """Whether the best rate is the smallest or largest tried: a better one may lie beyond."""
-        return at_edge(self.trials, self.best)
+        numbers = [it.learning_rate for it in self.trials if not isinstance(it.learning_rate, str)]
+        edges = (min(numbers), max(numbers)) if len(set(numbers)) > 1 else ()
+        return self.best.learning_rate in edges
 
     def to_frame(self) -> Any:
         """A row for every run: method, learning_rate, seed, average_loss, accuracy and so on."""
@@ -246,29 +255,17 @@ def sweep(
     # Options may be for any of the methods; of each run only its own are used.
     first = {"method": methods[0]} if methods else {}
     chosen = read_settings(None, {**first, **settings, **named})
-    folder = None
-    if resume is not None:
-        folder = Path(resume)
-    count = max(1, len(methods)) * max(1, len(seeds)) * len(rates)
-    done = 0
-    with progress_bar("runs", count, progress) as bar:
-
-        def tick() -> None:
-            nonlocal done
-            done += 1
-            bar.update(done)
-
-        return sweep_settings(
-            chosen,
-            rates,
-            methods=methods,
-            seeds=seeds,
-            jobs=jobs,
-            table=table,
-            tick=tick,
-            on=on,
-            folder=folder,
-        )
+    return sweep_settings(
+        chosen,
+        rates,
+        methods=methods,
+        seeds=seeds,
+        jobs=jobs,
+        table=table,
+        progress=progress,
+        on=on,
+        folder=None if resume is None else Path(resume),
+    )
 
 
 def sweep_settings(
@@ -279,7 +276,7 @@ def sweep_settings(
     seeds: Sequence[int] = (),
     jobs: int | None = None,
     table: Table | None = None,
-    tick: Callable[[], None] = lambda: None,
+    progress: bool | None = False,
     on: str = LOCAL,
     folder: Path | None = None,
 ) -> SweepResult:
@@ -296,7 +293,7 @@ def sweep_settings(
         jobs: Number of runs at a time, by default one for each core; in threads where all runs are
             compiled, else in processes.
         table: The data, if it is in memory already; otherwise that of the settings.
-        tick: Called after every run, for a progress bar.
+        progress: Whether there is a progress bar; None for one in a terminal.
         on: Where runs are carried out, as in `sweep`.
         folder: Where finished runs are stored; runs that it has are not repeated.
 
@@ -339,7 +336,7 @@ def sweep_settings(
             folder=folder,
             described=lambda key: {**described[key[2]], "method": runs[key][1].describe()},
             kind=Trial,
-            tick=tick,
+            progress=progress,
         )
     # A remembered rate may be that of other settings that make the same method.
     trials = tuple(
@@ -375,35 +372,6 @@ def changed(settings: Settings, method: str, learning_rate: Any) -> Settings:
         if name == method or name not in METHODS
     }
     return replace(settings, method=method, learning_rate=learning_rate, options=options)
-
-
-def by_setting(trials: Sequence[Trial]) -> list[Setting]:
-    """Methods at their rates, the smallest mean loss first."""
-    groups: dict[tuple[str, Any], list[Trial]] = {}
-    for trial in trials:
-        groups.setdefault((trial.method, trial.learning_rate), []).append(trial)
-    settings = [Setting(*key, tuple(group)) for key, group in groups.items()]
-    return sorted(settings, key=lambda setting: setting.average_loss)
-
-
-def best(trials: Sequence[Trial]) -> Setting:
-    """The method and rate with the smallest mean loss.
-
-    Raises:
-        ConfigError: Every setting diverged with some seed.
-    """
-    first = by_setting(trials)[0]
-    if math.isinf(first.average_loss):
-        tried = ", ".join(dict.fromkeys(str(trial.learning_rate) for trial in trials))
-        raise ConfigError(f"runs diverged at every learning rate ({tried}); give smaller ones")
-    return first
-
-
-def at_edge(trials: Sequence[Trial], setting: Setting) -> bool:
-    """Whether the rate is the smallest or largest number tried: a better one may lie beyond."""
-    numbers = [it.learning_rate for it in trials if not isinstance(it.learning_rate, str)]
-    edges = (min(numbers), max(numbers)) if len(set(numbers)) > 1 else ()
-    return setting.learning_rate in edges
 
 
 def _compiled(settings: Settings, chosen: Iterable[Settings], model: Model) -> bool:
