@@ -202,9 +202,9 @@ def test_a_run_with_another_setting_is_another_run(change, tmp_path):
 
 def test_one_changed_number_of_the_table_is_another_run():
     parts = assemble(FEW)
-    features = parts.table.features.copy()
+    features = parts.stream.features.copy()
     features[-1, -1] += 1.0
-    other = assemble(FEW, replace(parts.table, features=features))
+    other = replace(parts, stream=replace(parts.stream, features=features))
     assert sweeps._described(parts) != sweeps._described(other)
 
 
