@@ -181,8 +181,8 @@ BAD_TASKS = {
     "an unknown model": (TEXT.replace('"logistic"', '"logistics"'), "did you mean 'logistic'"),
     "a negative scale": (TEXT.replace("1.02", "-1"), "'Temperature': scale is -1"),
     "a rate of zero": (TEXT.replace("0.3", "0"), "learning_rate is 0"),
-    "a rate that is true": (TEXT.replace("0.3", "true"), "learning_rate is True"),
-    "a huge number": (TEXT.replace("1e-4", "9" * 400), "l2 is a number of very many digits"),
+    "a rate that is true": (TEXT.replace("0.3", "true"), "learning_rate in task.toml is True"),
+    "a huge number": (TEXT.replace("1e-4", "9" * 400), "l2 in task.toml is a number of very many digits"),
     "an absurd number": (TEXT.replace("1e-4", "9" * 9999), "too long"),
     "too large a radius": (f"radius = 1e6\n{TEXT}", "radius 1e.06 times mass_cap 16"),
     "one class": (TEXT.replace('"0", ', ""), "1 are given"),
@@ -191,7 +191,7 @@ BAD_TASKS = {
     "classes for ridge": (TEXT.replace("logistic", "ridge"), "2 classes"),
     "a label among the features": (f"{TEXT}\nOccupancy = {{}}", "'Occupancy'"),
     "a feature twice": ("model='ridge'\nlabel='y'\nfeatures=['x', 'x']", "'x'"),
-    "a label that is a number": ("model='ridge'\nlabel=3\nfeatures=['x']", "label is named 3"),
+    "a label that is a number": ("model='ridge'\nlabel=3\nfeatures=['x']", "label in task.toml is 3"),
 }
 
 
@@ -225,7 +225,7 @@ def test_an_absurd_value_is_refused_by_name_and_rule(key, value):
 def test_a_bad_task_is_refused_with_its_file_and_culprit(text, culprit):
     with pytest.raises(TaskError, match=culprit) as caught:
         Task.parse(text)
-    assert str(caught.value).startswith("task.toml")
+    assert "task.toml" in str(caught.value)
     assert str(caught.value).isprintable()
 
 

@@ -60,12 +60,12 @@ def convert(
     oneway.errors.ConfigError: window in peer.toml is 65; it must be a whole number from 1 to 64
     """
     info = inspect.type_info(kind)
-    for path, key, known in _unknown_keys(value, info):
-        raise error(f"{where} has no key {shown(path + key)}{_remedy(key, known)}")
+    for problem in _key_problems(value, info, where):
+        raise error(problem)
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as reason:
-        raise error(_sentence(str(reason), value, info, where)) from None
+        raise error(_violation(str(reason), value, info, where)) from None
     except ConfigError as reason:
         raise error(f"{where}: {reason}") from None
 
@@ -182,49 +182,52 @@ def _remedy(key: object, known: list[str]) -> str:
     return nearest(str(key), known) or f"; there are {listed(known)}"
 
 
-def _unknown_keys(
-    value: object, info: inspect.Type, path: str = ""
-) -> Iterator[tuple[str, str, list[str]]]:
-    """Yield every key that is no field, which msgspec ignores: its path, itself, all fields."""
+def _key_problems(value: object, info: inspect.Type, where: str, path: str = "") -> Iterator[str]:
+    """Yield a sentence for every key that is unknown or missing: msgspec ignores unknown ones."""
+    info = _plain(info)
     if isinstance(info, _Table) and isinstance(value, dict):
-        known = {field.name: field.type for field in info.fields}
+        known = {field.name: field for field in info.fields}
         for key, item in value.items():
             if key not in known:
-                yield path, str(key), list(known)
+                yield f"{where} has no key {shown(path + key)}{_remedy(key, list(known))}"
             else:
-                yield from _unknown_keys(item, known[key], f"{path}{key}.")
+                yield from _key_problems(item, known[key].type, where, f"{path}{key}.")
+        for name, field in known.items():
+            if field.required and name not in value:
+                schema = getattr(field.type, "extra_json_schema", None) or {}
+                meaning = f": {schema['description']}" if "description" in schema else ""
+                yield f"{_subject(path[:-1], where)} has no {name}; add it{meaning}"
     elif isinstance(info, _List) and isinstance(value, list):
         for number, item in enumerate(value):
-            yield from _unknown_keys(item, info.item_type, f"{path[:-1]}[{number}].")
+            yield from _key_problems(item, info.item_type, where, f"{path[:-1]}[{number}].")
 
 
-def _sentence(reason: str, value: Any, info: inspect.Type, where: str) -> str:
+def _violation(reason: str, value: Any, info: inspect.Type, where: str) -> str:
     """Return the sentence for msgspec's reason, "rule - at `$.path`"."""
-    rule, _, path = reason.partition(" - at `$")
-    for step in re.findall(r"[^.\[\]`]+", path):
-        if isinstance(info, _Table):
-            value, info = value[step], _field(info, step).type
-        elif isinstance(info, _List):
-            value, info = value[int(step)], info.item_type
-    culprit = path[:-1].lstrip(".")
-    subject = f"{culprit} in {where}" if culprit else where
-    if "missing required field" in rule and isinstance(info, _Table):
-        missing = rule.split("`")[1]
-        meaning = getattr(_field(info, missing).type, "extra_json_schema", None) or {}
-        described = f": {meaning['description']}" if "description" in meaning else ""
-        return f"{subject} has no {missing}; add it{described}"
-    return f"{subject} is {shown(value)}; {_rule(info, value)}"
+    path = reason.partition(" - at `$")[2].removesuffix("`")
+    for step in re.findall(r"[^.\[\]]+", path):
+        plain = _plain(info)
+        if isinstance(plain, _Table):
+            value = value[step]
+            info = next(field.type for field in plain.fields if field.name == step)
+        elif isinstance(plain, _List):
+            value, info = value[int(step)], plain.item_type
+    return f"{_subject(path.lstrip('.'), where)} is {shown(value)}; {_rule(info, value)}"
 
 
-def _field(info: inspect.StructType | inspect.DataclassType, name: str) -> inspect.Field:
-    return next(field for field in info.fields if field.name == name)
+def _subject(path: str, where: str) -> str:
+    return f"{path} in {where}" if path else where
+
+
+def _plain(info: inspect.Type) -> inspect.Type:
+    return info.type if isinstance(info, inspect.Metadata) else info
 
 
 def _rule(info: inspect.Type, value: object) -> str:
     """Return what a value must be, as the end of a sentence."""
-    inner = info.type if isinstance(info, inspect.Metadata) else info
-    if isinstance(inner, inspect.LiteralType):
-        return nearest_of(value, map(str, inner.values))
+    plain = _plain(info)
+    if isinstance(plain, inspect.LiteralType):
+        return nearest_of(value, map(str, plain.values))
     return f"it must be {_noun(info)}"
 
 

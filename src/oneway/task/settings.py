@@ -235,7 +235,7 @@ def _read(path: Path, overrides: Mapping[str, Any], allow: Collection[str]) -> d
     }
     privacy = table.pop("privacy", None)
     if special:
-        kept = task_keys(text, str(path), others=SETTINGS, allow=allow)
+        kept = task_keys(text, str(path), allow=allow)
         special = {name: kept[name] for name in special}
     # Without what is overridden: a flag may correct a wrong value in the file.
     plain = {name: value for name, value in table.items() if name not in overrides}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from copy import deepcopy
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -19,7 +19,7 @@ from typing import Annotated, Any
 
 from oneway.errors import ConfigError, TaskError
 from oneway.files.toml import parse_toml, read_text, toml_lines
-from oneway.files.validation import comments_of, refuse_unknown
+from oneway.files.validation import comments_of, convert
 from oneway.methods import Method
 from oneway.models import MODELS, LabelKind, Model, typical_sample
 from oneway.protocol.fixed_point import LARGEST, ONE
@@ -160,14 +160,7 @@ class Task(Learning):
             TaskError: If it is not TOML, a key is missing, unknown or breaks its rule, or it names
                 code that is not allowed; no code is imported before that check.
         """
-        table = task_keys(text, where, allow=allow)
-        for name in ("model", "label", "features"):
-            if name not in table:
-                raise TaskError(f"{where} has no {name}; add it: {_COMMENTS[name]}")
-        try:
-            return cls(**table)
-        except ConfigError as error:
-            raise TaskError(f"{where}: {error}") from None
+        return convert(task_keys(text, where, allow=allow), cls, where, TaskError)
 
     @classmethod
     def of(cls, table: Table, **learning: Any) -> Task:
@@ -327,23 +320,19 @@ class Task(Learning):
 _COMMENTS = comments_of(Task)
 
 
-def task_keys(
-    text: str, where: str, others: Iterable[str] = (), allow: Collection[str] = ()
-) -> dict[str, Any]:
+def task_keys(text: str, where: str, allow: Collection[str] = ()) -> dict[str, Any]:
     """Return the keys of a task.toml: features as `Feature`s, classes as text.
 
     Args:
         text: TOML.
         where: What errors call it.
-        others: Keys that it may have besides those of a task.
         allow: Names of code that it may name.
 
     Raises:
-        TaskError: If it is not TOML, a key is unknown, it names code that is not allowed, or
-            features or classes are malformed.
+        TaskError: If it is not TOML, it names code that is not allowed, or features or classes are
+            malformed.
     """
     table = parse_toml(text, where, TaskError)
-    refuse_unknown(table, [*_COMMENTS, *others], where, TaskError)
     require_allowed(code_names(table.get("options")), where, allow, TaskError)
     if "features" in table:
         table["features"] = _parse_features(table["features"], where)
