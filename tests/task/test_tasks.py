@@ -182,7 +182,10 @@ BAD_TASKS = {
     "a negative scale": (TEXT.replace("1.02", "-1"), "'Temperature': scale is -1"),
     "a rate of zero": (TEXT.replace("0.3", "0"), "learning_rate is 0"),
     "a rate that is true": (TEXT.replace("0.3", "true"), "learning_rate in task.toml is True"),
-    "a huge number": (TEXT.replace("1e-4", "9" * 400), "l2 in task.toml is a number of very many digits"),
+    "a huge number": (
+        TEXT.replace("1e-4", "9" * 400),
+        "l2 in task.toml is a number of very many digits",
+    ),
     "an absurd number": (TEXT.replace("1e-4", "9" * 9999), "too long"),
     "too large a radius": (f"radius = 1e6\n{TEXT}", "radius 1e.06 times mass_cap 16"),
     "one class": (TEXT.replace('"0", ', ""), "1 are given"),
@@ -191,7 +194,10 @@ BAD_TASKS = {
     "classes for ridge": (TEXT.replace("logistic", "ridge"), "2 classes"),
     "a label among the features": (f"{TEXT}\nOccupancy = {{}}", "'Occupancy'"),
     "a feature twice": ("model='ridge'\nlabel='y'\nfeatures=['x', 'x']", "'x'"),
-    "a label that is a number": ("model='ridge'\nlabel=3\nfeatures=['x']", "label in task.toml is 3"),
+    "a label that is a number": (
+        "model='ridge'\nlabel=3\nfeatures=['x']",
+        "label in task.toml is 3",
+    ),
 }
 
 
