@@ -66,8 +66,8 @@ def test_the_compiled_walk_is_that_of_the_functions_whatever_the_network_says(se
     rng = np.random.default_rng(seed)
     name = ["logistic", "ridge", "hinge"][seed % 3]
     stream, model = stream_of(name, 40, 20, seed % 7), MODELS[name]
-    scores = rng.choice([0.1, 1.0, 30.0, 1e3]) * rng.standard_normal((40, 20, 1))
-    scores[rng.random(scores.shape) < 0.1] = np.nan
+    scores = rng.choice([0.1, 1.0, 30.0, 1e3, 1e200]) * rng.standard_normal((40, 20, 1))
+    scores[rng.random(scores.shape) < 0.1] = rng.choice([np.nan, np.inf, -np.inf])
     compiled, plain = (PersonalPass(model, stream, compiled=it) for it in (True, False))
     cut = int(rng.integers(1, 39))
     for first, last in ((0, cut), (cut, 40)):

@@ -84,8 +84,7 @@ class LinearExperts:
 
     def scores(self, memory: Mapping[str, Matrix], inputs: Matrix) -> Matrix:
         """Return the answers `[node, kind, geometry, score]`."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            scores: Matrix = np.einsum("nkgsi,nksi->nkgs", self._pairs(memory), inputs)
+        scores: Matrix = np.einsum("nkgsi,nksi->nkgs", self._pairs(memory), inputs)
         return scores
 
     def learn(
@@ -104,17 +103,16 @@ class LinearExperts:
         params = self._pairs(memory).copy()
         squares = memory[SQUARES].reshape(inputs.shape)
         norms = memory[NORMS]
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            slopes = self.link.slopes(scores, labels[:, None, None])
-            lengths: Matrix = np.einsum("nksi,nksi->nks", inputs, inputs)
-            by_norm = slopes[:, :, 0] * self._limits(norms, lengths)[..., None]
-            norms = norms + (by_norm * by_norm * lengths).sum(axis=2)
-            by_norm *= self._rates(norms)[..., None]
-            params[:, :, 0] -= by_norm[..., None] * inputs
-            own = slopes[:, :, 1, :, None] * inputs
-            squares = squares + own * own
-            params[:, :, 1] -= BY_COORDINATE * own / np.sqrt(np.maximum(squares, _TINY))
-            total = params.sum() + squares.sum() + norms.sum()
+        slopes = self.link.slopes(scores, labels[:, None, None])
+        lengths: Matrix = np.einsum("nksi,nksi->nks", inputs, inputs)
+        by_norm = slopes[:, :, 0] * self._limits(norms, lengths)[..., None]
+        norms = norms + (by_norm * by_norm * lengths).sum(axis=2)
+        by_norm *= self._rates(norms)[..., None]
+        params[:, :, 0] -= by_norm[..., None] * inputs
+        own = slopes[:, :, 1, :, None] * inputs
+        squares = squares + own * own
+        params[:, :, 1] -= BY_COORDINATE * own / np.sqrt(np.maximum(squares, _TINY))
+        total = params.sum() + squares.sum() + norms.sum()
         after = {
             PARAMS: params.reshape(nodes, -1),
             SQUARES: squares.reshape(nodes, -1),

@@ -41,6 +41,8 @@ PAIR_PRIOR = np.array([1 / 2, 1 / 2])
 """What each pair of geometries believes before the first sample."""
 PAIRS, TOP = "pairs.", "top."
 """How the names of the memories of the mixtures begin: of each pair, and of the three experts."""
+_LETS_NUMBERS_GROW = np.errstate(over="ignore", invalid="ignore", divide="ignore")
+"""What is not finite in the end takes no part, or is not taken over."""
 HEARD = "heard"
 """Name of the memory of whether the shared model has said anything yet but what all start from;
 until then it takes no part, so that a network that never sends costs nothing."""
@@ -153,6 +155,7 @@ class Personal:
         pairs = self.mixtures[PAIRS].begin(num_nodes, len(self.linear.kinds))
         return memory | _flat(PAIRS, pairs) | _flat(TOP, self.mixtures[TOP].begin(num_nodes))
 
+    @_LETS_NUMBERS_GROW
     def predict(self, memory: Mapping[str, Matrix], given: Matrix, features: Floats) -> Forecast:
         """Return the mixture's predictions.
 
@@ -186,6 +189,7 @@ class Personal:
             inputs=inputs,
         )
 
+    @_LETS_NUMBERS_GROW
     def learn(
         self,
         memory: Mapping[str, Matrix],
@@ -252,8 +256,7 @@ class Personal:
 
     def _answers(self, memory: Mapping[str, Matrix], scores: Matrix) -> Matrix:
         """Probabilities away from 0, or scores within reach; nan for scores that are not finite."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            chances = self.link.probabilities(scores)
+        chances = self.link.probabilities(scores)
         if chances is not None:
             return smoothed(chances)
         reach = memory[REACH][:, :, None]
@@ -265,8 +268,7 @@ class Personal:
             codes = label_codes(self.link, labels)
             chances: Matrix = answers[np.arange(len(labels)), :, codes]
             return -np.log(chances)
-        with np.errstate(over="ignore", invalid="ignore"):
-            return self.link.losses(answers, labels[:, None])
+        return self.link.losses(answers, labels[:, None])
 
     def _weights(self, memory: Mapping[str, Matrix], which: str, *rows: int) -> Matrix:
         return self.mixtures[which].weights(self._mixture(memory, which, *rows))
@@ -290,10 +292,9 @@ def _excess(losses: Matrix, mixture: Matrix, there: Bools | None = None) -> Matr
 
     Nor is anything learned from a loss that is not finite.
     """
-    with np.errstate(invalid="ignore"):
-        excess = losses - mixture
-        if there is None and math.isfinite(excess.sum()):
-            return excess
+    excess = losses - mixture
+    if there is None and math.isfinite(excess.sum()):
+        return excess
     counts = np.isfinite(excess) if there is None else np.isfinite(excess) & there
     return np.where(counts, excess, 0.0)
 
