@@ -45,6 +45,11 @@ def test_every_method_that_sends_gives_its_rows_away(model, method):
     assert found.score.rows_read_exactly > least * found.score.rows
 
 
+def test_of_fewer_samples_than_a_batch_nothing_is_read():
+    found = audit(settings_with(rounds=4), canaries=100)
+    assert (found.score.rows, found.score.rows_read_exactly) == (4, 0)
+
+
 @pytest.mark.parametrize("transform", ["momentum", "adagrad"])
 @pytest.mark.parametrize("method", ["ops", "relay"])
 def test_transforms_do_not_hide_rows(method, transform):

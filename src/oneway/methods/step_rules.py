@@ -130,7 +130,7 @@ class Curvature(StepRule):
         """Return min(gamma, stable * omega / L)."""
         if curvatures is None:
             return Capped().lengths(rate, masses, None)
-        if curvatures.min() > 0.0:
+        if (curvatures > 0.0).all():
             return np.minimum(rate, self.stable * np.maximum(masses, 0.0) / curvatures)
         bent = curvatures > 0.0
         limited = self.lengths(rate, masses, np.where(bent, curvatures, 1.0))

@@ -82,12 +82,14 @@ def rate_remedy(method: Method, round_index: int) -> str:
     return f"use a smaller learning rate than {method.rate(round_index):.3g}, say a tenth of it"
 
 
-def without_gradients(count: int, round_index: int, node: int, masses: Vector) -> DivergenceError:
+def without_gradients(
+    method: Method, count: int, round_index: int, node: int, masses: Vector
+) -> DivergenceError:
     """The error of a run in which one node had no finite gradient `count` times in a row."""
     return DivergenceError(
         f"node {node} had no finite gradient for {count} samples in a row, the last in round "
-        f"{round_index}; mend the loss where it divides by 0 or takes a logarithm of it, or use a "
-        "smaller learning rate",
+        f"{round_index}; fix the loss where it divides by 0 or takes a logarithm of it, or "
+        f"{rate_remedy(method, round_index)}",
         round_index=round_index,
         node=node,
         smallest_mass=float(masses.min()),

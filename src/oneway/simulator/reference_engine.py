@@ -176,7 +176,9 @@ class ReferenceEngine:
         self._in_a_row[learners[skipped]] += 1
         lost = np.flatnonzero(self._in_a_row >= _MOST_IN_A_ROW)
         if len(lost):
-            raise without_gradients(_MOST_IN_A_ROW, round_index, int(lost[0]), self.state.masses)
+            raise without_gradients(
+                self.method, _MOST_IN_A_ROW, round_index, int(lost[0]), self.state.masses
+            )
         return skipped
 
     def exchanged(self, exchange: Exchange, state: State, round_index: int) -> State:

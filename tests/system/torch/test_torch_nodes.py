@@ -142,8 +142,9 @@ def test_a_sample_without_a_gradient_is_skipped_and_counted(bad, noise, tmp_path
     assert ow.Run.load(tmp_path / "run").skipped == 2
 
 
-def test_a_loss_that_never_has_a_gradient_is_named_and_not_the_rate_alone():
+@pytest.mark.parametrize(("rate", "remedy"), [(0.01, "smaller learning rate"), ("auto", "scale")])
+def test_a_loss_that_never_has_a_gradient_is_named_and_not_the_rate_alone(rate, remedy):
     lost = Torch(network, lambda outputs, _: outputs.sum() * float("nan"), labels="binary")
-    with pytest.raises(DivergenceError, match="no finite gradient") as told:
-        ow.simulate(ow.OnlinePushSum(0.01), lost, stream(), GRAPH)
+    with pytest.raises(DivergenceError, match=f"no finite gradient.*{remedy}") as told:
+        ow.simulate(ow.OnlinePushSum(rate), lost, stream(), GRAPH)
     assert (told.value.round_index, told.value.node) == (9, 0)
