@@ -103,10 +103,10 @@ def test_a_peer_whose_list_was_shortened_does_not_start(tmp_path, trap):
 
 
 def test_an_exported_model_of_somebody_else_runs_nothing(trap):
-    parameters = {"options": {"module": TRAP, "loss": "logistic"}, "values": [0.0]}
     exported = {
         "format": "oneway model 1", "label": "y", "model": "torch", "classes": ["no", "yes"],
-        "features": [{"name": "x"}], "parameters": parameters, "origin": {},
+        "options": {"module": TRAP, "loss": "logistic"},
+        "features": [{"name": "x"}], "parameters": [0.0], "origin": {},
     }  # fmt: skip
     with pytest.raises(ConfigError, match=TRAP):
         from_json(json.dumps(exported).encode())

@@ -4,38 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from taken_models import FEATURES, KINDS, fitted
+from taken_models import KINDS, fitted
 
 from oneway.errors import ConfigError, DataError
 from oneway.export import INTERCEPT, FittedModel
 from oneway.models import LogisticRegression, RidgeRegression
 from oneway.tables import Encoder, Number
-
-
-@pytest.mark.parametrize(("model", "classes"), KINDS, ids=str)
-@given(seed=st.integers(0, 10_000))
-def test_the_score_is_the_intercept_plus_coefficients_times_raw_values(model, classes, seed):
-    taken = fitted(model, classes, seed)
-    rng = np.random.default_rng(seed + 1)
-    row = {feature.name: float(rng.normal(20, 30)) for feature in FEATURES}
-    found = taken.coefficients
-    by_score = list(found.values()) if model.labels == "classes" else [found]
-    scores = [
-        one[INTERCEPT] + sum(one[name] * value for name, value in row.items()) for one in by_score
-    ]
-    vector = taken.encoder.vector(row)[None, :]
-    wanted = np.atleast_1d(model.scores(taken.params, vector)[0])
-    np.testing.assert_allclose(scores, wanted, rtol=1e-9, atol=1e-9)
-    assert list(by_score[0]) == [INTERCEPT, "age", "pressure", "plain"]
-    if model.labels == "classes":
-        assert list(found) == ["a", "b", "c"]
-        assert taken.predict_one(row) == classes[int(np.argmax(wanted))]
-    elif model.labels == "binary":
-        assert taken.predict_one(row) == classes[int(wanted[0] >= 0)]
-    else:
-        assert taken.predict_one(row) == wanted[0]
 
 
 def test_probabilities_are_those_of_the_model_by_class():

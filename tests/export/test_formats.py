@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from taken_models import KINDS, fitted, personal
 
 from oneway.errors import ConfigError, DataError, MissingExtraError
-from oneway.export import FittedModel, PersonalModel
+from oneway.export import INTERCEPT, FittedModel, PersonalModel
 from oneway.export.formats import FORMATS
 from oneway.export.json_format import from_json, to_json
 from oneway.models import LogisticRegression, RidgeRegression, SoftmaxRegression, standardised
@@ -193,33 +193,36 @@ def test_json_reads_back_as_the_same_model(model):
             from_json(to_json(model), kind=PersonalModel)
 
 
-def test_the_rule_in_a_json_file_gives_the_scores_of_rows_with_missing_values():
+@pytest.mark.parametrize("taken", MODELS[:3], ids=repr)
+@pytest.mark.parametrize("blank", ["", "age", "weight", "smokes", "town", "image"])
+def test_the_rule_in_a_json_file_gives_the_scores_of_a_row(taken, blank):
     """By hand from `how`, `features` and `coefficients`, as a program in another language."""
-    taken = MODELS[0]
-    facts = json.loads(to_json(taken))
+    facts, row = json.loads(to_json(taken)), WHOLE | ({blank: None} if blank else {})
     centers = {it["name"]: it.get("center", 0.0) for it in facts["features"]}
     for word in ("center", "0.5", "'NAME missing'"):
         assert word in facts["how"]
-
-    def score(row):
-        values = dict.fromkeys(facts["columns"], 0.0)
-        for name in ("age", "weight"):
-            values[name] = centers[name] if row[name] is None else row[name]
-        for place, name in enumerate(name for name in values if name.startswith("image[")):
-            values[name] = centers["image"] if row["image"] is None else row["image"][place]
-        values["smokes"] = 0.5 if row["smokes"] is None else float(row["smokes"])
-        if row["town"] is not None:
-            values[f"town={row['town']}"] = 1.0
-        values["grade=1"] = 1.0
-        for name in ("age", "smokes", "town", "visit", "image"):
-            values[f"{name} missing"] = float(row[name] is None)
-        factors = facts["coefficients"]
-        return factors["(intercept)"] + sum(factors[name] * it for name, it in values.items())
-
-    for name in ("", "age", "weight", "smokes", "town", "image"):
-        row = WHOLE | ({name: None} if name else {})
-        wanted = taken.model.scores(taken.params, taken.encoder.vector(row)[None, :])[0]
-        assert score(row) == pytest.approx(wanted, rel=1e-9)
+    values = dict.fromkeys(facts["columns"], 0.0)
+    for name in ("age", "weight"):
+        values[name] = centers[name] if row[name] is None else row[name]
+    for place, name in enumerate(name for name in values if name.startswith("image[")):
+        values[name] = centers["image"] if row["image"] is None else row["image"][place]
+    values["smokes"] = 0.5 if row["smokes"] is None else float(row["smokes"])
+    if row["town"] is not None:
+        values[f"town={row['town']}"] = 1.0
+    values["grade=1"] = 1.0
+    for name in ("age", "smokes", "town", "visit", "image"):
+        values[f"{name} missing"] = float(row[name] is None)
+    found = facts["coefficients"]
+    by_score = [found[name] for name in facts["classes"]] if "a" in found else [found]
+    scores = [
+        one[INTERCEPT] + sum(one[name] * it for name, it in values.items()) for one in by_score
+    ]
+    inputs = taken.encoder.vector(row)[None, :]
+    if taken.classes:
+        wanted = np.atleast_1d(taken.model.scores(taken.params, inputs)[0])
+    else:
+        wanted = taken.model.predict(taken.params, inputs)
+    np.testing.assert_allclose(scores, wanted, rtol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -227,9 +230,9 @@ def test_the_rule_in_a_json_file_gives_the_scores_of_rows_with_missing_values():
     [
         (lambda facts: facts.pop("label"), "label"),
         (lambda facts: facts.update(format="oneway model 9"), "oneway model 9"),
-        (lambda facts: facts["parameters"]["values"].pop(), "4 parameters"),
+        (lambda facts: facts["parameters"].pop(), "4 parameters"),
         (lambda facts: facts["features"][0].update(scale=0), "scale"),
-        (lambda facts: facts["parameters"]["options"].update(depth=3), "depth"),
+        (lambda facts: facts["options"].update(depth=3), "depth"),
     ],
 )
 def test_a_json_file_that_was_changed_is_refused(change, culprit):

@@ -43,6 +43,7 @@ _VALUES = (
     "0.5, a missing category or time as 0 in all of its columns; the column 'NAME missing', if "
     "there is one, is then 1, and else 0."
 )
+_PARAMETERS = "parameters are those of the model, for the columns scaled by the features, in order"
 _MIXTURE = (
     "a mixture of three experts, believed as the weights say: the shared model, which has the "
     "parameters; one learned alone; one that adapts the shared score. docs/personal.md has the "
@@ -62,17 +63,11 @@ def facts(exported: FittedModel | PersonalModel) -> dict[str, Any]:
     model, encoder = fitted.model, fitted.encoder
     result: dict[str, Any] = {
         "format": _FORMATS[type(exported)],
-        "label": encoder.label,
-        "model": model.name,
-        "classes": list(encoder.classes),
         "origin": dict(fitted.origin),
-        "features": [as_json(feature) for feature in encoder.features],
-        "columns": columns(fitted),
-        "parameters": {
-            "of": "the model, for the columns scaled by the features, in this order",
-            "options": model.options(),
-            "values": fitted.params.tolist(),
-        },
+        "how": _PARAMETERS,
+        **msgspec.structs.asdict(Description.of(encoder, model)),
+        "columns": _columns(fitted),
+        "parameters": fitted.params.tolist(),
     }
     if isinstance(exported, PersonalModel):  # coefficients of one of three experts would mislead
         weights = dict(zip(EXPERTS, exported.weights.tolist(), strict=True))
@@ -88,7 +83,7 @@ def facts(exported: FittedModel | PersonalModel) -> dict[str, Any]:
     return result
 
 
-def columns(fitted: FittedModel) -> list[str]:
+def _columns(fitted: FittedModel) -> list[str]:
     """Return the names of the model inputs; an array is one if the model has no coefficients."""
     if fitted.model.coefficients(fitted.params) is not None:
         return list(fitted.outputs)
@@ -101,18 +96,25 @@ def columns(fitted: FittedModel) -> list[str]:
     return [name for names in named for name in names]
 
 
-class _Parameters(msgspec.Struct):
-    options: dict[str, Any]
-    values: list[float]
+class Description(msgspec.Struct):
+    """A fitted model without parameters and origin, in terms JSON can hold."""
 
-
-class _File(msgspec.Struct):
-    format: str
     label: str
     model: str
     classes: tuple[str, ...]
     features: list[dict[str, Any]]
-    parameters: _Parameters
+    options: dict[str, Any]
+
+    @classmethod
+    def of(cls, encoder: Encoder, model: Model) -> Description:
+        """Return the description of a model and its encoder."""
+        features = [as_json(feature) for feature in encoder.features]
+        return cls(encoder.label, model.name, encoder.classes, features, model.options())
+
+
+class _File(Description):
+    format: str
+    parameters: list[float]
     origin: dict[str, Any]
     memory: dict[str, list[float]] = {}
 
@@ -162,11 +164,8 @@ def from_json(
             f"{where} has the format {shown(read.format)}, and {shown(_FORMATS[kind])} is read "
             f"here; read it with {remedy}"
         )
-    described = Description(
-        read.label, read.model, read.classes, read.features, read.parameters.options
-    )
-    values: Vector = np.array(read.parameters.values, dtype=np.float64)
-    shared = fitted_from(described, values, read.origin, where, allow)
+    params: Vector = np.array(read.parameters, dtype=np.float64)
+    shared = fitted_from(read, params, read.origin, where, allow)
     if kind is FittedModel:
         return shared
     memory = {name: np.array([row], np.float64) for name, row in read.memory.items()}
@@ -174,22 +173,6 @@ def from_json(
         return PersonalModel(shared.encoder, shared.model, shared.params, memory, shared.origin)
     except OnewayError as error:
         raise _changed(where, error) from None
-
-
-class Description(msgspec.Struct):
-    """A fitted model without parameters and origin, in terms JSON can hold."""
-
-    label: str
-    model: str
-    classes: tuple[str, ...]
-    features: list[dict[str, Any]]
-    options: dict[str, Any]
-
-    @classmethod
-    def of(cls, encoder: Encoder, model: Model) -> Description:
-        """Return the description of a model and its encoder."""
-        features = [as_json(feature) for feature in encoder.features]
-        return cls(encoder.label, model.name, encoder.classes, features, model.options())
 
 
 def fitted_from(

@@ -24,7 +24,7 @@ from oneway.personal.links import LinearLink
 from oneway.personal.mixtures import LEAST
 from oneway.personal.personal import REACH
 from oneway.records import Matrix, Vector
-from oneway.sentences import listed, shown
+from oneway.sentences import shown
 from oneway.tables.cells import missing_spellings, truth_spellings, value_spellings
 from oneway.tables.features import Array, Boolean, Category, Feature, Time
 
@@ -38,6 +38,11 @@ LABEL, PROBABILITIES = "label", "probabilities"
 OPSET = 18
 _OPSETS = {"": OPSET, "ai.onnx.ml": 3}
 _IR_VERSION = 8
+_ABOUT = (
+    "One input [row, 1] per column, in the units of the data; nan, or empty text, is a missing "
+    "value. No operator reads dates: of a time give the sines and cosines that the model sees, as "
+    "FittedModel.encoder.vector makes them."
+)
 _NEVER_SEEN = "\N{REPLACEMENT CHARACTER}"
 
 
@@ -67,7 +72,7 @@ def to_onnx(exported: FittedModel | PersonalModel) -> bytes:
             scores = _linear(graph, inputs, *fitted.in_model_units())
         chances = _chances(graph, fitted.model, scores) if fitted.says_probabilities else ""
     _predict(graph, fitted, scores, chances)
-    model = graph.build(f"{fitted.encoder.label}, {fitted.model.name}", _about(fitted))
+    model = graph.build(f"{fitted.encoder.label}, {fitted.model.name}")
     described = facts(exported)
     if isinstance(fitted.model, Torch):
         del described["parameters"]  # they are in the graph; as text they would be many megabytes
@@ -76,21 +81,6 @@ def to_onnx(exported: FittedModel | PersonalModel) -> bytes:
     onnx.checker.check_model(model)
     content: bytes = model.SerializeToString()
     return content
-
-
-def _about(fitted: FittedModel) -> str:
-    """Return how to feed the graph."""
-    times = [feature.name for feature in fitted.encoder.features if feature.kind == "time"]
-    inputs = (
-        "One input [row, 1] per column, in the units of the data; nan, or empty text, is a missing "
-        "value."
-    )
-    if not times:
-        return inputs
-    return (
-        f"{inputs} No operator reads dates: of {listed(times)} give the sines and cosines that the "
-        "model sees, as FittedModel.encoder.vector makes them."
-    )
 
 
 class _Graph:
@@ -131,7 +121,7 @@ class _Graph:
         self.add("Identity", value, name=name)
         self.outputs.append(helper.make_tensor_value_info(name, kind, list(shape)))
 
-    def build(self, name: str, about: str) -> Any:
+    def build(self, name: str) -> Any:
         """Return the graph as a model."""
         return helper.make_model(
             helper.make_graph(self.nodes, name, self.inputs, self.outputs, self.constants),
@@ -139,7 +129,7 @@ class _Graph:
             ir_version=_IR_VERSION,
             opset_imports=[helper.make_opsetid(*it) for it in {**self.opsets, **_OPSETS}.items()],
             functions=self.functions,
-            doc_string=about,
+            doc_string=_ABOUT,
         )
 
     def _constant(self, values: ArrayLike) -> str:
