@@ -31,3 +31,13 @@ def test_people_get_words_and_a_report(oneway, here):
     assert "read 160 of 160 samples exactly" in shown.out
     assert "nothing is promised" in shown.out
     assert "read 160 of 160 samples exactly" in (here / "a.md").read_text()
+
+
+def test_peers_in_virtual_time_are_attacked_by_their_messages(oneway):
+    few = ("--nodes", 4, "--rounds", 32, "--canaries", 100)
+    open_ = ("--privacy", "none", "--samples-per-push", 1)
+    answer = oneway(
+        "audit", "privacy", "--data", "synthetic", *few, *open_, "--virtual", "--json"
+    ).json
+    assert (answer["virtual"], answer["rows"]) == (True, 32)
+    assert answer["rows_read_exactly"] >= 30

@@ -22,7 +22,7 @@ from oneway.cli.output import (
 from oneway.cli.settings_flags import read_given, with_flags
 
 LEFT_OUT = ("engine",)
-_DEFAULTS = {"rounds": "2000"}
+_DEFAULTS = {"rounds": "2000, or 200 with --virtual"}
 
 
 def command_line() -> LazyGroup:
@@ -43,8 +43,14 @@ def privacy(
         Path | None, option("FILE", "The task.toml of peers: features, label, model, method.")
     ] = None,
     canaries: Annotated[
-        int, option("N", "How many canaries the membership test has.", panel="Run")
-    ] = 8000,
+        int | None,
+        option(
+            "N",
+            "How many canaries the membership test has.",
+            panel="Run",
+            default="8000, or 800 with --virtual",
+        ),
+    ] = None,
     virtual: Annotated[
         bool,
         switch("--virtual", "Attack peers in virtual time, by their messages.", panel="Run"),

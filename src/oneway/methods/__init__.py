@@ -33,7 +33,7 @@ for _method in (
     METHODS.register(_method)
 
 DEFAULT_METHOD = Relay.name
-"""What a specification (task, command line, lab, peer) takes unless it says otherwise: on one-way
+"""What a specification (task, command line, lab, peer) takes by default: on one-way
 graphs as skewed as real ones, asynchronous and with batches and noise, the nearest to a server that
 is not biased (`studies/beyond.py`)."""
 

@@ -28,7 +28,7 @@ from oneway.records import Matrix, Vector
 from oneway.registry import Registry
 
 AUTO: Literal["auto"] = "auto"
-"""How a learning rate says that it is chosen as it goes on."""
+"""The learning rate of a method that chooses it as it learns."""
 Rate: TypeAlias = float | Literal["auto"]
 """A learning rate as specifications have it."""
 SQUARES = "auto.squares"

@@ -28,7 +28,7 @@ _BATCH = "batch."
 BATCH_MEMORY = tuple(_BATCH + name for name in ("sum", "count", "past"))
 """Names of the memory of an unfinished batch, and of the noise drawn so far."""
 UNFINISHED = BATCH_MEMORY[:2]
-"""Samples that nothing was said of yet."""
+"""Samples that nothing was made public of yet."""
 PAST_NOISE = BATCH_MEMORY[2]
 """Never to be stored: every start begins a new sequence of noise."""
 
@@ -462,8 +462,8 @@ class Label:
     Attributes:
         title: What it is called.
         meaning: What it does, in a few words.
-        color: Told apart with any colour vision.
-        dashes: Line style, told apart without colour.
+        color: Distinct for any colour vision.
+        dashes: Line style, distinct without colour.
     """
 
     title: str

@@ -47,7 +47,7 @@ STEP_RULES: Registry[type[StepRule]] = Registry("step")
 """The step rules by name."""
 
 DEFAULT_STEP = "curvature"
-"""What a specification (task, command line, lab, peer) takes unless it says otherwise."""
+"""What a specification (task, command line, lab, peer) takes by default."""
 
 
 @STEP_RULES.register

@@ -89,11 +89,11 @@ def in_words(measures: Measures | None) -> dict[str, str]:
     if measures is None or not measures.weights:
         return {}
     shares = ", ".join(f"{name} {share:.0%}" for name, share in measures.weights.items())
-    said = {"believes": f"{measures.believes} ({shares})", "verdict": measures.verdict}
+    words = {"believes": f"{measures.believes} ({shares})", "verdict": measures.verdict}
     if measures.left_out:
         times = ", ".join(f"{name} {count:,} times" for name, count in measures.left_out.items())
-        said["left out"] = f"{times}, for want of a finite answer"
-    return {name: text for name, text in said.items() if text}
+        words["left out"] = f"{times}, for want of a finite answer"
+    return {name: text for name, text in words.items() if text}
 
 
 def class_table(measures: Measures) -> list[dict[str, str]]:

@@ -25,7 +25,7 @@ Tally: TypeAlias = Mapping[str, Matrix]
 
 - `losses[3]`: samples, and the sums of their losses and of the base rate's.
 - `alone[1]`, `shared[1]`: the sums of the losses of the learner that is alone, and of the shared
-  model, where something else predictions.
+  model, where something else predicts.
 - `counts[3, class]`: of labels, of predictions, and of right predictions.
 - `table[label, prediction]`: counts, if there are at most `MOST_CLASSES`.
 - `scores[column, 2, bin]`: of others and of its own class, if there are at most `MOST_RANKED`.
@@ -141,16 +141,19 @@ def base_expectation(tally: Tally, kind: LabelKind, num_classes: int) -> Matrix:
 def _of_classes(
     kind: LabelKind, num_classes: int, predictions: Predictions, labels: Floats
 ) -> Tally:
-    codes, said = class_codes(kind, labels), class_codes(kind, predictions.predicted)
-    counts = [np.bincount(it, minlength=num_classes) for it in (codes, said, codes[codes == said])]
+    codes, predicted = class_codes(kind, labels), class_codes(kind, predictions.predicted)
+    counts = [
+        np.bincount(it, minlength=num_classes)
+        for it in (codes, predicted, codes[codes == predicted])
+    ]
     tally: dict[str, Matrix] = {"counts": np.array(counts, np.float64)}
     if num_classes <= MOST_CLASSES:
-        pairs = np.bincount(codes * num_classes + said, minlength=num_classes**2)
+        pairs = np.bincount(codes * num_classes + predicted, minlength=num_classes**2)
         tally["table"] = pairs.reshape(num_classes, num_classes).astype(np.float64)
     if predictions.scores is not None and num_classes <= MOST_RANKED:
         tally["scores"] = _binned(predictions.scores, codes)
     if predictions.probabilities is not None:
-        tally |= _of_probabilities(predictions.probabilities, codes, said)
+        tally |= _of_probabilities(predictions.probabilities, codes, predicted)
     return tally
 
 
@@ -168,14 +171,14 @@ def _binned(scores: Matrix, codes: Ints) -> Matrix:
     return counts.reshape(num_columns, 2, num_bins).astype(np.float64)
 
 
-def _of_probabilities(probabilities: Matrix, codes: Ints, said: Ints) -> Tally:
+def _of_probabilities(probabilities: Matrix, codes: Ints, predicted: Ints) -> Tally:
     rows, num_classes = np.arange(len(codes)), probabilities.shape[1]
     of_label = probabilities[rows, codes].clip(_EPSILON, 1.0 - _EPSILON)
     if num_classes == 2:
         chosen, happened = probabilities[:, 1], codes == 1
         brier = (chosen - happened) ** 2
     else:
-        chosen, happened = probabilities[rows, said], codes == said
+        chosen, happened = probabilities[rows, predicted], codes == predicted
         brier = (probabilities**2).sum(axis=1) - 2.0 * probabilities[rows, codes] + 1.0
     tenths = np.minimum((10.0 * chosen).astype(np.intp), 9)
     return {
@@ -255,11 +258,11 @@ def measures_of(
             ClassMeasure(
                 name=name,
                 samples=int(labelled),
-                predicted=int(said),
+                predicted=int(chosen),
                 recall=right / labelled if labelled else None,
-                precision=right / said if said else None,
+                precision=right / chosen if chosen else None,
             )
-            for name, (labelled, said, right) in zip(names, counts.T.tolist(), strict=True)
+            for name, (labelled, chosen, right) in zip(names, counts.T.tolist(), strict=True)
         ],
         confusion=tally["table"].astype(int).tolist() if "table" in tally else [],
     )

@@ -148,11 +148,11 @@ class LinearModel(Model):
         return hessian
 
     def predictions(self, params: Vector | Matrix, features: Floats) -> Predictions:
-        """Return what is said about every row, under one parameter vector or under one per row."""
+        """Return the predictions for every row, under one parameter vector or under one per row."""
         return self.answers_to(self.scores(params, features))
 
     def answers_to(self, scores: Vector) -> Predictions:
-        """Return what is said about rows with these scores; by default the scores."""
+        """Return the predictions for rows with these scores; by default the scores."""
         return Predictions(scores)
 
     def base_losses(self, expected: Matrix, labels: Floats) -> Vector:
@@ -184,7 +184,7 @@ class LinearClassifier(LinearModel):
         return np.where(self.scores(params, features) >= 0.0, 1.0, -1.0)
 
     def answers_to(self, scores: Vector) -> Predictions:
-        """Return signs and scores, and whatever the model says about probabilities."""
+        """Return signs and scores, and the model's probabilities, if any."""
         return Predictions(
             np.where(scores >= 0.0, 1.0, -1.0), scores[:, None], self.probabilities_of(scores)
         )

@@ -1,4 +1,4 @@
-"""Step inference: the steps behind what a sender hands out, for whoever knows what it held before.
+"""Step inference: the steps behind what a sender hands out, given what it held before.
 
 The method is public. A step D enters what is handed out coordinate by coordinate and linearly, so
 that an attacker who knows what was held tries two steps, 0 and 1, and has for every segment
@@ -37,7 +37,7 @@ SAME = 1e-9
 _ALIKE = 1e3 * SAME
 """Relative to the steps: readings that differ by less are one."""
 _FLAT = 1e-9
-"""A segment with a smaller slope says nothing about a step."""
+"""A segment with a smaller slope reveals nothing about a step."""
 _FAR = 1e6
 _HALVINGS = 90
 
@@ -65,7 +65,7 @@ class Observed:
 
     Attributes:
         method: How the sender learns.
-        readings: `[step, dim]`, what the steps were, by the segment that says so.
+        readings: `[step, dim]`, what the steps were, by the segment that reveals them.
         estimates: `[step, dim]`, the models at which the gradients were taken.
         masses: `[step]`, by which the step rule went then.
         indices: `[step]`, how many samples came before.
@@ -97,7 +97,7 @@ class Observed:
             }
         estimates = np.vstack([method.estimate(before) for before in befores])
         names = dict.fromkeys(name for one in found for name in one) or (TOGETHER,)
-        # A segment of which nothing was left, and that says nothing about a step, follows the mean.
+        # A segment that reveals nothing about a step, since none of it was left, takes the mean.
         usual = [_mean(one, estimates.shape[1]) for one in found]
         readings = _different(
             {
@@ -192,9 +192,9 @@ def attack_on(model: Model) -> LinearAttack:
 
 
 def readings_of(method: Method, before: State, sent: Mapping[str, Matrix]) -> dict[str, Vector]:
-    """The step that makes what was sent of what was held, by every segment that tells it.
+    """The step that makes what was sent of what was held, by every segment that reveals it.
 
-    Empty if there was no step. If several segments tell it, so does their mean.
+    Empty if there was no step. If several segments do, their mean is a reading too.
     """
     rng = np.random.default_rng(0)  # methods draw nothing that matters here
     idle = method.before_push(before, rng).segments

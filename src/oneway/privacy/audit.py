@@ -42,9 +42,10 @@ from oneway.task.settings import SETTINGS, Settings
 from oneway.topology import TrustGraph
 from oneway.transport.wire import decode
 
-DEFAULT_ROUNDS = 2000
-"""Samples of the victim that are attacked unless `rounds` is given."""
-DEFAULT_CANARIES = 8000
+DEFAULT_ROUNDS = {False: 2000, True: 200}
+"""Samples of the victim that are attacked unless `rounds` is given; fewer in virtual time, where
+every message is made and read."""
+DEFAULT_CANARIES = {False: 8000, True: 800}
 CONFIDENCE = 0.95
 EXAMPLES = 3
 SMALL = 1e-3
@@ -144,7 +145,7 @@ def watch_peers(
     network = Network(method, graph, stream)
     mixing = network.method.shares(network.in_order(graph))
     task = task_for(network.method, model, stream)
-    # Nothing is slow: every step is then in a push of its own, which is what tells most.
+    # Nothing is slow: every step is then in a push of its own, which reveals most.
     conditions = Conditions(poisson=False, delay=Delay.fixed(0.0), commit=0.0)
     with without_logs():
         world = ExactNetwork(task, model, stream, mixing, conditions, seed)
@@ -153,6 +154,7 @@ def watch_peers(
         for done in (*range(100, stream.num_rounds, 100), stream.num_rounds):
             world.queue.run_until(done / conditions.rate)
             tick(done)
+        world.queue.run_until(world.queue.now + 1.0)  # the last push is sent
     return Observed.of(method, tap.pushes())
 
 
@@ -201,7 +203,7 @@ class _Tap:
             if seqs[1] == seqs[0] + 1 and all((*name, seq) in self._totals for seq in seqs if seq):
                 earlier, later = (self._totals.get((*name, seq), 0) for seq in seqs)
                 parts.append((later - earlier) / ONE)
-        if not parts:  # nothing was said: as if nothing had been handed out
+        if not parts:  # no message: as if nothing had been handed out
             return Push(held, held, before.journal.samples, (first, last))
         handed: Vector = np.sum(np.array(parts), axis=0)
         # Of all that is split it is the same share as of the mass, which no step changes.
@@ -248,7 +250,7 @@ def canary_test(
     Args:
         method: With its batches and noise.
         dim: As many as the model that is audited has.
-        graph: Who sends to whom.
+        graph: The trust graph.
         victim: Whose samples the canaries are.
         count: How many canaries about.
         delta: At which epsilon is bounded.
@@ -268,7 +270,7 @@ def canary_test(
     seen = watch(
         method, RidgeRegression(l2=0.0, intercept=False), stream, graph, victim, seed, tick
     )
-    # Rates are chosen by what was released: whoever knows that knows them.
+    # Rates are functions of what was released, and so public.
     seen = replace(seen, chosen=seen.true_rates)
     largest = SMALL * FAR if batches is None else min(SMALL * FAR, batches.clip)
     curvatures = None
@@ -283,7 +285,7 @@ def canary_test(
             np.add.at(sums, in_batch[these], -gradients[these] / largest)
             if sums.any():
                 released.append(sums)
-    # The reading that tells most is the evidence; all of them share the doubt.
+    # The reading that reveals most is the evidence; all of them share the doubt.
     released = released or [np.zeros((num_batches, dim))]
     each = 1.0 - (1.0 - CONFIDENCE) / len(released)
     band = 1 if batches is None else batches.band
@@ -381,7 +383,7 @@ class Audit:
 def audit(
     settings: Settings,
     *,
-    canaries: int = DEFAULT_CANARIES,
+    canaries: int | None = None,
     virtual: bool = False,
     tick: Callable[[str, int], None] = lambda _what, _done: None,
 ) -> Audit:
@@ -392,7 +394,8 @@ def audit(
 
     Args:
         settings: What to audit; `rounds` is the number of samples each node has.
-        canaries: About how many canaries the membership test has.
+        canaries: About how many canaries the membership test has; None for 8,000, or 800 with
+            `virtual`.
         virtual: Attack peers in virtual time, by their messages, instead of a simulation in rounds.
         tick: Called with the name of the attack and the number of finished rounds.
 
@@ -400,9 +403,10 @@ def audit(
         ConfigError: An argument breaks its rule, or the attack does not know the model.
         OnewayError: A setting does not fit the data or another setting.
     """
+    canaries = DEFAULT_CANARIES[virtual] if canaries is None else canaries
     if canaries < 100:
         raise ConfigError(f"canaries is {canaries}; it must be at least 100 to bound anything")
-    settings = replace(settings, rounds=settings.rounds or DEFAULT_ROUNDS)
+    settings = replace(settings, rounds=settings.rounds or DEFAULT_ROUNDS[virtual])
     parts = assemble(settings)
     settings = settings.with_model_for(parts.table.label_kind)
     attack_on(parts.model)

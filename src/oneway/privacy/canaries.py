@@ -1,17 +1,17 @@
 """Membership test: a lower bound on epsilon from canaries, each of them in or out by a fair coin.
 
 A canary is a sample whose gradient is as long as the clip allows, in a direction that only it has
-within its batch; left out, it is a sample without contents. Whoever knows all but the coins
+within its batch; left out, it is a sample without contents. An attacker who knows all but the coins
 removes the noise's correlation (R^-1, see `banded_noise`), correlates what is left with what the
 canary would have added, and so has for every canary a score that is normal around 0 or around mu:
-no other test tells a Gaussian mechanism's two cases apart better (Neyman and Pearson).
+no other test separates a Gaussian mechanism's two cases better (Neyman and Pearson).
 
 Two bounds follow from the scores.
 
 - One run (Steinke, Nasr and Jagielski 2023, theorem 5.2). The attacker guesses the coins of the
   highest and lowest scores from what was released alone. Under (epsilon, 0) every guess is right
   with probability p = 1 / (1 + e^-epsilon) at most, whatever was guessed before, so that of r
-  guesses no more are right than a Binomial(r, p) says. With delta, and m canaries in all,
+  guesses no more are right than under a Binomial(r, p). With delta, and m canaries in all,
 
       P[at least v right] <= P[B >= v] + 2 m delta max over i of P[v > B >= v - i] / i.
 
@@ -19,7 +19,7 @@ Two bounds follow from the scores.
   Nothing is assumed about the mechanism.
 
 - One canary at a time (Nasr et al. 2023, "Tight auditing"). The attacker knows the other coins too,
-  and says "in" if the score is above half of what a canary adds. From the two error rates, with
+  and decides "in" if the score is above half of what a canary adds. From the two error rates, with
   Clopper and Pearson's limits, mu >= Phi^-1(1 - false alarms) - Phi^-1(misses), and epsilon is that
   of `accounting`. It takes the mechanism to be Gaussian, which makes it much sharper.
 """
@@ -46,7 +46,7 @@ _NORMAL = NormalDist()
 
 @dataclass(frozen=True, eq=False)
 class Canaries:
-    """Who is in, and where.
+    """Which canaries are in, and where.
 
     Attributes:
         batches: `[canary]`, in which batch of the sender each is, counted from 0.
@@ -90,7 +90,7 @@ class Evidence:
 
     Attributes:
         canaries: How many there were.
-        guesses: Of how many the coin was guessed in one run; of the others nothing was said.
+        guesses: Of how many the coin was guessed in one run; the attacker abstains from the others.
         correct: How many guesses were right.
         one_run_bound: The lower bound on epsilon from these.
         false_alarms: Which share of the canaries that were out was called in, knowing the others.

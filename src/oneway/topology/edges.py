@@ -145,7 +145,7 @@ def check_names(names: Sequence[str] | None, num_nodes: int) -> None:
 def checked_kept_shares(
     kept_shares: Vector, indptr: Ints, receivers: Ints, names: Sequence[str] | None
 ) -> Vector:
-    """One kept share per node; who has receivers must keep less than everything."""
+    """One kept share per node; a node with receivers keeps less than everything."""
     shares = check_kept_share(kept_shares, len(indptr) - 1)
     hoarders = np.flatnonzero((shares == 1) & (np.diff(indptr) > 0))
     if hoarders.size:
@@ -203,7 +203,7 @@ def networkx_edges(network: Any) -> EdgeList:
     """Edges of a networkx graph; an undirected edge becomes one edge each way.
 
     Edges are weighted if every edge has an attribute "weight", and nodes keep what their attribute
-    "kept_share" says if every node has one. Labels become names unless they are 0 to n - 1.
+    "kept_share" is if every node has one. Labels become names unless they are 0 to n - 1.
     """
     labels = list(network.nodes)
     if not labels:

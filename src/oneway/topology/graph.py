@@ -333,7 +333,7 @@ class TrustGraph:
     def mixing(self, kept_share: ArrayLike | None = None, weighted: bool = True) -> Mixing:
         """Shares as `mixing[sender, receiver]` (the paper's W): sparse, float64, rows sum to 1.
 
-        A node with k receivers keeps 1 / (k + 1) unless told otherwise and splits the rest in
+        A node with k receivers keeps 1 / (k + 1) by default and splits the rest in
         proportion to the weights, evenly without weights. Without receivers it keeps everything.
 
         Args:
@@ -401,10 +401,10 @@ class TrustGraph:
         return hash((self.num_nodes, self.receivers.tobytes(), self.names))
 
     def __repr__(self) -> str:
-        told = (", weighted" if self.weights is not None else "") + (
+        kind = (", weighted" if self.weights is not None else "") + (
             ", named" if self.names else ""
         )
-        return f"<TrustGraph: {self.num_nodes:,} nodes, {self.num_edges:,} edges{told}>"
+        return f"<TrustGraph: {self.num_nodes:,} nodes, {self.num_edges:,} edges{kind}>"
 
     @classmethod
     def _of(cls, edges: EdgeList) -> TrustGraph:
