@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from oneway import testing as testing
     from oneway import topology as topology
     from oneway.asynchronous.simulate import simulate_async as simulate_async
+    from oneway.datasets import load as load
     from oneway.errors import OnewayError as OnewayError
     from oneway.estimators import OnewayClassifier as OnewayClassifier
     from oneway.estimators import OnewayRegressor as OnewayRegressor
@@ -61,6 +62,7 @@ __version__ = "0.2.0"
 _MODULES = ("datasets", "methods", "metrics", "models", "streams", "tables", "testing", "topology")
 _NAMES = {
     "asynchronous.simulate": ("simulate_async",),
+    "datasets": ("load",),
     "errors": ("OnewayError",),
     "estimators": ("OnewayClassifier", "OnewayRegressor", "RiverClassifier", "RiverRegressor"),
     "methods": (

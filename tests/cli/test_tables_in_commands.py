@@ -69,7 +69,7 @@ def test_flags_say_what_columns_are(oneway, tmp_path):
         more = () if command == "simulate" else ("--out", tmp_path / "dealt")
         result = oneway(*command.split(), *given, "--label", "y", *flags, *rest, *more)
         assert result.code == 0, result.err
-        assert "category of 4" in result.err
+        assert "2 categories, 1 boolean" in result.err
     task = Task.read(tmp_path / "dealt" / "task.toml")
     assert task.encoder.names == ("grade", "dose", "smoker")
     wrong = oneway("simulate", "--data", path, "--label", "y", "--exclude", "doze")

@@ -1,43 +1,52 @@
-"""What became of the columns of a file, as one table for all commands that read one."""
+"""What became of the columns of a file, in a few sentences for all commands that read one."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rich.text import Text
-
-from oneway.cli.output import make_table, print_table
-from oneway.cli.output import note as note_more
+from oneway.cli.output import note as print_note
+from oneway.sentences import listed, shown
 
 if TYPE_CHECKING:
     from oneway.tables.inference import ColumnNote
 
-MOST = 40
-"""Of a wider table the columns that nothing is to be said about are only counted."""
+MOST = 5
+"""More notes than these are only counted."""
+_CHOSEN = ("", "excluded", "not asked for", "owner column", "not in the task")
+"""Remarks that repeat what the user said."""
+_PLURALS = {"category": "categories"}
 
 
-def warn_of_statistics(remedy: str) -> None:
-    """Say on stderr that a task tells about the data that it was made from."""
-    note_more(
-        "Careful: such centers, scales, values and flags are statistics of your data, and whoever "
-        f"gets the file sees them; {remedy}"
-    )
+def warn_of_statistics(origin: str, remedy: str) -> None:
+    """Say on stderr that a task discloses facts about the data that it was made from."""
+    print_note(f"Careful: {origin} Whoever gets the task sees them; {remedy}")
 
 
 def show_columns(notes: Sequence[ColumnNote], num_rows: int) -> None:
-    """Say on stderr as what every column is used, which are left out and why, and their gaps."""
+    """Say on stderr what columns are used as, and the remarks that matter most, warnings first."""
     if not notes:
         return
-    shown = notes if len(notes) <= MOST else [note for note in notes if note.remark][:MOST]
-    table = make_table(
-        "column", "used as", "gaps", "remark", right=["gaps"], wrapped="remark", drop=["gaps"]
-    )
-    for note in shown:
-        gaps = f"{note.gaps:,} ({note.gaps / num_rows:.0%})" if note.gaps and num_rows else ""
-        style = "yellow" if note.warns else "" if note.used else "dim"
-        cells = (note.name, note.used or "left out", gaps, note.remark)
-        table.add_row(*map(Text, cells), style=style)
-    print_table(table, aside=True)
-    if len(shown) < len(notes):
-        note_more(f"and {len(notes) - len(shown):,} more columns")
+    label, *others = notes
+    kinds = Counter(note.used.split()[0].strip(",:") for note in others if note.used)
+    counts = [f"{count:,} {_noun(kind, count)}" for kind, count in kinds.items()]
+    sentence = f"Predicted from {listed(counts)}"
+    empty = [note for note in others if note.used and note.gaps]
+    if empty:
+        worst = max(empty, key=lambda note: note.gaps)
+        share = f"{worst.gaps / num_rows:.0%}" if num_rows else "all"
+        columns = f"{len(empty):,} column{'s' if len(empty) > 1 else ''}"
+        sentence += f"; missing values in {columns}, most in {shown(worst.name)} ({share})"
+    print_note(f"{sentence}.")
+    remarks = [note for note in (label, *others) if note.remark not in _CHOSEN]
+    remarks.sort(key=lambda note: not note.warns)
+    for note in remarks[:MOST]:
+        left_out = "left out, " if not note.used else ""
+        print_note(f"- {shown(note.name)}: {left_out}{note.remark}")
+    if len(remarks) > MOST:
+        print_note(f"- and {len(remarks) - MOST:,} more; ow.load(...).notes has all")
+
+
+def _noun(kind: str, count: int) -> str:
+    return kind if count == 1 else _PLURALS.get(kind, f"{kind}s")

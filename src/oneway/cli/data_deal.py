@@ -11,7 +11,7 @@ import typer
 from oneway.cli.column_notes import show_columns, warn_of_statistics
 from oneway.cli.options import argument, option
 from oneway.cli.out_path import Force, check_out_folder
-from oneway.cli.output import AsJson, note, print_json
+from oneway.cli.output import AsJson, print_json
 from oneway.cli.settings_flags import read_given, with_flags
 from oneway.errors import ConfigError, DataError
 from oneway.files.output_folder import MARKER, clear, mark
@@ -73,8 +73,7 @@ def deal(
     mark(out, _COMMAND, sorted({path.name for path in out.iterdir()} - {MARKER}))
     show_columns(table.notes, len(table))
     if is_own:
-        note(about)
-        warn_of_statistics("for one without, derive it with oneway peer task and --range.")
+        warn_of_statistics(about, "for one without, derive it with oneway peer task and --range.")
     if as_json:
         files = {str(path): count for path, count in written.items()}
         print_json({"task": str(out / TASK_FILE), "samples": files})

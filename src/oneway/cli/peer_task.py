@@ -94,12 +94,14 @@ def task(
     )
     _write(derived.task, derived.scales, out, force=force)
     _describe(data, derived)
-    note(derived.scales)
-    if derived.exact:
-        warn_of_statistics(
-            "to keep them private, give --range for every column of numbers and --category "
-            "COLUMN=A,B,C for categories."
-        )
+    if not derived.exact:
+        note(derived.scales)
+        return
+    warn_of_statistics(
+        derived.scales,
+        "to keep them private, give --range for every column of numbers and --category "
+        "COLUMN=A,B,C for categories.",
+    )
 
 
 def _merge(
