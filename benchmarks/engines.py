@@ -20,10 +20,10 @@ from oneway.task.learning import Learning
 from oneway.task.privacy import Privacy
 
 CASES = [
-    (20, 10, 20_000, 400, 38),
+    (20, 10, 20_000, 400, 40),
     (128, 32, 4_000, 200, 10),
-    (1024, 32, 600, 40, 5),
-    (100_000, 32, 12, 4, 1.2),
+    (1024, 32, 600, 40, 5.4),
+    (100_000, 32, 12, 4, 1),
 ]
 """Nodes, bound, rounds of the fast and of the reference engine, and the ratio that `ops` and
 `relay` reach: two thirds of what a kernel compiled for every shape of problem had."""
