@@ -63,6 +63,7 @@ def test_what_a_user_gets_comes_first_and_beats_being_alone(demo):
     gains = 1.0 - own.node_losses[:, YOURS] / own.node_losses[:, ALONE]
     assert (gains > 0).mean() > 0.9
     assert gains.min() > -0.005  # those that gain nothing pay less than this for trying
+    assert f"at most {-100 * gains.min():.1f} % above it" in answer["user_result"]
     text = (demo.folder / "report.html").read_text(encoding="utf-8")
     assert text.index("What a user gets") < text.index("beside it")
     assert f"{answer['yours']:.4f}" in text

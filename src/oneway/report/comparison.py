@@ -79,10 +79,14 @@ class Comparison:
         own = self.user.personal
         there = own.node_counts > 0
         losses = own.node_losses[there]
-        better = int((losses[:, YOURS] < losses[:, ALONE]).sum())
+        more = 100.0 * (losses[:, YOURS] / losses[:, ALONE] - 1.0)
+        better = int((more < 0.0).sum())
+        where = f"{better} of {len(losses)} nodes, and at most {more.max():.1f} % above it elsewhere"
+        if better == len(losses):
+            where = "every node"
         return (
             f"With the defaults of a new task, {self.user.verdict}; yours is below alone at "
-            f"{better} of {len(losses)} nodes. The mixtures believe {believes(own.mean_weights)}."
+            f"{where}. The mixtures believe {believes(own.mean_weights)}."
         )
 
     @property
