@@ -339,6 +339,8 @@ class Torch(Model):
         return found.reshape(len(rows), self._fit(features.shape[1])[1])
 
     def _predicted(self, outputs: Matrix) -> Vector:
+        if not len(outputs):
+            return np.zeros(0)
         if self.labels == "binary":
             return np.where(outputs[:, 0] >= 0.0, 1.0, -1.0)
         if self.labels == "classes":
