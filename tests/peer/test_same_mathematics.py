@@ -116,8 +116,8 @@ def passing_on(monkeypatch) -> None:
 
     A peer waits for a full batch or for something that moves it, for bandwidth's sake.
     """
-    monkeypatch.setattr("oneway.peer.push_pace.MOVED", -1.0)
-    monkeypatch.setattr("oneway.peer.push_pace.IDLE_SECONDS", 0.0)
+    monkeypatch.setattr("oneway.protocol.pace.MOVED", -1.0)
+    monkeypatch.setattr("oneway.protocol.pace.IDLE_SECONDS", 0.0)
 
 
 WITHOUT_SERVER = [name for name in METHODS if METHODS[name].exchange != "average"]

@@ -40,8 +40,8 @@ def test_peers_in_lockstep_reproduce_the_simulator_with_a_linear_module(method):
 
 
 def test_peers_in_lockstep_reproduce_the_simulator_with_noised_batches(monkeypatch):
-    monkeypatch.setattr("oneway.peer.push_pace.MOVED", -1.0)
-    monkeypatch.setattr("oneway.peer.push_pace.IDLE_SECONDS", 0.0)
+    monkeypatch.setattr("oneway.protocol.pace.MOVED", -1.0)
+    monkeypatch.setattr("oneway.protocol.pace.IDLE_SECONDS", 0.0)
     check_same(torch_task("nets:linear", samples_per_push=4, privacy=Privacy()), seed=2)
 
 
