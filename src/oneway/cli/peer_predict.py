@@ -72,18 +72,14 @@ def predict(
         if name in sample:
             raise DataError(f"{shown(name)} is given twice; predict one sample at a time")
         sample[name] = value
-    prediction = answering.predict_one(sample)
-    probabilities = None
-    if answering.says_probabilities:
-        shares = answering.predict_proba_one(sample).items()
-        probabilities = {label_text(name): share for name, share in shares}
+    answer = answering.answer(sample)
+    predicted = label_text(answer["prediction"])
     if as_json:
-        print_json({"prediction": prediction, "probabilities": probabilities})
-    elif probabilities is None:
-        typer.echo(label_text(prediction))
+        print_json(answer)
+    elif "probabilities" in answer:
+        typer.echo(f"{predicted}  (probability {answer['probabilities'][predicted]:.3f})")
     else:
-        said = label_text(prediction)
-        typer.echo(f"{said}  (probability {probabilities[said]:.3f})")
+        typer.echo(predicted)
 
 
 def _is_rows_file(text: str) -> bool:
@@ -97,18 +93,9 @@ def _predict_file(
 
     rows = predict_rows(model, path)
     if as_json:
-        print_json(
-            {
-                "results": [
-                    {"line": it.line, "error": it.problem}
-                    if it.problem
-                    else {"prediction": it.prediction, "probabilities": it.probabilities or None}
-                    for it in rows
-                ]
-            }
-        )
+        print_json({"results": [answer for _, answer in rows]})
         return
-    text = StringIO(newline="")
+    text = StringIO()
     problems = write_rows(model, rows, text)
     if out is None:
         typer.echo(text.getvalue(), nl=False)
@@ -116,8 +103,8 @@ def _predict_file(
         write_out_file(out, text.getvalue(), force=force)
         note(f"{out} is written.")
     if problems:
-        rest = f", and {len(problems) - 1:,} more" if len(problems) > 1 else ""
-        note(f"line {problems[0].line} of {path} has no prediction: {problems[0].problem}{rest}")
+        more = f" ({len(problems):,} rows in all)" if len(problems) > 1 else ""
+        note(f"no prediction{more}: {problems[0]}")
 
 
 def _pair(text: str, features: Sequence[Feature], white: float | None) -> tuple[str, object]:

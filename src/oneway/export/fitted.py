@@ -10,12 +10,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from oneway.errors import ConfigError, DataError
 from oneway.files.atomic import write_atomically
 from oneway.models import Model
 from oneway.records import Matrix, Origin, Vector
+from oneway.tables.cells import label_text
 from oneway.tables.encoder import ClassName, Encoder, class_names
 
 INTERCEPT = "(intercept)"
@@ -83,6 +84,18 @@ class Predictor(ABC):
                 "or softmax model"
             )
         return dict(zip(self.classes, self._chances(self.encoder.vector(x)).tolist(), strict=True))
+
+    def answer(self, x: Mapping[str, object]) -> dict[str, Any]:
+        """Return prediction and probabilities of a raw row in terms JSON can hold.
+
+        Raises:
+            DataError: As `predict_one`.
+        """
+        result: dict[str, Any] = {"prediction": self.predict_one(x)}
+        if self.says_probabilities:
+            shares = self.predict_proba_one(x).items()
+            result["probabilities"] = {label_text(name): share for name, share in shares}
+        return result
 
     def save(self, path: Path | str, format: str = "", *, force: bool = False) -> Path:  # noqa: A002
         """Write the model into a file, whole or not at all.

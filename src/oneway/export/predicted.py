@@ -3,42 +3,21 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from oneway.errors import DataError
 from oneway.export.fitted import Predictor
 from oneway.sentences import shown
 from oneway.tables.cells import label_text
-from oneway.tables.encoder import ClassName
 from oneway.tables.rows import BadRow, Row, RowReader
 
 _CHUNK = 2**20
 
 
-@dataclass(frozen=True)
-class PredictedRow:
-    """A row of a file and its prediction.
-
-    Attributes:
-        line: Where it stands in the file, from 1.
-        values: Its cells, by column; none if the row cannot be parsed.
-        prediction: The predicted label; None if there is none.
-        probabilities: By class; empty if the model has none.
-        problem: Why there is no prediction; empty if there is one.
-    """
-
-    line: int
-    values: Mapping[str, object]
-    prediction: ClassName | float | None = None
-    probabilities: Mapping[str, float] | None = None
-    problem: str = ""
-
-
-def predict_rows(model: Predictor, path: Path) -> Iterator[PredictedRow]:
-    """Yield the rows of a file with their predictions; a bad row does not stop the others.
+def predict_rows(model: Predictor, path: Path) -> Iterator[tuple[Row | BadRow, dict[str, Any]]]:
+    """Yield the rows of a file, each with its `answer`, or with an `error` that names its line.
 
     Raises:
         DataError: The file cannot be read, or lacks a column that the model needs.
@@ -48,15 +27,17 @@ def predict_rows(model: Predictor, path: Path) -> Iterator[PredictedRow]:
         with path.open("rb") as file:
             while chunk := file.read(_CHUNK):
                 for row in reader.feed(chunk):
-                    yield _predicted(model, row)
+                    yield row, _answer(model, row)
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}; check the path") from None
     for row in reader.finish():
-        yield _predicted(model, row)
+        yield row, _answer(model, row)
 
 
-def write_rows(model: Predictor, rows: Iterator[PredictedRow], file: TextIO) -> list[PredictedRow]:
-    """Write rows and predictions as CSV; return the rows that have no prediction.
+def write_rows(
+    model: Predictor, rows: Iterable[tuple[Row | BadRow, dict[str, Any]]], file: TextIO
+) -> list[str]:
+    """Write rows and predictions as CSV; return why some rows have none.
 
     The predicted label is in a column `predicted LABEL`, the probability of each class in
     `probability CLASS`. A row that cannot be parsed is left out.
@@ -65,36 +46,37 @@ def write_rows(model: Predictor, rows: Iterator[PredictedRow], file: TextIO) -> 
         DataError: There are no rows, or a column has the name of such a column.
     """
     predicted = f"predicted {model.encoder.label}"
-    chances = {label_text(name): f"probability {label_text(name)}" for name in model.classes}
-    added = [predicted, *(chances.values() if model.says_probabilities else ())]
+    classes = map(label_text, model.classes if model.says_probabilities else ())
+    chances = {name: f"probability {name}" for name in classes}
     writer, problems = None, []
-    for row in rows:
-        if row.problem:
-            problems.append(row)
-        if not row.values:
+    for row, answer in rows:
+        if "error" in answer:
+            problems.append(answer["error"])
+        if isinstance(row, BadRow):
             continue
         if writer is None:
+            added = [predicted, *chances.values()]
             if twice := next((name for name in added if name in row.values), None):
                 raise DataError(
                     f"the rows have a column {shown(twice)}, which predictions need; rename it"
                 )
-            writer = csv.DictWriter(file, [*row.values, *added], "", "ignore", lineterminator="\n")
+            columns = [*row.values, *added]
+            writer = csv.DictWriter(file, columns, "", "ignore", lineterminator="\n")
             writer.writeheader()
-        shares = {chances[name]: share for name, share in (row.probabilities or {}).items()}
-        label = "" if row.prediction is None else label_text(row.prediction)
-        writer.writerow({**row.values, predicted: label, **shares})
+        cells = dict(row.values)
+        if "prediction" in answer:
+            cells[predicted] = label_text(answer["prediction"])
+        shares = answer.get("probabilities", {})
+        writer.writerow(cells | {chances[name]: share for name, share in shares.items()})
     if writer is None:
         raise DataError("the file holds no rows to predict; give one with a header and rows")
     return problems
 
 
-def _predicted(model: Predictor, row: Row | BadRow) -> PredictedRow:
+def _answer(model: Predictor, row: Row | BadRow) -> dict[str, Any]:
     if isinstance(row, BadRow):
-        return PredictedRow(row.line, {}, problem=row.reason)
+        return {"error": f"line {row.line}: {row.reason}"}
     try:
-        prediction = model.predict_one(row.values)
-        shares = model.predict_proba_one(row.values) if model.says_probabilities else {}
+        return model.answer(row.values)
     except DataError as error:
-        return PredictedRow(row.line, row.values, problem=str(error))
-    by_name = {label_text(name): share for name, share in shares.items()}
-    return PredictedRow(row.line, row.values, prediction, by_name)
+        return {"error": f"line {row.line}: {error}"}

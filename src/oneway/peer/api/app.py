@@ -20,14 +20,12 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from oneway.errors import ConfigError, DataError, OnewayError, WireError
-from oneway.export import FittedModel, PersonalModel
 from oneway.export.json_format import to_json
 from oneway.files.validation import convert
 from oneway.peer.api.prometheus import CONTENT_TYPE, prometheus
 from oneway.peer.offline import PERSONAL, is_shared
 from oneway.peer.peer import Peer
 from oneway.sentences import shown
-from oneway.tables.cells import label_text
 from oneway.web.access_control import check_bind
 from oneway.web.api import HEADERS, as_json, make_api, read_body
 from oneway.web.endpoint import DEFAULT_HOST
@@ -113,7 +111,7 @@ class _Routes:
         except ConfigError as error:
             raise DataError(str(error)) from None
         model = self._peer.answering(wanted)
-        return await _for_each(request, lambda x, _: _predicted(model, x), _parse_unlabelled)
+        return await _for_each(request, lambda x, _: model.answer(x), _parse_unlabelled)
 
     async def learn(self, request: Request) -> Response:
         return await _for_each(request, self._learn_one, _parse_labelled)
@@ -124,14 +122,6 @@ class _Routes:
         if problem:
             answer["warning"] = f"learned, but not durable yet: {problem}"
         return answer
-
-
-def _predicted(model: FittedModel | PersonalModel, x: Mapping[str, object]) -> dict[str, object]:
-    answer: dict[str, object] = {"prediction": model.predict_one(x)}
-    if model.says_probabilities:
-        shares = model.predict_proba_one(x).items()
-        answer["probabilities"] = {label_text(name): share for name, share in shares}
-    return answer
 
 
 def _wants_momentary(request: Request) -> bool:
