@@ -152,11 +152,9 @@ class SweepResult:
         """The best method and rate as a task for peers, labs and simulations."""
         chosen = self.best_settings
         learning = {it.name: getattr(chosen, it.name) for it in fields(Learning)}
-        if chosen.encoder is None:
+        if chosen.task is None:
             return Task.of(self.table, **learning)
-        known = {name: getattr(chosen, name) for name in ("radius", "mass_cap")}
-        model, label = learning.pop("model"), chosen.label or ""
-        return Task(model, label, chosen.features, chosen.classes, **known, **learning)
+        return replace(chosen.task, **learning)
 
     @property
     def at_edge(self) -> bool:

@@ -13,18 +13,17 @@ from typing import Annotated, Any, Literal, get_type_hints
 
 from msgspec import Meta
 
-from oneway.errors import ConfigError
+from oneway.errors import ConfigError, TaskError
 from oneway.files.toml import parse_toml, read_text
-from oneway.files.validation import checked, nearest_of
+from oneway.files.validation import checked, convert, nearest_of
 from oneway.models import MODELS, LabelKind
 from oneway.registry import code_names, require_allowed
 from oneway.tables.encoder import Encoder
-from oneway.tables.features import Feature
 from oneway.tables.inference import parse_categories
 from oneway.task.keys import key, one_of
 from oneway.task.learning import MODEL_FOR, Learning
 from oneway.task.privacy import PRIVACY_KEYS, Privacy, parse_privacy, with_changes
-from oneway.task.task import task_keys
+from oneway.task.task import Task, task_keys
 
 AUTO = "auto"
 """The model that suits the label: logistic, softmax or ridge."""
@@ -78,7 +77,6 @@ class Settings(Learning):
             also=(AUTO,),
         ),
     ] = AUTO
-    features: tuple[Feature, ...] = ()
     columns: Annotated[
         tuple[str, ...],
         key("learn from these columns only, as COLUMN,COLUMN", "NAMES", "Data", flag="features"),
@@ -93,10 +91,6 @@ class Settings(Learning):
     numeric: Annotated[
         tuple[str, ...], key("these columns are numbers, as COLUMN,COLUMN", "NAMES", "Data")
     ] = ()
-    classes: tuple[str, ...] = ()
-    radius: float = 1000.0
-    mass_cap: float = 16.0
-    rows: int = 0
     owner: Annotated[
         str | None,
         key("every value of this column is a node and owns its rows", "COLUMN", "Data"),
@@ -130,11 +124,12 @@ class Settings(Learning):
     engine: Annotated[
         Literal["auto", "reference", "fast"], key("which engine runs the rounds", "NAME", "Run")
     ] = "auto"
+    task: Task | None = None
 
     @property
     def label_kind(self) -> LabelKind:
         """Which labels the model learns from; with the model `auto`, by the number of classes."""
-        return self.kind_for(len(self.classes))
+        return self.kind_for(len(self.task.classes) if self.task else 0)
 
     def model_label_kind(self) -> LabelKind | None:
         """Return which labels the model learns from; None if the labels choose the model."""
@@ -162,18 +157,18 @@ class Settings(Learning):
 
     @property
     def encoder(self) -> Encoder | None:
-        """How the task encodes a table; None if it lists no features."""
-        if not (self.features and self.label):
+        """How the task encodes a table, for the model of the settings; None without a task."""
+        task = self.task
+        if task is None:
             return None
-        return Encoder(self.features, self.label, self.label_kind, self.classes, self.model)
+        return Encoder(task.features, task.label, self.label_kind, task.classes, self.model)
 
 
-SETTINGS = tuple(field.name for field in fields(Settings))
+SETTINGS = tuple(field.name for field in fields(Settings) if field.name != "task")
+_TASK = tuple(field.name for field in fields(Task))
 _HINTS = get_type_hints(Settings, include_extras=True)
 PRIVACY_HINTS = get_type_hints(Privacy, include_extras=True)
-_ONLY_IN_FILES = (
-    "features", "classes", "radius", "mass_cap", "rows", "mixes", "density", "band",
-)  # fmt: skip
+_ONLY_IN_FILES = ("mixes", "density", "band")
 """Settings without a flag, for the TOML file of `--config`."""
 
 
@@ -226,21 +221,23 @@ def read_settings(
 def _read(path: Path, overrides: Mapping[str, Any], allow: Collection[str]) -> dict[str, Any]:
     text = read_text(path, ConfigError, "check the path")
     table = parse_toml(text, str(path), ConfigError)
+    is_task = "features" in table
+    known = (*SETTINGS, *_TASK) if is_task else SETTINGS
     for name in table:
-        if name not in SETTINGS:
-            raise ConfigError(f"{name!r} in {path} is not a setting; {nearest_of(name, SETTINGS)}")
+        if name not in known:
+            raise ConfigError(f"{name!r} in {path} is not a setting; {nearest_of(name, known)}")
     require_allowed(code_names(table.get("options")), str(path), allow)
-    special: dict[str, Any] = {
-        name: table.pop(name) for name in ("features", "classes") if name in table
-    }
-    privacy = table.pop("privacy", None)
-    if special:
-        kept = task_keys(text, str(path), allow=allow)
-        special = {name: kept[name] for name in special}
+    special: dict[str, Any] = {}
     # Without what is overridden: a flag may correct a wrong value in the file.
     plain = {name: value for name, value in table.items() if name not in overrides}
-    if privacy is not None:
-        special["privacy"] = parse_privacy(privacy, str(path))
+    if is_task:
+        keys = {name: it for name, it in task_keys(text, str(path), allow).items() if name in _TASK}
+        needed = ("model", "label", "features")
+        keys = {name: it for name, it in keys.items() if name in plain or name in needed}
+        special["task"] = convert(keys, Task, str(path), TaskError)
+    if "privacy" in plain:
+        special["privacy"] = parse_privacy(plain.pop("privacy"), str(path))
+    plain = {name: value for name, value in plain.items() if name in SETTINGS}
     return special | {
         name: checked(f"{name} in {path}", value, _HINTS[name]) for name, value in plain.items()
     }
