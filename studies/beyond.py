@@ -14,7 +14,8 @@ import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
 
-from bias import HELD, TEXT, bias_table, measured_biases
+from bias import TEXT, bias_table, measured_biases
+from held_networks import HELD
 from lib import (
     NO_NOISE,
     QUICK_RATES,

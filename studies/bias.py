@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from held_networks import HELD
 from lib import Report, Scope, grid, label, make, run, spread, table, trust_network, values
 from oneway.datasets import info
 from oneway.errors import DivergenceError
@@ -44,8 +45,6 @@ CONTESTED = ("ops", "ops-capped", "ops-mass", "ops-curvature", "pull", "relay", 
 """What is measured where nodes differ."""
 RANDOM = "random, 128 nodes"
 NETWORKS = {"advogato": "Advogato"}
-HELD = {"wiki-vote": "wiki-Vote", "bitcoin-alpha": "Bitcoin Alpha", "bitcoin-otc": "Bitcoin OTC"}
-"""Networks that were not looked at while methods were chosen; measured if their files are there."""
 FEW = 3
 """Seeds at most."""
 _NOISE = 0.1

@@ -16,7 +16,6 @@ FOUR_EDGES = "# sender receiver\n10 20\n20 30\n30 10\n20 10\n"
 NAMES = [
     *("flights", "occupancy", "susy", "adult", "heart", "digits", "mnist"),
     *("synthetic", "advogato", "epinions"),
-    *("wiki-vote", "bitcoin-alpha", "bitcoin-otc"),
 ]
 
 

@@ -24,7 +24,6 @@ def test_the_catalogue_lists_tables_and_graphs(tmp_path: Path) -> None:
     assert list(listed) == [
         *("flights", "occupancy", "susy", "adult", "heart"),
         *("digits", "mnist", "synthetic", "advogato", "epinions"),
-        *("wiki-vote", "bitcoin-alpha", "bitcoin-otc"),
     ]
     present = [name for name, status in listed.items() if status.present]
     assert present == ["flights", "digits", "synthetic"]

@@ -181,7 +181,6 @@ def test_a_file_that_was_spoilt_is_fetched_again(published, tmp_path):
         ("occupancy", "/page", "neither a zip nor a tar"),
         ("epinions", "/page", "soc-Epinions1.txt.gz"),
         ("epinions", "/other", "soc-Epinions1.txt.gz has the SHA-256"),
-        ("bitcoin-alpha", "/page", "soc-sign-bitcoinalpha.csv.gz"),
         ("advogato", "/broken.tar.bz2", "damaged"),
         ("epinions", "nowhere:", "nowhere"),
         ("epinions", "http://127.0.0.1:1/", "refused"),
@@ -212,4 +211,4 @@ def test_every_address_is_encrypted_and_which_digests_are_known():
     unknown = {
         name for name, each in DATASETS.items() if any(file.sha256 is None for file in each.files)
     }
-    assert unknown == {"susy", "wiki-vote", "bitcoin-alpha", "bitcoin-otc"}
+    assert unknown == {"susy"}

@@ -81,7 +81,9 @@ class Comparison:
         losses = own.node_losses[there]
         more = 100.0 * (losses[:, YOURS] / losses[:, ALONE] - 1.0)
         better = int((more < 0.0).sum())
-        where = f"{better} of {len(losses)} nodes, and at most {more.max():.1f} % above it elsewhere"
+        where = (
+            f"{better} of {len(losses)} nodes, and at most {more.max():.1f} % above it elsewhere"
+        )
         if better == len(losses):
             where = "every node"
         return (
