@@ -7,9 +7,9 @@ import pytest
 from builders import replace
 from town import BOOT, LIMITS, SAMPLE, TASK, Town, config, key_of, life
 
-from oneway.peer.push_pace import IDLE_SECONDS
 from oneway.protocol.fixed_point import ONE, fixed, zeros
 from oneway.protocol.messages import NO_PROGRESS, Data, Hello
+from oneway.protocol.pace import IDLE_SECONDS
 from oneway.protocol.tags import NO_TAG
 from oneway.transport.base import Arrival
 from oneway.transport.wire import encode

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from oneway.methods import Relay, State
 from oneway.peer.learner import INSIDE, inside, part_within
-from oneway.peer.push_pace import IDLE_BYTES, IDLE_SECONDS, PushPace
+from oneway.peer.push_pace import PushPace
 from oneway.protocol import fixed_point
+from oneway.protocol.pace import IDLE_BYTES, IDLE_SECONDS
 from oneway.protocol.rules import Rules
 from oneway.protocol.state import PeerState
 
