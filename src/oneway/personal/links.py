@@ -101,9 +101,8 @@ class SoftmaxLink(Link):
 
     def slopes(self, scores: Matrix, labels: Floats) -> Matrix:
         """Return the probability of every class, less 1 for the label's."""
-        slopes = self.probabilities(scores)
-        codes = np.broadcast_to(labels, scores.shape[:-1]).astype(np.intp)[..., None]
-        np.put_along_axis(slopes, codes, np.take_along_axis(slopes, codes, axis=-1) - 1.0, axis=-1)
+        slopes: Matrix = self.probabilities(scores)
+        slopes -= labels[..., None] == np.arange(self.width)
         return slopes
 
     def probabilities(self, scores: Matrix) -> Matrix:
