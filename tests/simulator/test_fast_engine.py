@@ -26,6 +26,7 @@ from oneway.methods.step_rules import Capped
 from oneway.methods.transforms import Clip, Momentum
 from oneway.models import Hinge
 from oneway.simulator.fast_engine import COMPILED, FastEngine
+from oneway.simulator.kernel import rounds
 from oneway.simulator.measurements import Measurements
 from oneway.task.assembly import assemble
 from oneway.task.settings import Settings
@@ -84,6 +85,7 @@ def configurations(draw):
 def test_fast_equals_reference(configuration):
     """With few samples too: a node without one deposits, forwards and receives all the same."""
     assert_close(*both(*configuration))
+    assert len(rounds.signatures) <= 2  # features in single and in double precision
 
 
 @pytest.mark.parametrize("threshold", [0, math.inf], ids=["parallel", "serial"])

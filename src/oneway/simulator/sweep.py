@@ -301,14 +301,6 @@ def sweep_settings(
     Raises:
         ConfigError: There are no rates, or a value breaks its rule.
         OnewayError: As `assemble` and `simulate`, except that a run may diverge.
-
-    >>> from oneway.task.privacy import NO_PRIVACY
-    >>> few = Settings(data="synthetic", nodes=4, rounds=60, privacy=NO_PRIVACY)
-    >>> found = sweep_settings(few, (0.01, 0.3), methods=("relay", "local"), jobs=1)
-    >>> [(trial.method, trial.learning_rate) for trial in found.trials]
-    [('relay', 0.01), ('relay', 0.3), ('local', 0.01), ('local', 0.3)]
-    >>> found.best.learning_rate
-    0.3
     """
     _combinations(settings, rates, methods)  # mistakes are named before anything is read
     numbers = tuple(dict.fromkeys(seeds)) or (settings.seed,)
