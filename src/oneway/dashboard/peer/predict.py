@@ -177,6 +177,7 @@ def array_text(typed: str | None) -> str:
 def field_problem(feature: Feature, text: str | None) -> str | None:
     """What is wrong with what is typed for a feature; nothing typed is a gap where gaps tell.
 
+    >>> from oneway.tables import Time
     >>> field_problem(Time("visit"), "noon")
     'it must be a date, a time or both, as 2026-03-01 14:30'
     """
