@@ -168,7 +168,10 @@ class _Tap:
         assert peer.runtime is not None
         self._node, self._method, self._handed_over = peer.node, method, handed_over
         self._layout = self._node.snapshot.state.layout
-        self._totals: dict[tuple[Key, int, int], Fixed] = {}
+        # What was handed over before, while peers met: its receivers know it.
+        self._totals: dict[tuple[Key, int, int], Fixed] = {
+            (*name, edge.seq): edge.sent for name, edge in self._node.snapshot.state.out.items()
+        }
         self._learned: list[tuple[Snapshot, Snapshot]] = []
         self._learn, self._push = self._node.learn, peer.runtime.endpoint.push
         vars(self._node)["learn"] = self._watched
