@@ -15,7 +15,6 @@ from oneway.privacy.audit import canary_test
 
 DELTA = 1e-5
 DIM = 8
-METHODS = (ow.OnlinePushSum, ow.Pull, ow.Relay, ow.Tracking)
 GRAPH = ow.TrustGraph.random(num_nodes=4, max_receivers=2, seed=3)
 
 
@@ -27,21 +26,20 @@ def found(method, epsilon, band=1, factor=1.0, canaries=2000, **options):
 
 
 @pytest.mark.parametrize("epsilon", [1.0, 8.0])
-@pytest.mark.parametrize("method", METHODS)
-def test_what_a_method_sends_tells_no_more_than_promised(method, epsilon):
-    bound = found(method, epsilon, band=32).epsilon_lower_bound
+def test_what_a_method_sends_tells_no_more_than_promised(epsilon):
+    bound = found(ow.OnlinePushSum, epsilon, band=32).epsilon_lower_bound
     assert 0.2 * epsilon < bound <= epsilon
 
 
-@pytest.mark.parametrize("method", METHODS)
+def test_too_little_noise_is_caught():
+    assert found(ow.OnlinePushSum, 8.0, factor=0.6).epsilon_lower_bound > 8.0
+
+
+@pytest.mark.parametrize("method", [ow.Pull, ow.Relay, ow.Tracking])
 def test_and_as_much_as_any_other_method(method):
     """All of them send the same noised sums: an attack on one must not be weaker."""
-    assert found(method, 8.0, canaries=800) == found(ow.OnlinePushSum, 8.0, canaries=800)
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_too_little_noise_is_caught_in_every_method(method):
-    assert found(method, 8.0, factor=0.6).epsilon_lower_bound > 8.0
+    sent = found(method, 8.0, band=32, canaries=800)
+    assert sent == found(ow.OnlinePushSum, 8.0, band=32, canaries=800)
 
 
 @pytest.mark.parametrize(
