@@ -41,7 +41,7 @@ from lib import (
     tuned,
     values,
 )
-from oneway.datasets import info
+from oneway.datasets import DATASETS
 from oneway.display.charts import Curve, Points, interval_chart, loss_chart
 from oneway.methods.batches import DEFAULT_SAMPLES
 from oneway.records import Vector
@@ -95,7 +95,7 @@ def settings(quick: bool) -> dict[str, list[Setting]]:
     rounds = 64 if quick else 2000
     room = Case("occupancy", 20, max_receivers=10, rounds=64 if quick else None)
     susy = Case("susy", 128, max_receivers=32, rounds=rounds)
-    held = {name: (title, FEW) for name, title in HELD.items() if info(name).present}
+    held = {name: (title, FEW) for name, title in HELD.items() if DATASETS[name].is_here()}
     networks = {
         about: Case(
             "susy", trust_network(name).num_nodes, rounds=16 if quick else 150, network=name
@@ -296,7 +296,7 @@ def beyond(scope: Scope) -> Report:
     }
     lockstep, private, late = columns.values()
     biases = measured_biases(scope)
-    absent = [title for name, title in HELD.items() if not info(name).present]
+    absent = [title for name, title in HELD.items() if not DATASETS[name].is_here()]
     tables = [
         "## Every sample a step, in lockstep",
         *_LOCKSTEP,

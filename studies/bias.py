@@ -22,7 +22,7 @@ import polars as pl
 
 from held_networks import HELD
 from lib import Report, Scope, grid, label, make, run, spread, table, trust_network, values
-from oneway.datasets import info
+from oneway.datasets import DATASETS
 from oneway.errors import DivergenceError
 from oneway.metrics import network_mean
 from oneway.models import RidgeRegression
@@ -174,7 +174,7 @@ def bias_rows(job: BiasJob) -> list[dict[str, Any]]:
 
 def present_networks() -> dict[str, str]:
     """Titles of the trust networks whose files are there."""
-    return NETWORKS | {name: title for name, title in HELD.items() if info(name).present}
+    return NETWORKS | {name: title for name, title in HELD.items() if DATASETS[name].is_here()}
 
 
 def measured_biases(scope: Scope) -> pl.DataFrame:

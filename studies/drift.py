@@ -15,7 +15,7 @@ import numpy as np
 
 import oneway as ow
 from lib import Report, Scope, data_table, grid, run, spread, table, values
-from oneway.datasets import info
+from oneway.datasets import DATASETS
 from oneway.methods import Transform
 from oneway.methods.transforms import Forget, Restart
 from oneway.task.privacy import NO_PRIVACY, Privacy
@@ -91,7 +91,7 @@ def follow(job: DriftJob) -> list[dict[str, Any]]:
 def drift(scope: Scope) -> Report:
     """Compare chains of transforms with and without a drift."""
     rounds = 200 if scope.quick else ROUNDS
-    names = [TURNED, *(name for name in ("occupancy", "flights") if info(name).present)]
+    names = [TURNED, *(name for name in ("occupancy", "flights") if DATASETS[name].is_here())]
     cases = [
         Changing(name, drift, private, rounds)
         for name in names

@@ -36,7 +36,7 @@ from lib import (
     table,
     values,
 )
-from oneway.datasets import info
+from oneway.datasets import DATASETS
 from oneway.display.charts import Points, interval_chart
 from oneway.errors import DivergenceError
 from oneway.models import Model, Torch
@@ -199,7 +199,7 @@ def cases(quick: bool) -> list[Images]:
     """The cases whose data is there: every digit at every node, and few digits a node."""
     found = []
     for images in (DIGITS, MNIST):
-        if info(images.data).present:
+        if DATASETS[images.data].is_here():
             own = replace(images, rounds=32, rates=(0.03, 0.1)) if quick else images
             name = images.name.replace("i.i.d.", f"{FEW_CLASSES} digits a node")
             found += [own, replace(own, name=name, classes_per_node=FEW_CLASSES)]

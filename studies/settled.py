@@ -14,7 +14,7 @@ import numpy as np
 
 import oneway as ow
 from lib import Report, Scope, data_table, grid, run, spread, table, values
-from oneway.datasets import info
+from oneway.datasets import DATASETS
 from oneway.methods import Method
 from oneway.simulator.measurements import Measurements
 from oneway.simulator.network import Network
@@ -88,7 +88,7 @@ def average(job: SettledJob) -> list[dict[str, Any]]:
 def settled(scope: Scope) -> Report:
     """Compare the settled model with the momentary estimate."""
     rounds = 60 if scope.quick else 1500
-    names = [name for name in ("flights", "adult", "occupancy") if info(name).present]
+    names = [name for name in ("flights", "adult", "occupancy") if DATASETS[name].is_here()]
     jobs = [
         SettledJob(Averaged(name, rounds), method, seed)
         for name in names

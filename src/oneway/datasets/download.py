@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO, Any
 
-from oneway.datasets.data_set import DATASETS, DataFile, DataSet, info
+from oneway.datasets.data_set import DATASETS, DataFile, DataSet
 from oneway.errors import DataError, OnewayError
 from oneway.files.folders import data_folder
 from oneway.sentences import cut
@@ -62,7 +62,7 @@ def fetch(
     """
     data_set = DATASETS[name]
     if not data_set.url:
-        return info(name).found
+        return data_set.present_files()
     base = data_folder() if folder is None else folder
     targets = tuple(base / file.path for file in data_set.files)
     if all(map(_is_right, data_set.files, targets)):

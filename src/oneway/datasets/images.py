@@ -106,8 +106,7 @@ DIGITS = DATASETS.register(
         rows=1_797,
         licence="CC BY 4.0",
         load=load_digits,
-        label_kind="classes",
-        locate=_digits_file,
+        package_files=_digits_file,
         comes_with="it comes with scikit-learn",
     )
 )
@@ -119,7 +118,6 @@ MNIST = DATASETS.register(
         rows=60_000,
         licence="CC BY-SA 3.0",
         load=load_mnist,
-        label_kind="classes",
         url="https://archive.ics.uci.edu/static/public/683/mnist+database+of+handwritten+digits.zip",
         files=tuple(
             DataFile(f"mnist/{name}.gz", f"{name}.gz", sha256, unpacked_sha256)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from oneway.datasets.data_set import DATASETS, names_of
 from oneway.errors import DataError, MissingDataError, needs_extra
@@ -102,31 +102,33 @@ def load_for(
     """
     if data not in names_of("table"):
         return load(data, label=label, task=kind, **columns or {})
-    data_set = DATASETS[data]
-    kind = kind or data_set.label_kind
-    if "task" not in data_set.takes and kind not in ("number", data_set.label_kind):
-        raise DataError(
-            f"the labels of {data} are {data_set.label_kind!r}, and the model needs {kind!r}: "
-            "choose another model"
-            + ("; softmax needs a file whose label is a class" if kind == "classes" else "")
-        )
-    options = {"task": kind, **offered}
-    options = {name: value for name, value in options.items() if name in data_set.takes}
+    takes = DATASETS[data].takes
+    options = {name: value for name, value in offered.items() if name in takes}
+    if kind != "number" or "task" in takes:
+        return load(data, label=label, task=kind, **options)
     table = load(data, label=label, **options)
-    return table.as_numbers() if (kind, table.label_kind) == ("number", "binary") else table
+    return table.as_numbers() if table.label_kind == "binary" else _of_kind(table, kind)
 
 
 def _load_known(name: str, given: dict[str, Any]) -> Table:
     data_set = DATASETS[name]
-    if "task" not in data_set.takes and given.get("task") == data_set.label_kind:
-        del given["task"]
+    kind = None if "task" in data_set.takes else given.pop("task", None)
     for option in given:
         if option not in data_set.takes:
             raise DataError(
                 f"{option} {given[option]!r} is for files, and {name!r} has its own label and "
                 "features; leave it out"
             )
-    return cast(Table, data_set.load(**given))
+    return _of_kind(data_set.load(**given), kind)
+
+
+def _of_kind(table: Table, kind: LabelKind | None) -> Table:
+    if kind not in (None, table.label_kind):
+        raise DataError(
+            f"the labels of {table.name} are {table.label_kind!r}, and {kind!r} is needed: choose "
+            "another model" + ("; softmax needs classes" if kind == "classes" else "")
+        )
+    return table
 
 
 def _load_file(

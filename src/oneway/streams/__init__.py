@@ -13,8 +13,8 @@ from oneway.streams.stream import Stream
 
 _IN_TABLES = ("Table",)
 _IN_DATASETS = (
-    *("load", "synthetic", "Synthetic", "fetch", "info", "catalogue"),
-    *("DataSet", "DataFile", "Status", "data_folder"),
+    *("load", "synthetic", "Synthetic", "fetch"),
+    *("DataSet", "DataFile", "data_folder"),
 )
 
 __all__ = ["Stream", *_IN_TABLES, *_IN_DATASETS]
