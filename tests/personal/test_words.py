@@ -42,3 +42,12 @@ def test_the_verdict_goes_by_the_whole_interval(
 ) -> None:
     """Less, more, nothing, or not decided."""
     assert verdict(difference, half_width, alone).startswith(words)
+
+
+def test_a_verdict_is_no_finer_than_asked_for() -> None:
+    """A peer's status shows losses on a grid; the difference beside them is on it, too."""
+    assert verdict(-0.0155, 0.0071, 0.15, 1.0) == "together you lose 10 % less than alone (6 to 15)"
+    assert (
+        verdict(-0.0155, 0.0171, 0.15, 5.0)
+        == "not decided yet: between 20 % less and 0 % more than alone"
+    )

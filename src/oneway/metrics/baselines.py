@@ -77,10 +77,14 @@ def is_worse(loss: float, baseline: float | None, error: float | None) -> bool:
     return loss - baseline > max(_SURE * error, _HAIR * abs(baseline))
 
 
-def curve_verdict(curve: Curve) -> str:
+def curve_verdict(curve: Curve, step: float = 0.1) -> str:
     """Whether a learner lost less than it would have alone, over its whole curve, as a sentence.
 
     Of the samples of which both are known; empty if there are none.
+
+    Args:
+        curve: Of the learner.
+        step: Numbers are rounded to multiples of so many per cent.
     """
     ends = np.minimum(np.arange(len(curve.loss_sums) + 1) * curve.width, curve.samples)
     known = np.array([it is not None for it in curve.alone_sums], np.bool_)
@@ -89,7 +93,7 @@ def curve_verdict(curve: Curve) -> str:
     counts = np.diff(ends)[known]
     alone = np.array(curve.alone_sums, np.float64)[known]
     difference, half = difference_interval(np.array(curve.loss_sums)[known] - alone, counts)
-    return verdict(difference, half, _mean(alone, int(counts.sum())))
+    return verdict(difference, half, _mean(alone, int(counts.sum())), step)
 
 
 def half_width(error: float) -> float:

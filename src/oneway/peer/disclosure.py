@@ -164,11 +164,25 @@ def _count(exact: int) -> int:
     return exact - exact % step
 
 
+def percent_step(samples: int) -> float:
+    """The grid of per cents of a mean over samples.
+
+    >>> percent_step(1000), percent_step(10**6)
+    (1.0, 0.1)
+    """
+    return _step(100.0 * max(STEP_SAMPLES / max(samples, 1), _FINEST))
+
+
 def _rounded(value: float, scale: float, samples: int) -> float:
-    """The nearest multiple of 1, 2 or 5 times a power of ten, at least a step of `scale`."""
+    """The nearest multiple of the grid of `scale`."""
     least = max(STEP_SAMPLES / samples, _FINEST) * abs(scale)
     if not 1e-300 < least < 1e300:
         return value if value == 0.0 else math.copysign(least, value)
-    power = 10.0 ** math.floor(math.log10(least))
-    step = power * next(it for it in (1.0, 2.0, 5.0, 10.0) if it * power >= least * (1 - 1e-9))
+    step = _step(least)
     return float(f"{round(value / step) * step:.9g}")
+
+
+def _step(least: float) -> float:
+    """The smallest of 1, 2 or 5 times a power of ten from `least` on."""
+    power = 10.0 ** math.floor(math.log10(least))
+    return power * next(it for it in (1.0, 2.0, 5.0, 10.0) if it * power >= least * (1 - 1e-9))

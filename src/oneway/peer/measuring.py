@@ -25,6 +25,7 @@ from oneway.methods.auto_rate import AUTO
 from oneway.metrics.baselines import curve_verdict, lately
 from oneway.metrics.tally import Tally, base_expectation, measures_of, with_sample
 from oneway.models import Model, Predictions, Torch
+from oneway.peer.disclosure import percent_step
 from oneway.personal import Personal
 from oneway.personal.experts import NORMS
 from oneway.personal.links import answers_to
@@ -259,7 +260,8 @@ def measures_in(arrays: Mapping[str, Matrix], task: Task, curve: Curve) -> Measu
         weights=dict(zip(EXPERTS, weights.tolist(), strict=True)),
         left_out={name: int(count) for name, count in zip(EXPERTS, missing, strict=True) if count},
         believes=believes(weights.tolist()),
-        verdict=curve_verdict(curve),
+        # Not finer than what is disclosed beside it.
+        verdict=curve_verdict(curve, percent_step(curve.samples)),
     )
 
 

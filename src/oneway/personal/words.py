@@ -31,7 +31,9 @@ def believes(weights: Vector | Sequence[float]) -> str:
     return f"a mix of {', '.join(names[:-1])} and {names[-1]}"
 
 
-def verdict(difference: float | None, half_width: float | None, alone: float | None) -> str:
+def verdict(
+    difference: float | None, half_width: float | None, alone: float | None, step: float = 0.1
+) -> str:
     """Return one sentence: whether together a node loses less than alone.
 
     Args:
@@ -39,6 +41,7 @@ def verdict(difference: float | None, half_width: float | None, alone: float | N
         half_width: Of the 95 % interval of this difference; None or not finite with too few
             samples.
         alone: The mean loss of being alone.
+        step: Numbers are rounded to multiples of so many per cent.
 
     >>> verdict(-0.0155, 0.0035, 0.5)
     'together you lose 3.1 % less than alone (2.4 to 3.8)'
@@ -52,14 +55,20 @@ def verdict(difference: float | None, half_width: float | None, alone: float | N
         return "the network cannot help here: alone you lose nothing"
     less, half = -100.0 * numbers[0] / numbers[2], 100.0 * numbers[1] / numbers[2]
     low, high = less - half, less + half
-    span = f"between {_change(high)} and {_change(low)} than alone"
+    span = f"between {_change(high, step)} and {_change(low, step)} than alone"
     if low >= -_HAIR and high <= _HAIR:
         return f"the network changes little here ({span})"
     if low <= 0.0 <= high:
         return f"not decided yet: {span}"
     ends = sorted((abs(low), abs(high)))
-    return f"together you lose {_change(less)} than alone ({ends[0]:.1f} to {ends[1]:.1f})"
+    interval = f"({_number(ends[0], step)} to {_number(ends[1], step)})"
+    return f"together you lose {_change(less, step)} than alone {interval}"
 
 
-def _change(less: float) -> str:
-    return f"{abs(less):.1f} % {'less' if less >= 0.0 else 'more'}"
+def _change(less: float, step: float) -> str:
+    return f"{_number(abs(less), step)} % {'less' if less >= 0.0 else 'more'}"
+
+
+def _number(size: float, step: float) -> str:
+    digits = 1 if step < 1.0 else 0
+    return f"{round(size / step) * step:.{digits}f}"
