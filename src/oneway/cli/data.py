@@ -12,13 +12,12 @@ from oneway.cli.lazy_group import LazyGroup, make_group
 from oneway.cli.options import argument, option
 from oneway.cli.output import (
     AsJson,
-    make_table,
     note,
     print_facts,
     print_json,
-    print_table,
     progress_bar,
 )
+from oneway.display.terminal_table import TerminalTable, print_table
 
 if TYPE_CHECKING:
     from oneway.datasets import DataSet
@@ -50,7 +49,9 @@ def list_all(as_json: AsJson = False) -> None:
         print_json([_as_dict(item) for item in DATASETS.values()])
         return
     number, what = "rows or edges", "what it is"
-    table = make_table("name", "here", number, what, right=[number], wrapped=what, drop=[number])
+    table = TerminalTable(
+        ("name", "here", number, what), right=[number], wrapped=what, drop=[number]
+    )
     for item in DATASETS.values():
         table.add_row(item.name, "yes" if item.is_here() else "no", f"{item.rows:,}", item.about)
     print_table(table)

@@ -13,17 +13,15 @@ from oneway.cli.options import option
 from oneway.cli.out_path import Force, check_out_folder
 from oneway.cli.output import (
     AsJson,
-    make_table,
     note,
     on_interrupt,
     print_facts,
     print_json,
-    print_table,
     progress_bar,
 )
+from oneway.display.terminal_table import TerminalTable, print_table
 
 if TYPE_CHECKING:
-    from oneway.display.terminal_table import TerminalTable
     from oneway.report.comparison import Comparison
 
 _FOLDER = Path("oneway-demo")
@@ -94,9 +92,8 @@ def _table(comparison: Comparison) -> TerminalTable:
     why = "* best at the edge of the grid of rates: a better one may lie beyond"
     below = "labels late: the loss if the outcome is known when a flight has landed"
     below += f"\n{why}" if starred else ""
-    shown = make_table(
-        "method",
-        *numbers,
+    shown = TerminalTable(
+        ("method", *numbers),
         right=numbers,
         drop=("rate", "ROC AUC", "labels late"),
         title=comparison.title,

@@ -20,10 +20,10 @@ from oneway.cli.output import (
     note,
     on_interrupt,
     print_json,
-    print_table,
 )
 from oneway.cli.page import Listen, Open, TokenFile, dashboard_extra, page_place
 from oneway.cli.settings_flags import read_given, with_flags
+from oneway.display.terminal_table import print_table
 from oneway.errors import ConfigError, OnewayError
 from oneway.files.output_folder import clear
 

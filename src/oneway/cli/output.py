@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Annotated, Any
 
@@ -13,9 +13,6 @@ import typer
 from rich.console import Console
 from rich.progress import Progress, ProgressColumn
 from rich.text import Text
-
-from oneway.display.terminal_table import TerminalTable
-from oneway.display.terminal_table import print_table as print_table
 
 AsJson = Annotated[
     bool, typer.Option("--json", metavar="", help="Print the result as JSON, for programs.")
@@ -60,19 +57,6 @@ def print_facts(title: str, facts: Mapping[str, str]) -> None:
     width = max(map(len, facts))
     for name, value in facts.items():
         console.print(Text.assemble((name.ljust(width), "dim"), "  ", value))
-
-
-def make_table(
-    *columns: str,
-    right: Collection[str] = (),
-    wrapped: str = "",
-    drop: Sequence[str] = (),
-    title: str = "",
-    below: str = "",
-    tight: bool = False,
-) -> TerminalTable:
-    """An empty table that fits its terminal; see `TerminalTable` for what goes first and last."""
-    return TerminalTable(columns, right, wrapped, drop, title, below, tight)
 
 
 def _stderr() -> Console:

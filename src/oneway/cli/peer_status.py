@@ -8,8 +8,9 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from oneway.cli.output import AsJson, make_table, note, print_facts, print_json, print_table
+from oneway.cli.output import AsJson, note, print_facts, print_json
 from oneway.cli.peer_home import HomeFolder, open_home
+from oneway.display.terminal_table import TerminalTable, print_table
 
 _STYLES = {"problem": "bold red", "note": "yellow", "ok": "green"}
 _NAMES = ("phase", "link", "state")
@@ -81,7 +82,7 @@ def _print_edges(edges: list[dict[str, str]], nobody: str, command: str) -> None
         return
     columns = list(edges[0])
     right = [column for column in columns[1:] if column not in _NAMES]
-    table = make_table(*columns, right=right, drop=_LEAST_IMPORTANT, tight=True)
+    table = TerminalTable(columns, right=right, drop=_LEAST_IMPORTANT, tight=True)
     for edge in edges:
         table.add_row(*edge.values())
     print_table(table)

@@ -11,19 +11,17 @@ from oneway.cli.options import Allow, On, option
 from oneway.cli.out_path import Force, check_out_file, require_writable
 from oneway.cli.output import (
     AsJson,
-    make_table,
     note,
     on_interrupt,
     print_json,
-    print_table,
 )
 from oneway.cli.settings_flags import read_given, with_flags
+from oneway.display.terminal_table import TerminalTable, print_table
 from oneway.errors import ConfigError
 from oneway.files.output_folder import mark
 from oneway.sentences import shown
 
 if TYPE_CHECKING:
-    from oneway.display.terminal_table import TerminalTable
     from oneway.simulator.sweep import SweepResult
 
 LEFT_OUT = ("learning_rate", "method", "schedule")
@@ -158,10 +156,13 @@ def _table(result: SweepResult) -> TerminalTable:
 
     edge = "* the smallest or largest rate tried: a better one may lie beyond"
     numbers = ("rate", "loss", "standard error", "accuracy")
-    shown_table = make_table(
-        "method", *numbers, right=numbers, title=f"{len(result.trials)} runs, smallest loss first",
-        below=edge if result.at_edge else "", drop=("accuracy", "standard error"),
-    )  # fmt: skip
+    shown_table = TerminalTable(
+        ("method", *numbers),
+        right=numbers,
+        title=f"{len(result.trials)} runs, smallest loss first",
+        below=edge if result.at_edge else "",
+        drop=("accuracy", "standard error"),
+    )
     for place, it in enumerate(result.ranked):
         starred = "*" if place == 0 and result.at_edge else ""
         shown_table.add_row(
