@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -50,24 +50,20 @@ def check_finite(
     values: Floats,
     what: Literal["feature", "label"],
     names: Sequence[str] | None = None,
-    *,
-    place: Callable[[int], str] = "row {}".format,
-    gaps: Bools | None = None,
 ) -> None:
-    """Check that every number is finite, but for `gaps`.
+    """Check that every number is finite.
 
     Raises:
         DataError: If one is not; names its indices or, with the `names` of the columns of
-            `values[row, column]`, the place of its row, say a line of a file, and its column.
+            `values[row, column]`, its row and its column.
     """
-    found = first_not_finite(values if gaps is None else np.where(gaps, 0.0, values))
+    found = first_not_finite(values)
     if found is None:
         return
     if names is None:
         culprit = f"{what}s[{', '.join(map(str, found))}]"
     else:
-        label = "label " if what == "label" else ""
-        culprit = f"{place(found[0])}, {label}column {names[found[1]]!r}"
+        culprit = f"row {found[0]}, column {names[found[1]]!r}"
     raise DataError(f"{culprit} is {values[found]}; {what}s must be finite; drop or fill it")
 
 

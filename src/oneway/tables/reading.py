@@ -208,6 +208,8 @@ def _typed(cells: pl.Series) -> pl.Series:
         return cells.cast(pl.String)  # such as an id: as a float it would lose digits
     if dtype.is_numeric():
         return (cells if dtype == pl.Float32 else cells.cast(pl.Float64)).fill_nan(None)
+    if isinstance(dtype, pl.Datetime):
+        cells = cells.dt.replace_time_zone(None)  # times are local
     text = cells.cast(pl.String)
     if dtype != pl.String:
         return text

@@ -21,7 +21,7 @@ from oneway.sentences import listed, nearest
 from oneway.streams.arguments import as_floats, check_finite, with_missing
 from oneway.streams.deal import Overflow, deal_classes, deal_in_order, deal_rows
 from oneway.streams.stream import Stream, index_type
-from oneway.tables.cells import coded, empty_cells, group_name
+from oneway.tables.cells import EXACT_BELOW, coded, empty_cells, group_name
 from oneway.tables.encoder import Encoder
 from oneway.tables.features import Array, Feature, Number, format_shape
 from oneway.tables.inference import (
@@ -336,13 +336,9 @@ class Table:
         import polars as pl
 
         names = list(dict.fromkeys((*self.encoder.names, self.encoder.label, *others)))
-        chosen = self.frame.select(names)[rows]
-        arrays = [
-            it.map_elements(lambda cell: json.dumps(cell.to_list()), pl.String)
-            for it in chosen
-            if it.dtype.is_nested()
-        ]
-        chosen.with_columns(arrays).write_csv(path)
+        pl.DataFrame([_as_written(cells) for cells in self.frame.select(names)[rows]]).write_csv(
+            path
+        )
 
     def arrays(self, rows: Ints | slice | None = None) -> NDArray[Any]:
         """The raw arrays of some rows, or of all, `[row, ...]`: the only feature of the table."""
@@ -547,6 +543,19 @@ class Table:
         shares = np.bincount(self._class_places(0.0), minlength=len(classes)) / len(self)
         both = (f"{value} ({share:.1%})" for value, share in zip(classes, shares, strict=True))
         return listed(both, 50)
+
+
+def _as_written(cells: pl.Series) -> pl.Series:
+    """A column as people write it: arrays as JSON, whole numbers without a fraction."""
+    import polars as pl
+
+    if cells.dtype.is_nested():
+        return cells.map_elements(lambda cell: json.dumps(cell.to_list()), pl.String)
+    whole = cells.cast(pl.Int64, strict=False) if cells.dtype.is_float() else cells
+    is_same = whole.null_count() == cells.null_count() and (whole == cells).all()
+    if is_same and whole.dtype == pl.Int64 and (whole.abs() < EXACT_BELOW).all():
+        return whole
+    return cells
 
 
 def owners_of(cells: pl.Series) -> Owners:
