@@ -171,7 +171,7 @@ def test_binned_area_is_never_further_off_than_it_says(seed, power, ties):
     labels[:2] = (-1.0, 1.0)
     model = MODELS["logistic"]
     nothing = np.zeros(count)
-    tally = counted(model, 2, model.answers_to(scores), labels, nothing, nothing)
+    tally = counted(model, 2, model.predictions_from(scores), labels, nothing, nothing)
     area, error = roc_auc(tally["scores"])
     own, others = scores[labels > 0], scores[labels < 0]
     literal = np.mean([(a > b) + 0.5 * (a == b) for a in own for b in others])
@@ -181,7 +181,7 @@ def test_binned_area_is_never_further_off_than_it_says(seed, power, ties):
 
 def test_one_class_has_no_area_and_no_sample_no_measures():
     model, nothing = MODELS["logistic"], np.zeros(2)
-    tally = counted(model, 2, model.answers_to(np.ones(2)), np.ones(2), nothing, nothing)
+    tally = counted(model, 2, model.predictions_from(np.ones(2)), np.ones(2), nothing, nothing)
     found = measures_of(tally, ("no", "yes"))
     assert (found.roc_auc, found.roc_auc_error) == (None, None)
     assert (found.classes[0].recall, found.classes[0].precision) == (None, None)

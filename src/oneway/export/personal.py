@@ -105,7 +105,7 @@ class PersonalModel(Predictor):
             return int(answer[1] >= answer[0] if is_binary else answer.argmax())
         link = self.personal.link
         assert isinstance(link, LinearLink)
-        value = float(link.model.answers_to(answer).predicted[0])
+        value = float(link.model.predictions_from(answer).predicted[0])
         return int(value > 0) if self.model.classifies else value
 
     def _chances(self, inputs: Vector) -> Vector:

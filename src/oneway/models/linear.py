@@ -149,9 +149,9 @@ class LinearModel(Model):
 
     def predictions(self, params: Vector | Matrix, features: Floats) -> Predictions:
         """Return the predictions for every row, under one parameter vector or under one per row."""
-        return self.answers_to(self.scores(params, features))
+        return self.predictions_from(self.scores(params, features))
 
-    def answers_to(self, scores: Vector) -> Predictions:
+    def predictions_from(self, scores: Vector) -> Predictions:
         """Return the predictions for rows with these scores; by default the scores."""
         return Predictions(scores)
 
@@ -183,7 +183,7 @@ class LinearClassifier(LinearModel):
         """Return +1 where the score is >= 0 and -1 elsewhere."""
         return np.where(self.scores(params, features) >= 0.0, 1.0, -1.0)
 
-    def answers_to(self, scores: Vector) -> Predictions:
+    def predictions_from(self, scores: Vector) -> Predictions:
         """Return signs and scores, and the model's probabilities, if any."""
         return Predictions(
             np.where(scores >= 0.0, 1.0, -1.0), scores[:, None], self.probabilities_of(scores)
@@ -304,7 +304,7 @@ class RidgeRegression(LinearModel):
         factors, constants = super().coefficients(params)
         return self.scale * factors, self.center + self.scale * constants
 
-    def answers_to(self, scores: Vector) -> Predictions:
+    def predictions_from(self, scores: Vector) -> Predictions:
         """Return center + scale * score."""
         return Predictions(self.center + self.scale * scores)
 

@@ -150,12 +150,9 @@ def membership(
 
 def column(band: int, length: int) -> Vector:
     """The first coefficients of 1 / (r_0 + r_1 x + ...): what R^-1 makes of a unit at time 0."""
-    weights, result = coefficients(band), np.zeros(length)
-    result[0] = 1.0
-    for place in range(1, length):
-        width = min(place, band - 1)
-        result[place] = -weights[1 : width + 1] @ result[place - width : place][::-1]
-    return result
+    unit = np.zeros((length, 1))
+    unit[0] = 1.0
+    return whitened(unit, band)[:, 0]
 
 
 def whitened(sums: Matrix, band: int) -> Matrix:

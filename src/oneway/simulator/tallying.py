@@ -52,7 +52,7 @@ class Tallying:
         """Note the scores of linear models, `[round, node]` like the rows of the table."""
         assert isinstance(self._model, LinearModel)
         there = rows >= 0
-        self.take(self._model.answers_to(scores[there]), self._stream.labels[rows[there]])
+        self.take(self._model.predictions_from(scores[there]), self._stream.labels[rows[there]])
 
     def _joined(self) -> tuple[Predictions, Floats]:
         """What was not counted yet, as one."""

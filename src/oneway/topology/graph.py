@@ -264,14 +264,6 @@ class TrustGraph:
         """Whether everybody reaches everybody; a single node does."""
         return self.strong_components()[0] == 1
 
-    def require_strongly_connected(self) -> None:
-        """Do nothing if everybody reaches everybody.
-
-        Raises:
-            GraphError: If not; it says how many strong components there are and what helps.
-        """
-        connectivity.require_one_component(self._links)
-
     def sides(self) -> connectivity.Sides:
         """Which nodes are upstream, downstream, between the two, or apart from all others."""
         return connectivity.sides(self._links)
