@@ -152,7 +152,7 @@ def answers_to(link: Link, answers: Matrix) -> Predictions:
     """Return what answers `[row, class or score]` say about rows, as a model would say it."""
     if isinstance(link, LinearLink):
         if answers.shape[1] == 1:
-            return link.model.answers_to(answers[:, 0])
+            return link.model.predictions_from(answers[:, 0])
         guesses = np.where(answers[:, 1] >= answers[:, 0], 1.0, -1.0)
         return Predictions(guesses, log_odds(answers[:, 1:]), answers)
     return Predictions(answers.argmax(axis=1).astype(np.float64), log_odds(answers), answers)
