@@ -24,7 +24,7 @@ _MOST_PACKED = 100
 
 
 def available_memory() -> float:
-    """How many bytes can be had, as far as the machine says; infinite if it does not."""
+    """Available memory in bytes; inf if unknown."""
     return min(_free(), *map(_limit, _LIMITS))
 
 

@@ -245,8 +245,8 @@ def label_meaning(
             )
     if kind == "number":
         if text:
-            rule = "it is to be a number to predict"
-            raise _unsuitable(where, cells.name, f"holds {shown(text)}", rule)
+            fact = f"holds {shown(text)}, which is not numeric"
+            raise _unsuitable(where, cells.name, fact, "the model predicts numbers")
         return kind, ()
     if count < 2:
         fact = f"has {count} distinct value{'' if count == 1 else 's'}"
