@@ -41,7 +41,7 @@ from oneway.methods import DEFAULT_METHOD
 from oneway.methods.batches import DEFAULT_SAMPLES
 from oneway.models import LogisticRegression
 from oneway.records import Vector
-from oneway.simulator.grid import whole
+from oneway.simulator.grid import require_complete
 from oneway.tables import Table
 from oneway.task.learning import Learning
 from oneway.topology import TrustGraph
@@ -127,7 +127,7 @@ def simulate_network(job: NetworkJob) -> list[dict[str, Any]]:
     stream = _table(seed).deal(case.num_nodes, seed=seed, resample=case.num_nodes * case.rounds)
     learning = Learning(method=case.method, samples_per_push=case.samples)
     try:
-        done = whole(
+        done = require_complete(
             ow.simulate_async(
                 learning.build_method(NUM_FEATURES + 1),
                 LogisticRegression(),

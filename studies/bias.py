@@ -28,7 +28,7 @@ from oneway.metrics import network_mean
 from oneway.models import RidgeRegression
 from oneway.records import Matrix, NetworkState, Vector
 from oneway.simulator import simulate
-from oneway.simulator.grid import whole
+from oneway.simulator.grid import require_complete
 from oneway.streams import Stream
 from oneway.topology import TrustGraph, stationary_masses
 
@@ -101,7 +101,9 @@ def biases(
         best = Bias(predicted)
         for rate in rates:
             try:
-                run = whole(simulate(make(method, rate), model, stream, graph, progress=False))
+                run = require_complete(
+                    simulate(make(method, rate), model, stream, graph, progress=False)
+                )
             except DivergenceError:
                 continue
             common = network_mean(NetworkState(run.numerators, run.masses))

@@ -31,7 +31,7 @@ from oneway.metrics import evenly_spread
 from oneway.models import LogisticRegression
 from oneway.records import Vector
 from oneway.simulator import simulate
-from oneway.simulator.grid import run_grid, whole
+from oneway.simulator.grid import require_complete, run_grid
 from oneway.streams import Stream
 from oneway.tables import Table
 from oneway.task.conditions import Conditions, Delay
@@ -213,7 +213,7 @@ def simulate_job(job: Job) -> list[dict[str, Any]]:
         is_late = case.asynchronous and method.exchange != "average"
         conditions = ASYNCHRONOUS if is_late else None
         try:
-            run = whole(
+            run = require_complete(
                 simulate(
                     method, model, stream, graph, conditions=conditions, progress=False, seed=seed
                 )

@@ -42,7 +42,7 @@ from oneway.errors import DivergenceError
 from oneway.models import Model, Torch
 from oneway.records import Ints, Matrix, Vector
 from oneway.simulator import simulate
-from oneway.simulator.grid import whole
+from oneway.simulator.grid import require_complete
 from oneway.tables import Table
 from oneway.topology import TrustGraph
 
@@ -170,7 +170,7 @@ def classify(job: ImageJob) -> list[dict[str, Any]]:
         row = dict.fromkeys(("online", "choosing", "accuracy", "worst"), 0.0)
         row |= {"rate": rate, "loss": math.inf}
         try:
-            done = whole(
+            done = require_complete(
                 simulate(make(job.method, rate), model, stream, graph, progress=False, seed=seed)
             )
         except DivergenceError:

@@ -44,7 +44,7 @@ from oneway.datasets import DATASETS
 from oneway.errors import DivergenceError
 from oneway.methods import METHODS, Method
 from oneway.records.values import ALONE, SHARED, YOURS
-from oneway.simulator.grid import whole
+from oneway.simulator.grid import require_complete
 
 RATES = (0.02, 0.05, 0.1, 0.2, 0.4)
 QUICK_RATES = (0.1,)
@@ -152,7 +152,7 @@ def learn(job: WayJob) -> list[dict[str, Any]]:
     def found_at(rate: float, *, personal: bool) -> ow.Run | None:
         method = method_of(job, rate, model.dim(stream.dim))
         try:
-            return whole(
+            return require_complete(
                 ow.simulate(
                     method, model, stream, graph, personal=personal, seed=job.seed, progress=False
                 )

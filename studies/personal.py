@@ -35,7 +35,7 @@ from lib import (
     values,
 )
 from oneway.records.values import ADAPTED, ALONE, SHARED, YOURS
-from oneway.simulator.grid import whole
+from oneway.simulator.grid import require_complete
 from oneway.task.learning import Learning, started_model
 
 EPSILONS = (NO_NOISE, 8.0, 2.0, 1.0)
@@ -163,7 +163,7 @@ def learn(job: PersonalJob) -> list[dict[str, Any]]:
     stream, graph, model = SETTINGS[case.title](job.seed, case.quick)
     method = make_private("relay", "auto", case.epsilon, model.dim(stream.dim))
     conditions = ASYNCHRONOUS if "asynchronous" in case.title else None
-    found = whole(
+    found = require_complete(
         ow.simulate(
             method,
             model,

@@ -24,7 +24,7 @@ from oneway.metrics import best_fixed_model
 from oneway.models import LogisticRegression, Model
 from oneway.records import Batch, Matrix
 from oneway.simulator import simulate
-from oneway.simulator.grid import whole
+from oneway.simulator.grid import require_complete
 from oneway.streams import Stream
 from oneway.topology import TrustGraph
 from theory import (
@@ -180,7 +180,9 @@ def _measured_step(
     rounds = stream.num_rounds
     checkpoints = np.linspace(0, rounds - 1, NUM_CHECKPOINTS).astype(int).tolist()
     watched = WatchedPushSum(rate, checkpoints=frozenset(checkpoints))
-    done = whole(simulate(watched, model, stream, graph, engine="reference", progress=False))
+    done = require_complete(
+        simulate(watched, model, stream, graph, engine="reference", progress=False)
+    )
     notes = watched.notes
     problem = _problem(model, stream, notes.estimates, radius)
     adversarial = replace(problem, gradient_bound=notes.largest_gradient, noise=0.0)

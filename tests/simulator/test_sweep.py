@@ -15,7 +15,7 @@ import oneway as ow
 from oneway.errors import ClusterError, ConfigError, DivergenceError, MissingExtraError
 from oneway.simulator import grid
 from oneway.simulator import sweep as sweeps
-from oneway.simulator.grid import Workers, run_grid, source_hash, whole
+from oneway.simulator.grid import Workers, require_complete, run_grid, source_hash
 from oneway.simulator.sweep import (
     SweepResult,
     Trial,
@@ -226,9 +226,9 @@ def test_results_are_read_back_and_unreadable_files_are_ignored(tmp_path):
 
 def test_half_a_run_is_never_remembered():
     run = ow.simulate(ow.Isolated(0.1), ow.models.RidgeRegression(), small_stream())
-    assert whole(run) is run
+    assert require_complete(run) is run
     with pytest.raises(KeyboardInterrupt):
-        whole(replace(run, record=replace(run.record, complete=False)))
+        require_complete(replace(run, record=replace(run.record, complete=False)))
 
 
 def small_stream():

@@ -11,7 +11,7 @@ from oneway.methods import METHODS, Method
 from oneway.models import LogisticRegression
 from oneway.report.comparison import Comparison
 from oneway.simulator import fast_engine, simulate
-from oneway.simulator.grid import run_grid, whole
+from oneway.simulator.grid import require_complete, run_grid
 from oneway.simulator.sweep import Tuned, compare
 from oneway.streams import Stream
 from oneway.task.learning import Learning, started_model
@@ -136,4 +136,4 @@ def _measured(tuned: Tuned) -> None:
 
 def _loss(method: Method, stream: Stream, graph: TrustGraph) -> float:
     run = simulate(method, LogisticRegression(), stream, graph, progress=False)
-    return float(whole(run).average_loss)
+    return float(require_complete(run).average_loss)

@@ -112,7 +112,7 @@ class FastEngine:
         rng = np.random.default_rng(seed)
         self.held[:, : self.dim] = model.init(stream.dim, rng)
         self.held[:, self.dim] = 1.0
-        self._room = kernel.Room.empty(*self.held.shape)
+        self._scratch = kernel.Scratch.empty(*self.held.shape)
         # Parcel and count of every node, if the method has them.
         num_parcels = stream.num_nodes if isinstance(method, Relay) else 0
         self._parcels, self._spare_parcels = (
@@ -161,12 +161,12 @@ class FastEngine:
         method, tallying = self.method, self.measurements.tallying
         personal = self.measurements.personal
         listens = tallying is not None or personal is not None
-        said = np.zeros(self.rows[first:last].shape) if listens else NO_SCORES
-        bad_round, bad_node = self._run_kernel(first, last, routes, releases, said)
+        scores_out = np.zeros(self.rows[first:last].shape) if listens else NO_SCORES
+        bad_round, bad_node = self._run_kernel(first, last, routes, releases, scores_out)
         if tallying is not None:
-            tallying.take_scores(self.rows[first:last], said)
+            tallying.take_scores(self.rows[first:last], scores_out)
         if personal is not None:
-            personal.take(first, said[..., None])
+            personal.take(first, scores_out[..., None])
         num_rounds = last - first if bad_round < 0 else bad_round + 1
         if num_rounds * method.mixes % 2:
             self.held, self.spare = self.spare, self.held
@@ -185,19 +185,19 @@ class FastEngine:
 
     @property
     def _step_numbers(self) -> tuple[float, float, float]:
-        """The step rule as the kernel takes it: cap, stable, bend."""
-        rule, bend = self.method.rule, self.model.largest_curvature
+        """The step rule as the kernel takes it: cap, stable, curvature_bound."""
+        rule, curvature_bound = self.method.rule, self.model.largest_curvature
         if isinstance(rule, Curvature):
-            if bend is None:
+            if curvature_bound is None:
                 return 1.0, 0.0, 0.0
             # With batches a curvature limits the gradients, and the step is as without one.
-            return (0.0 if self._batches is None else 1.0), rule.stable, bend
+            return (0.0 if self._batches is None else 1.0), rule.stable, curvature_bound
         if isinstance(rule, Capped):
             return rule.cap, 0.0, 0.0
         return (math.inf if isinstance(rule, Mass) else 0.0), 0.0, 0.0
 
     def _run_kernel(
-        self, first: int, last: int, routes: Routes, releases: Releases, said: np.ndarray
+        self, first: int, last: int, routes: Routes, releases: Releases, scores_out: np.ndarray
     ) -> tuple[int, int]:
         """Run the compiled rounds; after an odd number of exchanges the state is in `spare`.
 
@@ -231,15 +231,15 @@ class FastEngine:
                 measured.loss_sums[first:last],
                 measured.correct_counts[first:last],
                 measured.disagreement[first:last],
-                said,
-                self._room,
+                scores_out,
+                self._scratch,
             )
         return place
 
     def _options(self, parallel: bool) -> kernel.Options:
         method, auto = self.method, self.method.auto
         lowest, highest = method.bounds or (0.0, math.inf)
-        cap, stable, bend = self._step_numbers
+        cap, stable, curvature_bound = self._step_numbers
         relay = method if isinstance(method, Relay) else None
         return kernel.Options(
             kind=_KINDS[type(self.model)],
@@ -252,7 +252,7 @@ class FastEngine:
             mixes=int(method.mixes),
             cap=float(cap),
             stable=float(stable),
-            bend=float(bend),
+            curvature_bound=float(curvature_bound),
             batched=self._batches is not None,
             clip=math.inf if self._batches is None else float(self._batches.clip),
             relayed=relay is not None,

@@ -101,7 +101,7 @@ def run_grid(
     return {key: found[key] for key in jobs}
 
 
-def whole(run: Run) -> Run:
+def require_complete(run: Run) -> Run:
     """The run, if Ctrl-C did not end it early: an incomplete run must not be stored."""
     if not run.record.complete:
         raise KeyboardInterrupt

@@ -29,7 +29,7 @@ LOGISTIC, RIDGE, HINGE = range(3)
 ALONG_GRAPH, AVERAGE, ALONE = range(3)
 """How a round ends: models travel along the edges, to everybody, to nobody."""
 _SCORES, _LOSSES, _SLOPES, _KNOWN = range(4)
-"""Rows of `Room.lanes`; scores, losses and slopes of known samples begin at the last."""
+"""Rows of `Scratch.lanes`; scores, losses and slopes of known samples begin at the last."""
 _NUM_BLOCKS = 16
 """A large network is handled in this many blocks of nodes, whatever the number of cores, so that
 sums are made in the same order and results do not depend on the number of cores."""
@@ -48,10 +48,11 @@ class Options(NamedTuple):
     """What a run does, in terms of the kernel.
 
     The step is `rate * min(cap, mass)`, or the rate itself if `cap` is 0; and with `stable` above 0
-    at most `stable * mass` over the largest curvature, `bend` times the squared sample plus l2. If
-    `batched`, what that limit shortens the step by is a factor of the gradient, inside `clip`. If
-    `relayed`, the mass in all this is 1. If `auto`, the rate is `min(ceiling, reach / sqrt(s))`
-    with the node's own `squares` s, to which that of the batch is added before its step.
+    at most `stable * mass` over the largest curvature, `curvature_bound` times the squared sample
+    plus l2. If `batched`, what that limit shortens the step by is a factor of the gradient, inside
+    `clip`. If `relayed`, the mass in all this is 1. If `auto`, the rate is
+    `min(ceiling, reach / sqrt(s))` with the node's own `squares` s, to which that of the batch is
+    added before its step.
 
     Attributes:
         kind: LOGISTIC, RIDGE or HINGE.
@@ -64,7 +65,7 @@ class Options(NamedTuple):
         mixes: Exchanges a round.
         cap: See above.
         stable: See above.
-        bend: See above.
+        curvature_bound: See above.
         batched: Whether gradients are clipped and summed, and a step is made of a full batch.
         clip: The longest gradient in a batch.
         relayed: Whether steps go into a parcel that is deposited bit by bit, as in `Relay`.
@@ -86,7 +87,7 @@ class Options(NamedTuple):
     mixes: int
     cap: float
     stable: float
-    bend: float
+    curvature_bound: float
     batched: bool
     clip: float
     relayed: bool
@@ -98,7 +99,7 @@ class Options(NamedTuple):
     parallel: bool
 
 
-class Room(NamedTuple):
+class Scratch(NamedTuple):
     """Where the kernel writes what it needs in between, for each block of nodes.
 
     Attributes:
@@ -117,8 +118,8 @@ class Room(NamedTuple):
     means: Matrix
 
     @classmethod
-    def empty(cls, num_nodes: int, width: int) -> Room:
-        """Room for so many nodes, with rows of this width."""
+    def empty(cls, num_nodes: int, width: int) -> Scratch:
+        """Scratch arrays for so many nodes, with rows of this width."""
         num_groups = -(-num_nodes // LANES)
         num_blocks = min(_NUM_BLOCKS, 1 + num_nodes // _NODES_A_BLOCK)
         ends = LANES * (np.arange(num_blocks + 1) * num_groups // num_blocks)
@@ -523,11 +524,12 @@ def _score(
 def _learn(
     options: Options, block: int, held: Any, parcels: Any, sums: Any, squares: Any, features: Any,
     labels: Any, rows: Any, known_rows: Any, t: int, fixed_rate: float, releases: Any, noise: Any,
-    room: Room,
+    scratch: Scratch,
 ) -> None:  # fmt: skip
     """Predict, and take the steps of a round."""
     compiled_once()
-    first, last, lanes, gradients = room.ends[block], room.ends[block + 1], room.lanes, room.rows
+    first, last = scratch.ends[block], scratch.ends[block + 1]
+    lanes, gradients = scratch.lanes, scratch.rows
     num_features, l2 = features.shape[1], options.l2
     dim, width = num_features + options.intercept, held.shape[1]
     loss_sum, num_right = 0.0, 0.0
@@ -539,7 +541,7 @@ def _learn(
             lanes[_LOSSES, node] += 0.5 * l2 * size / held[node, dim] ** 2
             loss_sum += lanes[_LOSSES, node]
             num_right += (lanes[_SCORES, node] >= 0.0) == (labels[row] > 0.0)
-    room.parts[block, 0], room.parts[block, 1] = loss_sum, num_right
+    scratch.parts[block, 0], scratch.parts[block, 1] = loss_sum, num_right
     if options.late:
         _score(options, first, last, held, features, labels, known_rows, t, lanes, _KNOWN)
     slopes = _KNOWN + _SLOPES if options.late else _SLOPES
@@ -551,14 +553,14 @@ def _learn(
         if options.kind == LOGISTIC:
             slope *= labels[row]
         # One of the step rules of `oneway.methods.step_rules`.
-        bearing = 1.0 if options.relayed else mass
-        share = min(options.cap, bearing) if options.cap > 0.0 else 1.0
+        effective_mass = 1.0 if options.relayed else mass
+        share = min(options.cap, effective_mass) if options.cap > 0.0 else 1.0
         if options.auto:
             rate = min(options.ceiling, options.reach / math.sqrt(squares[node]))
         step, limit = rate * share, math.inf
         if options.stable > 0.0:
             square = dot_rows(features, row, features, row, num_features) + options.intercept
-            limit = options.stable * bearing / (options.bend * square + l2)
+            limit = options.stable * effective_mass / (options.curvature_bound * square + l2)
         if options.batched:
             # As `oneway.methods.batches` does it.
             scale_row(gradients, block, 0.0, width)
@@ -603,10 +605,12 @@ def _learn(
 
 
 @_compiled
-def _deposit(options: Options, block: int, dim: int, held: Any, parcels: Any, room: Room) -> None:
+def _deposit(
+    options: Options, block: int, dim: int, held: Any, parcels: Any, scratch: Scratch
+) -> None:
     """Every node deposits, also one that had no sample: `Relay.before_push`."""
     compiled_once()
-    for node in range(room.ends[block], room.ends[block + 1]):
+    for node in range(scratch.ends[block], scratch.ends[block + 1]):
         # As `Relay.fractions`: how much of a parcel enters the numerator.
         bearable = options.amount * max(held[node, dim], 0.0)
         root = math.sqrt(max(parcels[node, dim], 0.0))
@@ -618,13 +622,13 @@ def _deposit(options: Options, block: int, dim: int, held: Any, parcels: Any, ro
 @_compiled
 def _mix(
     options: Options, block: int, dim: int, bounds: bool, held: Any, spare: Any, indptr: Any,
-    senders: Any, shares: Any, room: Room,
+    senders: Any, shares: Any, scratch: Scratch,
 ) -> None:  # fmt: skip
     """Push and sum, into `spare`; and make the block's total, for the network's mean."""
     compiled_once()
     num_nodes, width = held.shape
-    scale_row(room.rows, block, 0.0, width)
-    for node in range(room.ends[block], room.ends[block + 1]):
+    scale_row(scratch.rows, block, 0.0, width)
+    for node in range(scratch.ends[block], scratch.ends[block + 1]):
         if options.exchange == ALONG_GRAPH:
             if options.parallel:
                 ahead = min(node + _NODES_AHEAD, num_nodes - 1)
@@ -643,32 +647,32 @@ def _mix(
         else:
             for c in range(0, width, LANES):
                 store(load(held, node, c), spare, node, c)
-        add_row(room.rows, block, spare, node, 1.0, width)
+        add_row(scratch.rows, block, spare, node, 1.0, width)
 
 
 @_compiled
 def _mix_parcels(
-    block: int, parcels: Any, spare: Any, indptr: Any, senders: Any, shares: Any, room: Room
+    block: int, parcels: Any, spare: Any, indptr: Any, senders: Any, shares: Any, scratch: Scratch
 ) -> None:
     """Pass the parcels on, into `spare`."""
     compiled_once()
     width = parcels.shape[1]
-    for node in range(room.ends[block], room.ends[block + 1]):
+    for node in range(scratch.ends[block], scratch.ends[block + 1]):
         mix_row(spare, parcels, senders, shares, indptr[node], indptr[node + 1], node, width)
 
 
 @_compiled
-def _measure(options: Options, block: int, dim: int, held: Any, room: Room) -> None:
+def _measure(options: Options, block: int, dim: int, held: Any, scratch: Scratch) -> None:
     """The sum of squared distances of estimates from the mean, which a server hands to all."""
     compiled_once()
     distance_sum = 0.0
-    for node in range(room.ends[block], room.ends[block + 1]):
+    for node in range(scratch.ends[block], scratch.ends[block + 1]):
         if options.exchange == AVERAGE:
             for c in range(dim):
-                held[node, c] = room.means[0, c]
+                held[node, c] = scratch.means[0, c]
         inverse = 1.0 / held[node, dim]
-        distance_sum += squared_distance(held, node, inverse, room.means, 0, dim)
-    room.parts[block, 2] = distance_sum
+        distance_sum += squared_distance(held, node, inverse, scratch.means, 0, dim)
+    scratch.parts[block, 2] = distance_sum
 
 
 def _rounds(
@@ -695,64 +699,65 @@ def _rounds(
     loss_sums: Any,
     correct_counts: Any,
     disagreement: Any,
-    said: Any,
-    room: Room,
+    scores_out: Any,
+    scratch: Scratch,
 ) -> tuple[int, int]:
     """Run `len(rows)` rounds of `mixes` exchanges on `held`, using `spare` of the same shape.
 
     After an odd number of exchanges the state is in `spare`, and `parcels` likewise. Unless `late`,
     `known_rows` are `rows`. Only if `batched`, `sums[node, dim]` are the unfinished batches, and
-    `releases[round, node]` and `noise` those of a `release_plan.Piece`. Unless `said` is empty,
-    `said[round, node]` becomes the score that was predicted with.
+    `releases[round, node]` and `noise` those of a `release_plan.Piece`. Unless `scores_out` is
+    empty, `scores_out[round, node]` becomes the score that was predicted with.
 
     Returns:
         The first (round, node) whose loss or estimate is not finite, or (-1, -1).
     """
     num_rounds, num_nodes = rows.shape
-    dim, width, num_blocks = features.shape[1] + options.intercept, held.shape[1], len(room.parts)
+    dim, width = features.shape[1] + options.intercept, held.shape[1]
+    num_blocks = len(scratch.parts)
     for t in range(num_rounds):
         for block in prange(num_blocks):
             _learn(
                 options, np.int64(block), held, parcels, sums, squares, features, labels, rows,
-                known_rows, t, rates[t], releases, noise, room,
+                known_rows, t, rates[t], releases, noise, scratch,
             )  # fmt: skip
         for mix in range(options.mixes):
             bounds = mix == options.mixes - 1
             if options.relayed:
                 for block in prange(num_blocks):
-                    _deposit(options, np.int64(block), dim, held, parcels, room)
+                    _deposit(options, np.int64(block), dim, held, parcels, scratch)
             for block in prange(num_blocks):
                 _mix(
                     options, np.int64(block), dim, bounds, held, spare, indptr, senders, shares,
-                    room,
+                    scratch,
                 )  # fmt: skip
                 if options.relayed:
                     _mix_parcels(
                         np.int64(block), parcels, spare_parcels, parcel_indptr, parcel_senders,
-                        parcel_shares, room,
+                        parcel_shares, scratch,
                     )  # fmt: skip
             held, spare = spare, held
             parcels, spare_parcels = spare_parcels, parcels
-        scale_row(room.means, 0, 0.0, width)
+        scale_row(scratch.means, 0, 0.0, width)
         for block in range(num_blocks):
-            add_row(room.means, 0, room.rows, block, 1.0, width)
-        scale_row(room.means, 0, 1.0 / room.means[0, dim], width)
+            add_row(scratch.means, 0, scratch.rows, block, 1.0, width)
+        scale_row(scratch.means, 0, 1.0 / scratch.means[0, dim], width)
         for block in prange(num_blocks):
-            _measure(options, np.int64(block), dim, held, room)
+            _measure(options, np.int64(block), dim, held, scratch)
 
         loss_sum, num_right, distance_sum = 0.0, 0.0, 0.0
         for block in range(num_blocks):
-            loss_sum += room.parts[block, 0]
-            num_right += room.parts[block, 1]
-            distance_sum += room.parts[block, 2]
+            loss_sum += scratch.parts[block, 0]
+            num_right += scratch.parts[block, 1]
+            distance_sum += scratch.parts[block, 2]
         loss_sums[t], correct_counts[t] = loss_sum, np.int64(num_right)
         disagreement[t] = distance_sum / num_nodes
-        if len(said) > 0:
+        if len(scores_out) > 0:
             for node in range(num_nodes):
-                said[t, node] = room.lanes[_SCORES, node]
+                scores_out[t, node] = scratch.lanes[_SCORES, node]
         if not (math.isfinite(loss_sum) and math.isfinite(distance_sum)):
             for node in range(num_nodes):
-                if rows[t, node] >= 0 and not math.isfinite(room.lanes[_LOSSES, node]):
+                if rows[t, node] >= 0 and not math.isfinite(scratch.lanes[_LOSSES, node]):
                     return t, node
             # One infinite row makes the mean and so every distance infinite: ask the rows.
             for node in range(num_nodes):

@@ -20,7 +20,7 @@ from oneway.records import checksum
 from oneway.sentences import shown
 from oneway.simulator.driver import EngineName, simulate
 from oneway.simulator.fast_engine import supports
-from oneway.simulator.grid import LOCAL, open_workers, run_grid, whole
+from oneway.simulator.grid import LOCAL, open_workers, require_complete, run_grid
 from oneway.simulator.run import Run
 from oneway.streams import Stream
 from oneway.tables import Table
@@ -400,7 +400,7 @@ def _trial(
     """One run, in a worker."""
     world = shared()[key[2]]
     try:
-        run = whole(
+        run = require_complete(
             simulate(
                 method,
                 world.model,
@@ -514,7 +514,7 @@ def _run_or_divergence(
     method: Method, model: Model, stream: Stream, graph: TrustGraph
 ) -> Run | DivergenceError:
     try:
-        return whole(simulate(method, model, stream, graph, progress=False))
+        return require_complete(simulate(method, model, stream, graph, progress=False))
     except DivergenceError as error:
         return error
 
