@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from oneway.datasets import DATASETS, fetch, load_for
-from oneway.datasets.images import unpacked_sha256
-from oneway.datasets.uci import ADULT_CATEGORIES, HOSPITALS, SUSY_FEATURES, TELLING
+from oneway.datasets.uci import ADULT_CATEGORIES, HOSPITALS, SUSY_FEATURES
 from oneway.errors import DataError, MissingDataError
 from oneway.streams import Table, load
 
@@ -163,25 +162,6 @@ def test_hospitals_take_turns_and_patients_come_in_one_random_order(folder):
     np.testing.assert_array_equal(table.features, load("heart").features)
 
 
-def test_flags_of_heart_are_those_that_differ_by_three_standard_errors(real_data):
-    """Of the share with disease where a column is empty from where it is not."""
-    if not (real_data / "heart").is_dir():
-        pytest.skip("ONEWAY_DATA holds no heart")
-    table = load("heart")
-    assert np.bincount(table.owners("hospital").codes).tolist() == [303, 294, 123, 200]
-    sick = table.labels > 0
-    share = sick.mean()
-    telling = set()
-    for name in table.encoder.names:
-        empty = table.frame[name].is_null().to_numpy()
-        if not empty.any():
-            continue
-        error = np.sqrt(share * (1 - share) * (1 / empty.sum() + 1 / (~empty).sum()))
-        if abs(sick[empty].mean() - sick[~empty].mean()) > 3 * error:
-            telling.add(name)
-    assert telling >= set(TELLING)
-
-
 @pytest.mark.parametrize("name", ["heart", "occupancy"])
 def test_the_real_files_have_the_known_digests(real_data, name):
     for file in DATASETS[name].files:
@@ -211,9 +191,6 @@ def test_the_real_occupancy_data_has_all_its_rows(real_data):
     dates = table.frame["date"]
     assert dates.is_sorted()
     assert (dates[0], dates[-1]) == ("2015-02-02 14:19:00", "2015-02-18 09:19:00")
-    stream = table.deal(20, adversarial=0.5, seed=7)
-    assert stream.num_rounds == 1028
-    assert 0.3 < stream.adversarial_share <= 0.5
 
 
 def susy_rows(num_rows: int = 20) -> np.ndarray:
@@ -253,15 +230,6 @@ def test_the_full_susy_is_preferred_to_the_sample_and_a_cut_file_says_so(folder)
         load("susy")
 
 
-def test_the_real_sample_of_susy_has_ten_thousand_rows(real_data):
-    if not (real_data / "susy" / "SUSY-10k.csv.gz").is_file():
-        pytest.skip("ONEWAY_DATA holds no SUSY-10k.csv.gz")
-    table = load("susy")
-    if "sample" in table.name:
-        assert table.features.shape == (10_000, 18)
-        assert 0.4 < (table.labels > 0).mean() < 0.5
-
-
 def test_digits_come_with_scikit_learn():
     table = load("digits")
     assert (len(table), table.shape, table.label_kind) == (1797, (1, 8, 8), "classes")
@@ -271,16 +239,6 @@ def test_digits_come_with_scikit_learn():
     assert [path.name for path in fetch("digits")] == ["digits.csv.gz"]
     with pytest.raises(DataError, match="digits"):
         load_for("digits", "binary")
-
-
-def test_the_real_mnist_has_its_images(real_data):
-    if not (real_data / "mnist").is_dir():
-        pytest.skip("ONEWAY_DATA holds no mnist")
-    table = load("mnist")
-    assert (table.shape, table.encoder.label) == ((1, 28, 28), "digit")
-    if "test" in table.name:
-        counts = np.bincount(table.labels.astype(int))
-        assert counts.tolist() == [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
 
 
 def test_mnist_takes_the_images_to_learn_from_before_those_to_test(folder):
@@ -294,12 +252,27 @@ def test_mnist_takes_the_images_to_learn_from_before_those_to_test(folder):
         assert ("test" in table.name) == (name == "t10k")
 
 
-def test_the_digest_of_mnist_is_that_of_its_content(tmp_path):
-    digests = set()
-    for level in (1, 9):
-        (tmp_path / "x.gz").write_bytes(gzip.compress(b"pixels" * 1000, level, mtime=level))
-        digests.add(unpacked_sha256(tmp_path / "x.gz"))
-    assert len(digests) == 1
-    (tmp_path / "x.gz").write_bytes(b"<html>sorry</html>")
-    with pytest.raises(DataError, match=r"x\.gz"):
-        unpacked_sha256(tmp_path / "x.gz")
+PINNED = {
+    "occupancy": (4.341926388261841, -154.94851365313025),
+    "susy": (21.641583107336757, -2.7996344841433967),
+    "adult": (416.11607382692597, -235.1000787708702),
+    "heart": (78.51591857078093, 20.183884124802596),
+    "flights": (530.9570037430507, -2120.1154065507108),
+    "digits": (-118.69911883309157, 97.50479969497779),
+    "mnist": (-74.88787529795532, 486.0479309759393),
+}
+"""Weighted sums of features and labels of the files in the shared data."""
+
+
+@pytest.mark.parametrize("name", PINNED)
+def test_the_numbers_of_a_real_table_stay_the_same(name, real_data):
+    """Weighted by row and column, so that a swap is seen; measured before tables kept frames."""
+    if DATASETS[name].url and not (real_data / name).is_dir():
+        pytest.skip(f"ONEWAY_DATA holds no {name}")
+    table = load(name)
+    if len(table) not in (20_560, 10_000, 32_561, 920, 327_346, 1_797):
+        pytest.skip("the whole file is there, not its sample")
+    rows, columns = table.features.shape
+    by_row = (table.features.astype(float) * np.sin(np.arange(columns) + 1)).sum(axis=1)
+    found = (by_row @ np.cos(np.arange(rows) % 97), table.labels @ np.cos(np.arange(rows) % 89))
+    assert found == pytest.approx(PINNED[name], rel=1e-6, abs=1e-6)

@@ -17,7 +17,7 @@ from npz_bombs import ABSURD, bomb, claiming, header
 from oneway.datasets import load
 from oneway.errors import DataError, MissingDataError
 from oneway.tables import Array, Encoder, Number, Table
-from oneway.tables.arrays import is_sample_file, open_arrays, read_sample, white_of
+from oneway.tables.arrays import open_arrays, read_sample, white_of
 from oneway.task.task import Task
 
 RNG = np.random.default_rng(0)
@@ -243,12 +243,6 @@ def test_a_file_that_claims_an_absurd_shape_is_named(tmp_path, shape):
         load(tmp_path / "a.npy")
 
 
-def test_a_compressed_file_is_read(tmp_path):
-    pixels = (RNG.random((60, 28, 28)) < 0.1).astype(np.uint8)  # as sparse as handwriting
-    np.savez_compressed(tmp_path / "b.npz", features=pixels, labels=np.arange(60) % 3)
-    np.testing.assert_array_equal(load(tmp_path / "b.npz").arrays().reshape(pixels.shape), pixels)
-
-
 def test_a_pickle_is_never_opened(tmp_path, monkeypatch):
     ran = []
 
@@ -363,9 +357,3 @@ def test_a_file_that_is_no_sample_is_named(tmp_path, name):
         read_sample(tmp_path / name, GREY)
     with pytest.raises(DataError, match="series"):
         read_sample(drawn(tmp_path, PIXELS), Array("series", shape=(6,)))
-
-
-def test_files_are_told_by_their_ends():
-    assert [is_sample_file(name) for name in ("a.PNG", "b/c.npy", "0.5", "[[1.0, 2.0]]")] == [
-        *(True, True, False, False)
-    ]

@@ -117,10 +117,14 @@ class Encoder:
             numbers = self._all_numbers(raw)
             if numbers is not None:
                 return numbers
-        encoded = np.empty(self.width)
-        for place, feature, cell in zip(self.places, self.features, raw, strict=True):
-            encoded[place] = feature.encode(cell)
-        return encoded
+        parts = [feature.encode(cell) for feature, cell in zip(self.features, raw, strict=True)]
+        if self._has_arrays:
+            return np.concatenate([np.asarray(part, dtype=np.float64) for part in parts])
+        return np.array([number for part in parts for number in part], dtype=np.float64)
+
+    @cached_property
+    def _has_arrays(self) -> bool:
+        return any(isinstance(it, Array) for it in self.features)
 
     @cached_property
     def _are_numbers(self) -> bool:
