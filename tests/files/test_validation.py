@@ -32,6 +32,7 @@ class Outer:
     most: Annotated[int, Meta(ge=0)] | Literal["auto"] | None = None
     inner: Inner = field(default_factory=Inner)
     items: tuple[Inner, ...] = ()
+    options: dict[str, dict[str, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -68,6 +69,7 @@ def test_a_table_becomes_a_value_with_its_nested_tables_and_lists():
         ({"name": "a", "inner": 7}, ["inner in f.toml is 7", "table"]),
         ({"name": "a", "items": {}}, ["items in f.toml", "a list, of which each is a table"]),
         ({"name": "a", "items": [{}, {"size": "x"}]}, ["items[1].size", "'x'"]),
+        ({"name": "a", "options": {"b": 3}}, ["options in f.toml", "each entry", "a table"]),
         ({"name": "a", "rate": 2}, ["f.toml: rate 2.0 is above size 1"]),
     ],
 )
@@ -103,3 +105,26 @@ tables = st.dictionaries(st.text(), plain | st.lists(plain), max_size=4)
 @given(st.dictionaries(st.text(), plain | tables | st.lists(tables, min_size=1), max_size=4))
 def test_any_table_is_read_back_from_what_is_written_of_it(table):
     assert tomllib.loads(toml_text(table, {})) == table
+
+
+keys = st.sampled_from(
+    ["name", "rate", "kind", "most", "inner", "items", "options", "size", "tags"]
+)
+anything = st.recursive(
+    st.none() | plain | st.floats(),
+    lambda inner: (
+        st.lists(inner, max_size=2) | st.dictionaries(keys | st.text(), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+@given(st.dictionaries(keys, anything, max_size=4) | anything)
+def test_any_table_is_a_value_or_one_sentence(table):
+    problem = "f.toml"
+    try:
+        convert(table, Outer, "f.toml")
+    except ConfigError as error:
+        problem = str(error)
+    assert "f.toml" in problem
+    assert "\n" not in problem

@@ -204,7 +204,8 @@ def _key_problems(value: object, info: inspect.Type, where: str, path: str = "")
 
 def _violation(reason: str, value: Any, info: inspect.Type, where: str) -> str:
     """Return the sentence for msgspec's reason, "rule - at `$.path`"."""
-    path = reason.partition(" - at `$")[2].removesuffix("`")
+    # msgspec writes [...] for an entry of a table with any keys, and does not say which.
+    path, mark, _ = reason.partition(" - at `$")[2].removesuffix("`").partition("[...]")
     for step in re.findall(r"[^.\[\]]+", path):
         plain = _plain(info)
         if isinstance(plain, _Table):
@@ -212,7 +213,10 @@ def _violation(reason: str, value: Any, info: inspect.Type, where: str) -> str:
             info = next(field.type for field in plain.fields if field.name == step)
         elif isinstance(plain, _List):
             value, info = value[int(step)], plain.item_type
-    return f"{_subject(path.lstrip('.'), where)} is {shown(value)}; {_rule(info, value)}"
+    subject, plain = _subject(path.lstrip("."), where), _plain(info)
+    if mark and isinstance(plain, inspect.DictType):
+        return f"{subject} is {shown(value)}; each entry of it must be {_noun(plain.value_type)}"
+    return f"{subject} is {shown(value)}; {_rule(info, value)}"
 
 
 def _subject(path: str, where: str) -> str:
