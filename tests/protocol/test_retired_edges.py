@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
 
 from oneway.protocol.audit import books_of, discrepancy, expected_holding
 from oneway.protocol.bookkeeping import RETIRED, is_retired
@@ -79,58 +77,6 @@ class Pair:
 
     def retired(self):
         return self.alice.settled.get((BOB, RETIRED)), self.bob.in_.get((ALICE, RETIRED))
-
-
-steps = st.lists(
-    st.sampled_from(
-        ["trust", "push", "distrust", "say", "lose", "speak", "report", "crash", "late", "settle"]
-    ),
-    max_size=80,
-)
-
-
-@given(steps, st.integers(0, 2**32))
-def test_in_any_order_of_words_both_ends_keep_the_same_sum(events, seed):
-    pair, late = Pair(), []
-    rng = np.random.default_rng(seed)
-    for event in events * 3:
-        names = pair.edges
-        word = None
-        if names:
-            word = say(pair.alice, pair.alice.out[names[rng.integers(len(names))]], RULES)
-            late.append(word)
-        if event == "trust":
-            pair.alice = trust(pair.alice, BOB, int(rng.integers(2**40)))
-        elif event == "push":
-            pair.alice = push(pair.alice, {BOB: 0.3}, RULES)
-        elif event == "distrust":
-            pair.alice = distrust(pair.alice, BOB)
-        elif event == "say" and word is not None:
-            pair.tell(word)
-        elif event == "lose" and word is not None:
-            pair.tell(word, is_lost=True)
-        elif event == "report" and pair.bob.in_:
-            edges = [edge for edge in pair.bob.in_.values() if edge.epoch]
-            if edges:
-                pair.reply(report(pair.bob, edges[rng.integers(len(edges))], THEIRS))
-        elif event == "crash":
-            pair.alice = restart(pair.alice, pair.alice.boot)
-        elif event == "late" and late:
-            word = late[rng.integers(len(late))]
-            if word.life.boot == pair.alice.boot:
-                pair.tell(word, is_lost=bool(rng.integers(2)))
-        elif event == "speak":
-            pair.speak()
-        elif event == "settle":
-            pair.cycle(epoch=int(rng.integers(2**40)))
-        for state in (pair.alice, pair.bob):
-            assert np.array_equal(state.holding, expected_holding(state))
-        in_, settled = len(pair.bob.in_), len(pair.alice.settled)
-        assert in_ <= 2 * MOST + 1
-        assert settled <= 2 * MOST + 2
-    for _ in range(4):
-        pair.speak()
-    pair.check()
 
 
 def test_a_sender_restored_from_before_the_end_of_a_retired_edge_hears_that_it_ended():

@@ -51,24 +51,8 @@ class Person:
         self._oneway = oneway
         folder.mkdir()
 
-    def types(self, *arguments: object, code: int = 0, stdin: str | None = None) -> str:
-        """Run `oneway peer ...` in a shell to its end; what it printed."""
-        done = subprocess.run(
-            [SCRIPT, "peer", *map(str, arguments)],
-            cwd=self.folder,
-            env=PLAIN,
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=LIMIT_SECONDS,
-            check=False,
-        )
-        assert done.returncode == code, done.stderr
-        assert "Traceback" not in done.stderr
-        return done.stdout + done.stderr
-
     def does(self, *arguments: object, code: int = 0) -> str:
-        """The same without a process of its own, which is quicker."""
+        """Run `oneway peer ...` in this process; what it printed."""
         done = self._oneway("peer", *arguments, "--home", self.folder)
         assert done.code == code, done.err
         return done.out + done.err
@@ -85,14 +69,6 @@ class Person:
             return json.loads((self.folder / "status.json").read_bytes())
         except FileNotFoundError:
             return {}
-
-    def receiver(self, name: str) -> dict[str, Any]:
-        found = [peer for peer in self.status().get("receivers", []) if peer["name"] == name]
-        return found[0] if found else {}
-
-    def sender(self, name: str) -> dict[str, Any]:
-        found = [peer for peer in self.status().get("senders", []) if peer["name"] == name]
-        return found[0] if found else {}
 
 
 class Running:
