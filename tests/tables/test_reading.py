@@ -87,7 +87,7 @@ def test_only_a_number_with_a_decimal_comma_changes(tmp_path):
         ("", "is empty"),
         ("a,y\n", "no rows"),
         ("a,a,y\n1,1,1\n", "two columns named 'a'"),
-        ("[\n", "one JSON array"),
+        ('[{"a": 1}]', "one JSON array; write its objects on one line each"),
         ("a,y\n1,0\n1,2,3\n", "line 3: it has 3 cells"),
         ('a,y\n1,0\n"1,0\n', "line 3: a quote"),
         ("a,y\n1,0\n\0,1\n", "line 3: it holds bytes"),

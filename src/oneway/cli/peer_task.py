@@ -166,7 +166,8 @@ def _describe(data: Path, derived: Derived) -> None:
     )
     show_columns(derived.notes, derived.num_rows)
     if derived.num_without_label:
-        note(f"Skipped {derived.num_without_label:,} rows without a label, or without a group.")
+        group = f" or a {task.privacy.group}" if task.privacy.unit == "group" else ""
+        note(f"Skipped {derived.num_without_label:,} rows without a label{group}.")
     note(f"privacy: {task.privacy_sentence}.")
     if derived.num_over:
         note(

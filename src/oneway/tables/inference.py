@@ -378,10 +378,10 @@ class _Deciding:
             return Category(name, self._values(column), gaps=bool(column.gaps))
         if num_wrong <= MISTAKEN * filled:
             cells = f"{num_wrong:,} cell{'s' if num_wrong > 1 else ''}"
-            return f"numbers but for {cells}, as {wrong}; repair, or say numeric"
+            return f"numbers but for {cells}, as {wrong}; repair it, or name it numeric"
         if count == filled:
             return "text, unique per row: an identifier, or free text"
-        return f"text with {count:,} distinct values in {filled:,} rows; ask for it"
+        return f"text, {count:,} distinct values in {filled:,} rows; name it a category to use it"
 
     def _values(self, column: _Column) -> tuple[str, ...]:
         values = in_order(map(_spelled, column.distinct.head(MOST_VALUES + 1).to_list()))

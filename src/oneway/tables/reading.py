@@ -47,7 +47,7 @@ from oneway.tables.rows import (
 )
 
 OPENERS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-TEXT = (".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".libsvm", ".svm")
+TEXT = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".libsvm", ".svm")
 BLOCK_BYTES = 2**24
 TOP_BYTES = 2**21
 """How much of a file suggests which columns are numbers."""
@@ -168,7 +168,7 @@ def array_column(name: str, arrays: np.ndarray[Any, Any]) -> pl.Series:
 
 def line_of(path: Path, row: int) -> str:
     """Say where in a text file a row of its frame stands; the file is read up to there."""
-    if holds_arrays(path) or file_kind(path) not in TEXT[:5]:
+    if holds_arrays(path) or file_kind(path) not in TEXT[:6]:
         return f"row {row}"
     reader = RowReader(str(path))
     with _opened(path) as file:
