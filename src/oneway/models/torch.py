@@ -211,8 +211,6 @@ class Torch(Model):
         program = self._looped if self._loops_over(len(rows)) else self._batched
         with nullcontext() if seed is None else _drawn_from(seed):
             gradients, losses, outputs = program(module, params, rows, self._truth(batch.labels))
-        if self.l2:
-            gradients.add_(params, alpha=self.l2)
         own: Vector = losses.numpy().astype(np.float64) + self._penalty(stack)
         return own, outputs.numpy(), gradients.numpy()
 
@@ -224,7 +222,7 @@ class Torch(Model):
         for row in range(len(rows)):
             own = params[row].detach().requires_grad_()
             loss, found = self._sample(module, own, rows[row], truth[row])
-            gradients[row] = _gradient(loss, own)
+            torch.add(_gradient(loss, own), params[row], alpha=self.l2, out=gradients[row])
             losses[row] = loss.detach()
             outputs.append(found.detach())
         return gradients, losses, torch.stack(outputs) if outputs else gradients[:, :0]
@@ -235,7 +233,8 @@ class Torch(Model):
         sample = torch.func.grad_and_value(partial(self._sample, module), has_aux=True)
         program = torch.func.vmap(sample, randomness="different")
         gradients, (losses, outputs) = program(params, rows, truth)
-        return gradients.detach(), losses.detach(), outputs.detach()
+        gradients = torch.add(gradients.detach(), params, alpha=self.l2)
+        return gradients, losses.detach(), outputs.detach()
 
     def _sample(
         self, module: nn.Module, params: Tensor, row: Tensor, label: Tensor
