@@ -61,15 +61,15 @@ def test_a_parcel_that_arrives_is_deposited_and_passed_on_without_a_sample():
 
 
 def test_a_deposit_moves_an_estimate_no_further_than_others_may():
-    """Whoever filled the parcel: what is not deposited stays in it, and nothing is lost."""
+    """Whoever filled the parcel."""
     town = founded(RELAY, CLIPPED, alice=[])
-    with_parcel(town, "alice", [900.0, 0.0], count=1e-6)
     for _ in range(5):
+        with_parcel(town, "alice", [900.0, 0.0], count=1e-6)
         before = town.nodes["alice"].estimate
         town.pass_time(2 * IDLE_SECONDS)
         moved = np.linalg.norm(town.nodes["alice"].estimate - before)
         assert 0 < moved <= 0.5 * (1 + np.linalg.norm(before)) * (1 + 1e-9)
-    town.check_exact()
+    town.check_books()
 
 
 def test_several_pushes_follow_a_step_if_the_task_says_so():
@@ -154,7 +154,7 @@ def test_no_parcel_brings_an_estimate_out_of_the_radius():
     before = bob.estimate[0]
     with_parcel(town, "bob", [-1.0, 0.0])
     commits(town, "bob", 4.0)
-    assert bob.estimate[0] > before + 0.5  # an honest step leads back
+    assert bob.estimate[0] > before + 0.25  # an honest step leads back
 
 
 def test_a_parcel_moves_no_newcomer_without_mass():
@@ -177,15 +177,14 @@ def test_a_parcel_that_cannot_go_anywhere_costs_no_commit():
     assert commits(newcomer, "bob", 5.0) == 0
 
 
-def test_who_neither_sends_nor_receives_deposits_all_of_its_parcel():
+def test_who_neither_sends_nor_receives_deposits_each_step_once_and_keeps_its_mass():
     town = founded(RELAY, CLIPPED, bob=[])
     town.learn("bob")
-    before = in_segment(town, "bob", "numerator") - in_segment(town, "bob", "parcel")
+    before = town.nodes["bob"].estimate
     with_parcel(town, "bob", [1.0, 0.0])
     commits(town, "bob", 10.0)
-    np.testing.assert_allclose(in_segment(town, "bob", "parcel"), 0.0, atol=1e-5)
-    after = in_segment(town, "bob", "numerator")
-    np.testing.assert_allclose(after - before, [-1.0, 0.0], atol=1e-5)
+    np.testing.assert_allclose(town.nodes["bob"].estimate - before, [-0.3, 0.0], atol=1e-5)
+    assert not in_segment(town, "bob", "parcel").any()
     assert town.state("bob").mass == 1.0
 
 
@@ -224,7 +223,7 @@ def test_while_nobody_can_be_handed_anything_a_parcel_is_deposited_once():
     town.check_exact()
 
 
-def test_peers_that_were_drained_get_back_to_a_unit_of_mass_once_nobody_drains_them():
+def test_peers_that_were_drained_get_their_mass_back_once_nobody_drains_them():
     town = founded(RELAY, alice=["bob", "carol"], bob=["alice"], carol=[])
     for _ in range(60):
         town.learn("alice")
@@ -235,7 +234,7 @@ def test_peers_that_were_drained_get_back_to_a_unit_of_mass_once_nobody_drains_t
     for _ in range(200):
         town.learn("alice")
         town.learn("bob")
-    assert 1.0 < sum(town.state(name).mass for name in ("alice", "bob")) < 3.0
+    assert 1.0 < sum(town.state(name).mass for name in ("alice", "bob")) < 2.5
     town.check_books()
 
 

@@ -93,7 +93,7 @@ ONE_WAY = {
     "chain": [(node, node + 1) for node in range(4)],
     "one that only receives": [(node, 0) for node in range(1, 5)],
     "one that only sends": [(0, node) for node in range(1, 5)],
-    "two rings and one alone": [(0, 1), (1, 0), (2, 3), (3, 2), (0, 2)],
+    "two rings and one in between": [(0, 1), (1, 0), (2, 3), (3, 2), (0, 4), (4, 2)],
 }
 
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from oneway.methods import Relay
 from oneway.methods.base import State
-from oneway.peer.inflow import PART, SECONDS_PER_STEP, STEPS, Inflow
+from oneway.peer import inflow
+from oneway.peer.inflow import PART, SECONDS_PER_STEP, STEPS, TO_AND_FRO, Inflow
 from oneway.protocol import incoming
 from oneway.protocol.audit import expected_holding
 from oneway.protocol.fixed_point import ONE, fixed, mass_of
@@ -242,13 +243,23 @@ def test_with_steps_in_between_the_account_never_exceeds_the_limit(said):
         assert moved <= 2 * victim.most * (1 + BESIDE) + 1e-6
 
 
-def test_who_moved_a_peer_one_way_may_move_it_as_far_to_the_other_side():
-    victim = Victim(Layout())
-    victim.hear([100.0, 0.0], 50.0)
-    assert victim.state.estimate[0] == pytest.approx(victim.most, rel=1e-5)
-    victim.step()
-    victim.hear([-100.0, 0.0], 50.0)
-    assert victim.state.estimate[0] == pytest.approx(-victim.most * (1 - 1 / STEPS), rel=0.1)
+@pytest.mark.parametrize("limit", [TO_AND_FRO, 1e9])
+def test_who_pulls_to_either_side_in_turn_swings_a_peer_by_a_step_of_its_own(limit, monkeypatch):
+    """Without a limit to and fro, by twice the limit with every step."""
+    monkeypatch.setattr(inflow, "TO_AND_FRO", limit)
+    victim, swings = Victim(Layout()), []
+    for turn in range(10 * STEPS):
+        before = victim.state.estimate
+        victim.hear([100.0 * (-1) ** turn, 0.0], 50.0)
+        swings.append(np.linalg.norm(victim.state.estimate - before))
+        victim.state = replace(victim.state, holding=fixed(victim.state.estimate, 1.0))
+        victim.state = replace(victim.state, minted=expected_minted(victim.state))
+        victim.step()
+    swing = np.sqrt(np.mean(np.square(swings[-5 * STEPS :])))
+    if limit == TO_AND_FRO:
+        assert swing == pytest.approx(limit * victim.own, rel=0.1)
+    else:
+        assert swing > 1.8 * victim.most
 
 
 parcels = st.tuples(
@@ -326,7 +337,7 @@ def test_who_pulls_to_and_fro_is_never_cut():
     for _ in range(500):
         before = victim.state.estimate
         step = rng.normal(size=DIM)
-        victim.hear(-before + 0.5 * victim.most * step / np.linalg.norm(step), 1.0)
+        victim.hear(-before + 0.9 * victim.own * step / np.linalg.norm(step), 1.0)
         moves.append(victim.state.estimate - before)
         victim.state = replace(victim.state, holding=fixed(victim.state.estimate, 1.0))
         victim.state = replace(victim.state, minted=expected_minted(victim.state))

@@ -98,7 +98,7 @@ def test_mass_is_what_was_minted_less_what_was_burned_under_any_conditions(
     graph = some_graph(6, seed)
     if one_way:
         graph = ow.TrustGraph.from_edges([(0, 1), (1, 0), (1, 2), (3, 4)], 6)
-    method = kind(0.1, "curvature", batches=batches).suited_to_any_graph()
+    method = kind(0.1, "curvature", batches=batches).suited_to_peers()
     engine, mixing = engine_for(method, stream, conditions, seed=seed), method.shares(graph)
     for tick in range(engine.schedule.num_ticks):
         engine.advance(tick, tick + 1, mixing)
@@ -112,7 +112,7 @@ def test_no_step_is_lost_under_way():
     """Of steps that nobody deposits, those held and those under way are all that were taken."""
     conditions = Conditions(loss=0.3, sleepers=0.3, awake=5.0, asleep=5.0, clip=math.inf)
     graph, stream = some_graph(6, 1), some_stream(6, 40, 1)
-    method = ow.Relay(0.1, amount=1e-300).suited_to_any_graph()
+    method = ow.Relay(0.1, amount=1e-300).suited_to_peers()
     engine, mixing = engine_for(method, stream, conditions), method.shares(graph)
     taken = 0
     for tick in range(engine.schedule.num_ticks):
@@ -267,7 +267,7 @@ def test_of_copies_that_overtake_each_other_the_newest_counts():
 
 def test_a_push_is_repeated_after_longer_and_longer_waits_until_it_arrives():
     graph, stream = some_graph(4, 1), some_stream(4, 30, 1)
-    method = ow.OnlinePushSum(0.1).suited_to_any_graph()
+    method = ow.OnlinePushSum(0.1).suited_to_peers()
     flying = []
     for loss in (0.0, 0.6):
         told = Conditions(rate=10.0, loss=loss)

@@ -73,7 +73,7 @@ class PushSumNode:
 class RelayNode(PushSumNode):
     """Relay: steps go into a parcel; a fraction is deposited, the rest is sent on, all of it.
 
-    If it lets go, it receives, and sends to nobody what it would send to one receiver.
+    If it lets go, it sends to nobody what it would send to one receiver.
     """
 
     def __init__(self, start, amount=0.3, bounds=None, lets_go=False):
@@ -230,9 +230,6 @@ class LiteralNetwork:
             {j: mixing[i, j] for j in range(len(mixing)) if j != i and mixing[i, j] > 0}
             for i in range(len(mixing))
         ]
-        hears = {j for shares in self.shares for j in shares}
-        for i in {*range(len(self.nodes))} - hears:
-            self.nodes[i].lets_go = False
         self.sent, self.losses = 0, []
         self.steps_taken = [0.0] * len(start)
 

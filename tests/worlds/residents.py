@@ -188,7 +188,7 @@ class Resident:
     def _kept_mass(self, state: PeerState) -> PeerState:
         if not self.keeps_mass or not state.is_sound(self.rules.radius):
             return state
-        return transitions.keep_mass(state, RELAY.usual_bounds)
+        return transitions.keep_mass(state, RELAY.suited_to_peers().bounds)
 
     def _deposited(self, state: PeerState, now: float) -> PeerState:
         """A state after Relay has deposited some of its parcel."""

@@ -93,7 +93,7 @@ class Method(ABC):
             step.
         bounds: Between which masses a node is kept (`bounded`); None if nobody's mass is changed,
             as published. Peers, and simulations of graphs that are not strongly connected, take
-            `usual_bounds` in place of None.
+            `usual_bounds` in place of None; peers hold at most `most_in_peer`.
 
     Raises:
         ConfigError: A parameter breaks its rule.
@@ -122,6 +122,9 @@ class Method(ABC):
     usual_bounds: ClassVar[tuple[float, float]] = (0.25, 4.0)
     """The bounds of masses on graphs that are not strongly connected. The lower one is the smallest
     mass at which the method's steps still suit a model."""
+    most_in_peer: ClassVar[float] = 8.0
+    """The most mass that a peer keeps: others bring it as much as they like, and its own steps move
+    it the less the heavier it is."""
 
     has_mass: ClassVar[bool] = False
     """Whether a mass travels with the payload and corrects the bias of a directed graph."""
@@ -183,6 +186,15 @@ class Method(ABC):
         other = copy(self)
         object.__setattr__(other, "bounds", self.usual_bounds)
         return other
+
+    def suited_to_peers(self) -> Self:
+        """The same method as peers run it: nobody of them knows the whole graph, or all others."""
+        suited = self.suited_to_any_graph()
+        if suited.bounds is None or self.bounds is not None:
+            return suited
+        lowest, highest = suited.bounds
+        object.__setattr__(suited, "bounds", (lowest, min(highest, self.most_in_peer)))
+        return suited
 
     def start(self, params: Matrix) -> State:
         """Before the first step: every node has the model `params[node, dim]`, and mass 1."""
@@ -311,7 +323,7 @@ class Method(ABC):
 
     @property
     def lets_go(self) -> bool:
-        """Whether a node that receives and sends to nobody lets go of what a receiver would get.
+        """Whether a node that sends to nobody lets go of what a single receiver would get.
 
         Steps that others forward would else gather there, and carry its estimate about: they were
         taken at other estimates, and do not bring it back. With as little mass as arrives, it

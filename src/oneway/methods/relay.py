@@ -37,7 +37,7 @@ class Relay(Method):
     label = "Relay"
     meaning = "gradients travel on to nodes with mass"
     colour = "#332288"
-    usual_bounds = (1e-4, 8.0)
+    usual_bounds = (1e-4, 1e3)
     payload = (
         Segment("numerator", "split"),
         Segment("parcel", "forwarded"),

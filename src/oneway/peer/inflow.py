@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from oneway.protocol.incoming import Allowance, Move
-from oneway.protocol.pace import FIRST_STEP, PART, SECONDS_PER_STEP, STEPS
+from oneway.protocol.pace import FIRST_STEP, PART, SECONDS_PER_STEP, STEPS, TO_AND_FRO
 from oneway.protocol.state import Key, PeerState
 from oneway.records import Vector
 
@@ -34,11 +34,13 @@ class _Moves:
         total: By what it moved this peer.
         pending: The steps of its that are in this peer's parcel; None if there are none.
         steps: How many steps of this peer's own that was after.
+        squares: The sum of the squared lengths of its moves.
     """
 
     total: Vector
     pending: Vector | None
     steps: float
+    squares: float = 0.0
 
 
 class Inflow:
@@ -82,11 +84,12 @@ class Inflow:
         heavy = max(1.0, min(mass, self._heaviest) / 2.0)
         most, step = PART * STEPS * self.own_step / heavy, self.own_step
         moves = self._senders.get(sender)
-        moved = None
+        moved, squares = None, 0.0
         if moves is not None:
             self._decay(moves, now)
-            moved = Move(moves.total, moves.pending)
-        return Allowance(moved, most, step, self._heaviest)
+            moved, squares = Move(moves.total, moves.pending), moves.squares
+        longest = math.sqrt(max(0.0, STEPS * (TO_AND_FRO * step / heavy) ** 2 - squares))
+        return Allowance(moved, most, step, self._heaviest, longest)
 
     def moved(self, sender: Key, move: Move | None, now: float) -> None:
         """A sender moved this peer."""
@@ -98,9 +101,11 @@ class Inflow:
             steps = np.asarray(move.steps, np.float32)
         moves = self._senders.get(sender)
         if moves is None:
-            self._senders[sender] = _Moves(move.now.astype(np.float32), steps, self._now(now))
+            moves = _Moves(move.now.astype(np.float32), steps, self._now(now), move.length**2)
+            self._senders[sender] = moves
             return
         self._decay(moves, now)
+        moves.squares += move.length**2
         moves.total += move.now
         if moves.pending is None:
             moves.pending = steps
@@ -125,7 +130,9 @@ class Inflow:
 
     def _decay(self, moves: _Moves, now: float) -> None:
         steps = self._now(now)
-        moves.total *= np.float32((1.0 - 1.0 / STEPS) ** (steps - moves.steps))
+        decay = (1.0 - 1.0 / STEPS) ** (steps - moves.steps)
+        moves.total *= np.float32(decay)
+        moves.squares *= decay
         moves.steps = steps
 
     def _now(self, now: float) -> float:

@@ -137,8 +137,7 @@ class Learner:
         self._model = task.build_model()
         self.as_learned = own.applied(task)
         num_features = task.encoder.width
-        # Nobody knows the whole graph: what others trust may be one-sided anywhere.
-        self._method = self.as_learned.build_method().suited_to_any_graph()
+        self._method = self.as_learned.build_method().suited_to_peers()
         self.mass_bounds = self._method.bounds or self._method.usual_bounds
         task.require_without_server()
         self.layout = task.layout

@@ -378,14 +378,14 @@ class Node:
         """The state of a peer that can hand over nothing, for now or for good.
 
         Of steps that wait in a parcel a little would be deposited again and again. Who receives and
-        sends to nobody lets go of what it would hand to one receiver: see `Method.lets_go`.
+        sends to nobody also lets go of the mass that it would hand to one receiver: see
+        `Method.lets_go`. Who is alone keeps its mass, for those whom it meets.
         """
         if not state.is_sound(self.rules.radius):
             return state  # nothing was deposited
-        if self._shares:
-            return transitions.let_go(state, 0.0)
         hears = any(edge.seq and not edge.closed for edge in state.in_.values())
-        return transitions.let_go(state, 1.0 - self.config.keep) if hears else state
+        share = 1.0 - self.config.keep if hears and not self._shares else 0.0
+        return transitions.let_go(state, share)
 
     def _may_deposit(self, state: PeerState) -> bool:
         """Whether a parcel is worth a commit without a push."""

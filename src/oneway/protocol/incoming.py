@@ -63,10 +63,12 @@ class Move:
     Attributes:
         now: By what the estimate moves at once.
         steps: The steps that came beside it, which a deposit will subtract; None if none did.
+        length: How long the move is in all, with the largest deposit.
     """
 
     now: Vector
     steps: Vector | None = None
+    length: float = 0.0
 
     def in_all(self, weight: float) -> Vector:
         """By what the estimate has moved once so much of the steps is deposited."""
@@ -108,6 +110,7 @@ class Allowance:
         moved: By what it moved the estimate lately, with the steps that still wait in the parcel
             beside it; None if it brought nothing.
         most: How long that may become, whatever is deposited of the steps.
+        longest: How long a further move may be, whatever came before: to and fro is limited, too.
         step: How long this peer's own steps are; 0 if that is not known.
         heaviest: The most mass with which a parcel is deposited: what is more is burned before.
     """
@@ -116,6 +119,7 @@ class Allowance:
     most: float
     step: float = 0.0
     heaviest: float = math.inf
+    longest: float = math.inf
 
     def part_of(self, move: Move, weight: float = 0.0) -> float:
         """How much of a further move is within the limit, from 0 to 1.
@@ -123,12 +127,17 @@ class Allowance:
         Both without any deposit and with the largest one, of `weight`, and so with all in between.
         """
         weights = {0.0} if move.steps is None and weight == 0.0 else {0.0, weight}
+        # The longest of moves with any deposit in between has none or all of it.
+        far = max(float(np.linalg.norm(move.in_all(deposited))) for deposited in weights)
         return min(
-            self._part(
-                None if self.moved is None else self.moved.in_all(deposited),
-                move.in_all(deposited),
-            )
-            for deposited in weights
+            self.longest / far if far > self.longest else 1.0,
+            *(
+                self._part(
+                    None if self.moved is None else self.moved.in_all(deposited),
+                    move.in_all(deposited),
+                )
+                for deposited in weights
+            ),
         )
 
     def _part(self, moved: Vector | None, move: Vector) -> float:
@@ -390,9 +399,10 @@ def _within(
         else:
             now -= delta[place] / ONE
     move = Move(now, steps)
+    length = float(np.linalg.norm(move.in_all(weight)))
     part = allowance.part_of(move, weight)
     if part == 1.0:
-        return delta, move, 0.0
+        return delta, Move(now, steps, length), 0.0
     kept = delta.copy()
     for place in layout.carried:
         kept[place] = portion(delta[place], part)
@@ -404,8 +414,8 @@ def _within(
     if pulls:
         there = (own + part * pull) * (mass_of(state.holding) + mass)
         kept[layout.model] = np.rint(there).astype(np.int64) - state.holding[layout.model]
-    taken = Move(part * now, None if steps is None else part * steps)
-    return kept, taken, (1.0 - part) * float(np.linalg.norm(move.in_all(weight)))
+    taken = Move(part * now, None if steps is None else part * steps, part * length)
+    return kept, taken, (1.0 - part) * length
 
 
 def _without_surplus_count(state: PeerState, delta: Fixed, step: float) -> Fixed:

@@ -35,8 +35,8 @@ MOVED = 1e-6
 LEAST = 1 / 16
 """A smaller part of a receiver's share is not worth a push: it goes with the next one."""
 
-RECOVERED = 0.25
-"""Of its mass, what a peer that was drained mints with a push until it has one unit again."""
+RECOVERED, ENOUGH = 0.25, 0.5
+"""What a peer that was drained mints with a push, of its mass, until so much is left after one."""
 
 FIRST_RETRY, SHORTEST_RETRY, LONGEST_RETRY = 0.25, 0.05, 10.0
 ROUND_TRIPS = 4.0
@@ -52,6 +52,10 @@ STEPS = 32
 
 PART = 0.1
 """It is no longer than this part of those steps, laid end to end."""
+
+TO_AND_FRO = 1.0
+"""The root of the mean square of its moves, in steps of this peer's own: a sender that pulls to
+either side in turn would else swing this peer by twice the limit with every step."""
 
 FIRST_STEP = 2.0
 """How long the first step is taken to be where nothing limits it: what "auto" would allow."""
@@ -109,7 +113,7 @@ def fraction_to_hand_over(
 
 def recovered_mass(mass: float | Vector) -> Vector:
     """The mass that a peer that was drained has after a push, unless it has more."""
-    found: Vector = np.minimum(1.0, (1.0 + RECOVERED) * np.asarray(mass))
+    found: Vector = np.minimum(ENOUGH, (1.0 + RECOVERED) * np.asarray(mass))
     return found
 
 

@@ -121,7 +121,7 @@ def keep_mass(state: PeerState, bounds: tuple[float, float]) -> PeerState:
 
 
 def recover(state: PeerState) -> PeerState:
-    """Mint a part of the mass, up to one unit, if the peer had to mint before.
+    """Mint a part of the mass that a push left, up to enough, if the peer had to mint before.
 
     It was drained, and may be no longer, since somebody's trust has changed: among peers of hardly
     any mass nobody would ever take in a whole step.

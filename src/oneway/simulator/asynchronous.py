@@ -775,8 +775,7 @@ class Links:
             kept = 1.0 - np.bincount(senders, parts, minlength=self._num_nodes)
             kept = np.where(np.abs(kept) < 1e-12, 0.0, kept)
             if segment.kind == "forwarded":
-                # Without receivers, who never hears anybody keeps its own steps.
-                waits = acting & ~leaves & (all_shares <= _NOBODY) & (self._lets_go | ~self._sinks)
+                waits = acting & ~leaves & (all_shares <= _NOBODY)
                 kept = np.where(waits, 0.0, kept)
             else:
                 kept = np.where(self._lets_go & acting & ~leaves, LET_GO, kept)

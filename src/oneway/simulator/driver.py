@@ -105,12 +105,12 @@ def simulate(
     _check_memory(model, stream)
     model.check_labels(stream.labels)
     network = Network(method, graph, stream)
-    method, dealt = network.method, stream
+    asked, method, dealt = method, network.method, stream
     schedule = None
     late: dict[str, Any] = {}
     if conditions is not None:
         _check_conditions(conditions, engine, network)
-        method = method.suited_to_any_graph()
+        method = asked.suited_to_peers()
         schedule = Schedule.draw(conditions, stream.num_rounds, stream.num_nodes, seed)
         stream = schedule.stream(stream)
         late = {"conditions": conditions, "schedule": schedule}

@@ -28,7 +28,7 @@ class Network:
     Attributes:
         method: The method as it suits the graphs: where these (all together, if they take turns)
             are not strongly connected, it keeps masses within bounds, and with a method that
-            forwards, nodes that have senders and no receivers let go of what they would hand on.
+            forwards, nodes without receivers let go of what they would hand on.
         constant: Whether the graph never changes.
         origin: A description of the graphs, for records.
     """
@@ -75,9 +75,7 @@ class Network:
             return
         self.method = self.method.suited_to_any_graph()
         if self.method.lets_go:
-            ordered = self.in_order(graph)
-            heard = np.bincount(ordered.receivers, minlength=ordered.num_nodes)
-            self._sinks = (np.diff(ordered.indptr) == 0) & (heard > 0)
+            self._sinks = np.diff(self.in_order(graph).indptr) == 0
 
     def _check(self, graph: object) -> None:
         if not isinstance(graph, TrustGraph):
