@@ -1,7 +1,8 @@
 """What delays, losses, churn, sleepers, limits, size and liars cost an asynchronous network.
 
-Every peer learns as a new task does (batches, noise, chosen rate, curvature step), in virtual time
-by `ow.simulate_async`, on synthetic rows; all costs are paired by seed.
+Every node learns as a new task does (batches, noise, chosen rate, curvature step), by
+`ow.simulate(..., conditions=)`, on synthetic rows; all costs are paired by seed. That the arrays do
+what peers do is tested against the peers' own code: `studies/agreement.py`.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ from oneway.methods import DEFAULT_METHOD
 from oneway.methods.batches import DEFAULT_SAMPLES
 from oneway.models import LogisticRegression
 from oneway.records import Vector
+from oneway.simulator.asynchronous import TICKS
 from oneway.simulator.grid import require_complete
 from oneway.tables import Table
 from oneway.task.learning import Learning
@@ -128,7 +130,7 @@ def simulate_network(job: NetworkJob) -> list[dict[str, Any]]:
     learning = Learning(method=case.method, samples_per_push=case.samples)
     try:
         done = require_complete(
-            ow.simulate_async(
+            ow.simulate(
                 learning.build_method(NUM_FEATURES + 1),
                 LogisticRegression(),
                 stream.head(case.rounds),
@@ -141,7 +143,7 @@ def simulate_network(job: NetworkJob) -> list[dict[str, Any]]:
     except DivergenceError:
         return [{"loss": math.inf, "pushes": 0.0, "sums": [], "counts": []}]
     record = done.record
-    pushes = record.config["traffic"]["pushes"] / record.config["virtual_seconds"]
+    pushes = record.config["pushes"] / record.config["virtual_seconds"]
     return [
         {
             "loss": done.average_loss,
@@ -261,7 +263,7 @@ class Answers:
         """Time to a loss 5 % above what the smallest network of the seed ends with, per seed."""
         ends = [end_loss(*it) for it in self.bins(min(self.sizes))]
         pairs = zip(ends, self.bins(size), strict=True)
-        return np.array([bins_to(NEAR_END * end, *it) for end, it in pairs]) / STEADY
+        return np.array([bins_to(NEAR_END * end, *it) for end, it in pairs]) / (TICKS * STEADY)
 
     def exponents(self) -> Vector:
         """The p of time ~ n^p per seed, by least squares over sizes; infinite if not reached."""
@@ -361,9 +363,10 @@ def _choices(answers: Answers) -> Iterator[Finding]:
 # The report ---------------------------------------------------------------------------------------
 
 TEXT = (
-    "A network of peers with clocks of their own, by events in virtual time: delays of 50 ms "
-    "(lognormal), windows, acknowledgements, batches, presumed deaths and limits on inflow as in "
-    "the peer. Peers learn as in a new task: logistic regression, batches of 16 samples, noise "
+    "A network of peers with clocks of their own, as arrays in ticks of a quarter of the time "
+    "between two samples: delays of 50 ms (lognormal), windows, acknowledgements, batches, "
+    "presumed deaths and the clip as in the peer. Peers learn as in a new task: logistic "
+    "regression, batches of 16 samples, noise "
     "for epsilon 8, rates chosen while learning; learning alone sends nothing and has neither "
     "batches nor noise. Sleepers, newcomers, leavers and slow peers also learn from fewer "
     "samples, which costs them alone as well: what the network adds to that is the difference to "
@@ -373,12 +376,12 @@ TEXT = (
 
 def asynchronous(scope: Scope) -> Report:
     """Measure what conditions, choices, size and liars cost."""
-    answers = Answers(6, 32, (6, 12)) if scope.quick else Answers(100, 160, (25, 50, 100))
+    answers = Answers(6, 32, (6, 12)) if scope.quick else Answers(100, 160, (100, 1_000, 10_000))
     jobs = [NetworkJob(it, seed) for it in answers.networks() for seed in scope.seeds]
     answers = replace(answers, runs=grid(simulate_network, jobs, scope.cache))
     parts = [TEXT, _costs(answers), _windows(answers), *_choice_tables(answers)]
     parts += [_sizes(answers), _liars(answers)]
-    title = "An asynchronous network in virtual time"
+    title = "An asynchronous network"
     charts = {"conditions": _drawn(answers)}
     return Report(title, judged(answers), parts, {"runs": answers.runs}, charts)
 

@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from oneway import tables as tables
     from oneway import testing as testing
     from oneway import topology as topology
-    from oneway.asynchronous.simulate import simulate_async as simulate_async
     from oneway.datasets import load as load
     from oneway.errors import OnewayError as OnewayError
     from oneway.estimators import OnewayClassifier as OnewayClassifier
     from oneway.estimators import OnewayRegressor as OnewayRegressor
     from oneway.estimators import RiverClassifier as RiverClassifier
     from oneway.estimators import RiverRegressor as RiverRegressor
+    from oneway.lab.virtual.run import virtual_lab as virtual_lab
     from oneway.methods import Batches as Batches
     from oneway.methods import Centralised as Centralised
     from oneway.methods import InverseSqrt as InverseSqrt
@@ -61,10 +61,10 @@ __version__ = "0.2.0"
 
 _MODULES = ("datasets", "methods", "metrics", "models", "streams", "tables", "testing", "topology")
 _NAMES = {
-    "asynchronous.simulate": ("simulate_async",),
     "datasets": ("load",),
     "errors": ("OnewayError",),
     "estimators": ("OnewayClassifier", "OnewayRegressor", "RiverClassifier", "RiverRegressor"),
+    "lab.virtual.run": ("virtual_lab",),
     "methods": (
         *("Batches", "Centralised", "InverseSqrt", "Isolated", "MutualGossip", "NaiveGossip"),
         *("OnlinePushSum", "Pull", "Relay", "Tracking"),

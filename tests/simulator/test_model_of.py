@@ -108,7 +108,7 @@ def test_a_torch_model_of_probabilities_is_stored_and_runs_in_peers(tmp_path, mo
     graph = ow.TrustGraph.random(3, 1, seed=1)
     method = ow.OnlinePushSum(0.1)
     rounds = ow.simulate(method, model, stream, graph)
-    peers = ow.simulate_async(method, model, stream, graph)
+    peers = ow.virtual_lab(method, model, stream, graph)
     assert peers.record.config["exact_books"] is True
     rows = [dict(zip(("age", "dose"), row, strict=True)) for row in FEATURES[:9].tolist()]
     for name, run in {"rounds": rounds, "peers": peers}.items():
@@ -124,7 +124,7 @@ def test_a_torch_model_of_probabilities_is_stored_and_runs_in_peers(tmp_path, mo
 def test_a_node_that_left_has_no_model_and_says_so(tmp_path):
     stream = table_of(SCORES > 0.0).deal(num_nodes=6).head(20)
     graph = ow.TrustGraph.random(6, 2, seed=1)
-    run = ow.simulate_async(
+    run = ow.virtual_lab(
         ow.OnlinePushSum(0.1), ow.models.LogisticRegression(), stream, graph,
         conditions=ow.Conditions(leaving=0.5),
     )  # fmt: skip

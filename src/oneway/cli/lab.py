@@ -19,18 +19,23 @@ from oneway.cli.output import (
     complain,
     note,
     on_interrupt,
+    print_facts,
     print_json,
 )
 from oneway.cli.page import Listen, Open, TokenFile, dashboard_extra, page_place
 from oneway.cli.settings_flags import read_given, with_flags
 from oneway.display.terminal_table import print_table
 from oneway.errors import ConfigError, OnewayError
-from oneway.files.output_folder import clear
+from oneway.files.output_folder import clear, mark
+from oneway.task.conditions import Conditions
 
 if TYPE_CHECKING:
     from oneway.lab.result import Result
     from oneway.lab.run import CommandQueue
+    from oneway.task.settings import Settings
 
+_FASTEST = 1e3
+"""Samples a second of a virtual peer that learns from as many as it can."""
 LEFT_OUT = (
     "rounds",
     "resample",
@@ -41,9 +46,10 @@ LEFT_OUT = (
 )
 
 
-@with_flags(leave_out=LEFT_OUT)
+@with_flags(leave_out=LEFT_OUT, besides=Conditions, but=("rate", "loss"))
 def lab(
     given: Mapping[str, Any],
+    around: Mapping[str, Any],
     config: Annotated[Path | None, option("FILE", "TOML file with settings. Flags win.")] = None,
     task: Annotated[
         Path | None, option("FILE", "The task.toml of peers: features, label, model, method.")
@@ -58,6 +64,15 @@ def lab(
     loss: Annotated[
         float, option("SHARE", "Share of the messages that are lost: 0..1.", panel="Faults")
     ] = 0.0,
+    virtual: Annotated[
+        bool,
+        switch(
+            "--virtual",
+            "The same code of peers in one process, in virtual time: thousands of them, nothing "
+            "waits, and the same seed gives the same bits.",
+            panel="Run",
+        ),
+    ] = False,
     kill_every: Annotated[
         str | None,
         option("TIME", "Kill a peer about this often, as 5s, and restart it.", panel="Faults"),
@@ -88,14 +103,28 @@ def lab(
     from oneway.lab.fault_schedule import parse_seconds
     from oneway.lab.peer_folders import COMMAND, running_peers
     from oneway.lab.problem import problem_of
-    from oneway.lab.run import Conditions, run_lab
+    from oneway.lab.run import Conditions as Terms
+    from oneway.lab.run import run_lab
     from oneway.lab.terminal import progress
 
     if samples is not None and samples < 1:
         raise ConfigError(f"--samples is {samples}; every peer needs at least 1 to learn from")
     chosen = dict(given) if samples is None else {**given, "rounds": samples}
     settings = read_given(chosen, task, config, allow=allow)
-    conditions = Conditions(
+    if virtual:
+        if dashboard or kill_every is not None or transport != "zeromq":
+            raise ConfigError(
+                "--dashboard, --kill-every and --transport are for real processes; leave them, or "
+                "--virtual, out (--crashes is what ends peers in virtual time)"
+            )
+        told = Conditions(**around, rate=rate or _FASTEST, loss=loss)
+        _virtual(settings, told, out, force=force, as_json=as_json)
+        return
+    if around:
+        raise ConfigError(
+            f"{next(iter(around))} is for peers in virtual time; add --virtual, or leave it out"
+        )
+    conditions = Terms(
         rate=_checked("rate", rate, sys.float_info.max, "a finite number, 0 or more"),
         loss=_checked("loss", loss, 1.0, "a share from 0 to 1, as 0.2"),
         kill_every=0.0 if kill_every is None else parse_seconds(kill_every),
@@ -130,6 +159,64 @@ def lab(
     if not result.complete and not dashboard:
         note("Interrupted: this is what was learned until then.")
         raise typer.Exit(130)
+
+
+def _virtual(
+    settings: Settings, conditions: Conditions, out: Path | None, *, force: bool, as_json: bool
+) -> None:
+    """Run peers in virtual time; exit with 1 if a unit of mass is missing."""
+    from oneway import store
+    from oneway.lab.problem import problem_of
+    from oneway.lab.virtual.run import virtual_lab
+    from oneway.simulator.views import run_facts
+
+    if out is not None:
+        check_out_folder(out, "simulate", force=force)
+    problem = problem_of(settings, watched=False)
+    show_columns(problem.table.notes, len(problem.table))
+    if problem.graph.one_way_note:
+        note(problem.graph.one_way_note)
+    task = problem.task
+    about = task.build_method(), task.build_model(), problem.stream, problem.graph
+    run = virtual_lab(*about, conditions=conditions, seed=settings.seed)
+    if run.complete:
+        _ = run.alone_sums
+    if out is not None:
+        run.save(out)
+        mark(out, "simulate", store.FILES)
+    config = run.record.config
+    if as_json:
+        known = {"average_loss": run.average_loss, "base_loss": run.base_loss}
+        print_json({**known, "complete": run.complete, "config": config})
+    else:
+        lasted = f"{config['virtual_seconds']:,.3g} seconds of virtual time"
+        facts = run_facts(run) | _traffic(config)
+        facts["privacy"] = task.privacy_in_words
+        print_facts(f"{run.record.method}, {lasted}", facts)
+    if config["exact_books"] is False:
+        raise typer.Exit(1)
+    if not run.complete:
+        note("Interrupted: this is what was learned until then.")
+        raise typer.Exit(130)
+
+
+def _traffic(config: Mapping[str, Any]) -> dict[str, str]:
+    """What virtual peers did and sent."""
+    from oneway.files.memory import spoken_bytes
+
+    known = config["traffic"]
+    facts = {
+        "samples": f"{known['samples']:,}",
+        "messages": f"{known['messages']:,}, {known['messages_lost']:,} of them lost, "
+        f"{spoken_bytes(known['bytes_sent'])}",
+        "events": f"{known['events']:,}",
+        "mass in flight": f"{config['mass_in_flight']:.3g} at the end",
+    }
+    happened = ("clipped", "crashes", "sleeps", "joined", "left")
+    facts |= {name: f"{known[name]:,}" for name in happened if known[name]}
+    if config["exact_books"] is not None:
+        facts["books"] = "exact, to the last unit" if config["exact_books"] else "NOT exact"
+    return facts
 
 
 def _checked(flag: str, value: float, highest: float, rule: str) -> float:

@@ -26,6 +26,7 @@ def with_flags(
     leave_out: tuple[str, ...] = (),
     defaults: Mapping[str, str] | None = None,
     besides: type | None = None,
+    but: tuple[str, ...] = (),
 ) -> Callable[[Command], Command]:
     """Decorate a command with a flag for every setting; it gets the flags in use as a mapping.
 
@@ -35,10 +36,11 @@ def with_flags(
         defaults: Defaults to show in the help, where the command has its own.
         besides: Another specification, a dataclass: there is a flag for each of its fields, too,
             and the command gets those in use as its second argument.
+        but: Fields of it that the command has flags of its own for.
     """
 
     def decorate(command: Command) -> Command:
-        return _decorated(command, only, leave_out, defaults or {}, besides)
+        return _decorated(command, only, leave_out, defaults or {}, besides, but)
 
     return decorate
 
@@ -49,13 +51,15 @@ def _decorated(
     leave_out: tuple[str, ...],
     defaults: Mapping[str, str],
     besides: type | None,
+    but: tuple[str, ...],
 ) -> Command:
     from oneway.task.learning import expand_model
     from oneway.task.settings import flag_names
 
     names = flag_names(leave_out)
     flags = [_flag(name, defaults.get(name, "")) for name in names if not only or name in only]
-    fields = [] if besides is None else list(inspect.signature(besides).parameters)
+    of_second = () if besides is None else inspect.signature(besides).parameters
+    fields = [name for name in of_second if name not in but]
     second = [_flag(name, "", besides) for name in fields]
     own = list(inspect.signature(command, eval_str=True).parameters.values())
     parameters = [*flags, *second, *own[1 if besides is None else 2 :]]
@@ -66,12 +70,12 @@ def _decorated(
             for flag in flags
             if (value := values.pop(flag.name)) not in (None, [])
         }
-        of_second = {
+        given_second = {
             flag.name.removeprefix(_SECOND): value
             for flag in second
             if (value := values.pop(flag.name)) is not None
         }
-        command(expand_model(given), *([of_second] if besides else []), **values)
+        command(expand_model(given), *([given_second] if besides else []), **values)
 
     run.__doc__ = command.__doc__
     run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]

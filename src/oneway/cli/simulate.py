@@ -168,7 +168,10 @@ def _lived(config: Mapping[str, Any]) -> dict[str, str]:
     """What is known of an asynchronous network besides."""
     if "conditions" not in config:
         return {}
-    return {"mass in flight": f"{config['mass_in_flight']:.3g} at the end"}
+    return {
+        "pushes": f"{config['pushes']:,}",
+        "mass in flight": f"{config['mass_in_flight']:.3g} at the end",
+    }
 
 
 def _facts(run: Run, regret: float | None) -> dict[str, str]:

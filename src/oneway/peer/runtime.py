@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-import time
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import aclosing, suppress
+from pathlib import Path
+from typing import Protocol
 
 from msgspec.structs import replace
 
@@ -22,7 +23,7 @@ from oneway.peer.home.home import Home
 from oneway.peer.node import Frame, Node
 from oneway.peer.store.file import failure
 from oneway.peer.store.large import is_large
-from oneway.peer.store.store import PeerStore
+from oneway.peer.store.snapshot import Snapshot
 from oneway.peer.telemetry import Activity, status_of
 from oneway.records.status import REST_SECONDS, Status
 from oneway.tables.cells import is_gap
@@ -46,6 +47,17 @@ WAIT_SECONDS = 0.1
 """How long samples of a large model wait after the last commit."""
 
 _log = logging.getLogger("oneway.peer")
+
+
+class Store(Protocol):
+    """Where a peer makes durable what it knows."""
+
+    def commit(self, snapshot: Snapshot) -> None:
+        """Write a snapshot.
+
+        Raises:
+            StoreError: It cannot be written.
+        """
 
 
 class CommitPace:
@@ -100,16 +112,20 @@ class Runtime:
 
     def __init__(
         self,
-        home: Home,
+        home: Home | None,
         node: Node,
-        store: PeerStore,
+        store: Store,
         transport: Transport,
         *,
         samples: AsyncGenerator[Row | BadRow, None] | None = None,
         api: str = "",
         exact: bool = False,
     ) -> None:
-        """Put the parts together; `run` starts them, and closes the transport; see `Peer.run`."""
+        """Put the parts together; `run` starts them, and closes the transport; see `Peer.run`.
+
+        Without a `home` there is no file to follow and none to write a status into: whoever runs
+        this calls `follow`.
+        """
         self._home = home
         self._exact = exact
         self._node = node
@@ -128,7 +144,7 @@ class Runtime:
         self._writing: asyncio.Future[None] | None = None
         self._pace = CommitPace(node)
         self._last_status: tuple[object, ...] = ()
-        self._disclosed = home.status()
+        self._disclosed = None if home is None else home.status()
         self._disclosing = threading.Lock()
         self._status_due = 0.0
         self._unwritten: tuple[str, float] | None = None
@@ -163,19 +179,21 @@ class Runtime:
             status = self.status()
             if not self._exact:
                 status = disclosed(status, before, len(self._node.recent_losses))
+            if self._home is None:
+                return status
             if write or status.measured_samples != (before.measured_samples if before else 0):
                 # On the disk first: a crash must not lead to a shorter window.
                 try:
                     self._home.write_status(status)
                 except OSError as error:
-                    self._note_unwritten(error)
+                    self._note_unwritten(self._home.status_path, error)
                     return unchanged(self.status(), before)
                 self._disclosed, self._unwritten = status, None
             return status
 
-    def _note_unwritten(self, error: OSError) -> None:
+    def _note_unwritten(self, path: Path, error: OSError) -> None:
         """Remember that the status cannot be written, which commits into the log may survive."""
-        problem = str(failure(self._home.status_path, error))
+        problem = str(failure(path, error))
         if self._unwritten is None:
             _log.warning("%s; until then `oneway peer status` is out of date", problem)
         since = self._unwritten[1] if self._unwritten else self._node.wall_clock()
@@ -190,15 +208,17 @@ class Runtime:
             CopyError: Another copy of this peer runs with the same key.
         """
         try:
-            self._apply(self._node.config)
+            self.follow(self._node.config)
             async with asyncio.TaskGroup() as group:
                 tasks = [
                     group.create_task(self._receive(), name="receive"),
                     group.create_task(self._commit(), name="commit"),
                     group.create_task(self._tick(), name="tick"),
-                    group.create_task(self._watch(), name="watch the configuration"),
                     group.create_task(self._learn(), name="learn"),
                 ]
+                if self._home is not None:
+                    watch = self._watch(self._home)
+                    tasks.append(group.create_task(watch, name="watch the configuration"))
                 ready()
                 await self._stop.wait()
                 for task in tasks:
@@ -210,7 +230,8 @@ class Runtime:
             if self._writing is not None:
                 await asyncio.wait([self._writing])
             save(self._node, self._store)
-            self.disclosed(write=True)
+            if self._home is not None:
+                self.disclosed(write=True)
 
     async def _receive(self) -> None:
         while True:
@@ -242,7 +263,7 @@ class Runtime:
                 continue
             self._pace.begin()
             if not self._node.is_durable(commit):
-                began = time.perf_counter()
+                began = self._loop.time()
                 try:
                     # Not to be abandoned half-way: the last commit of this life waits for it.
                     self._writing = asyncio.ensure_future(
@@ -260,7 +281,7 @@ class Runtime:
                     continue
                 if self._node.disk_problem:
                     _log.warning("the state can be made durable again")
-                self._activity.note_commit(time.perf_counter() - began)
+                self._activity.note_commit(self._loop.time() - began)
             self._send(self._node.committed(commit))
             self._stir.set()
             self._pace.ended = self._pace.begun
@@ -364,15 +385,15 @@ class Runtime:
             self._node.reached(key)
         self._node.connected = connected
 
-    async def _watch(self) -> None:
+    async def _watch(self, home: Home) -> None:
         """Follow peer.toml and peers.toml while running."""
         while True:
             await asyncio.sleep(WATCH_SECONDS)
-            found = self._config_files()
+            found = _config_files(home)
             if found != self._seen_config:
                 try:
                     before = self._node.config
-                    self._apply(self._home.config())
+                    self.follow(home.config())
                     self._seen_config = found
                     for change in self._node.config.unfollowed(before, self._node.learner.own):
                         _log.warning("%s; start %s again", change, self._node.config.name)
@@ -382,14 +403,8 @@ class Runtime:
                         _log.warning("%s; going on as before", error)
                     self._warned_config = found
 
-    def _config_files(self) -> object:
-        try:
-            facts = [path.stat() for path in (self._home.config_path, self._home.peers_path)]
-        except OSError:
-            return None
-        return [(each.st_mtime_ns, each.st_size, each.st_ino) for each in facts]
-
-    def _apply(self, config: PeerConfig) -> None:
+    def follow(self, config: PeerConfig) -> None:
+        """Do as a configuration says from now on."""
         self._node.follow(config)
         self._transport.admit(None if config.anyone else frozenset(s.key for s in config.senders))
         self._dial()
@@ -425,6 +440,8 @@ class Runtime:
 
     def _write_status_if_new(self, now: float) -> None:
         """Write what has changed; a peer at rest only says now and then that it is there."""
+        if self._home is None:
+            return
         node, activity = self._node, self._activity
         known = (
             node.snapshot,
@@ -441,7 +458,16 @@ class Runtime:
             self.disclosed(write=True)
 
 
-def save(node: Node, store: PeerStore) -> None:
+def _config_files(home: Home) -> object:
+    """What the files of a configuration are like: another value when they have changed."""
+    try:
+        facts = [path.stat() for path in (home.config_path, home.peers_path)]
+    except OSError:
+        return None
+    return [(each.st_mtime_ns, each.st_size, each.st_ino) for each in facts]
+
+
+def save(node: Node, store: Store) -> None:
     """Make durable what is not yet; nothing is said of it.
 
     Raises:

@@ -14,10 +14,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from oneway.asynchronous.exact_network import ExactNetwork
-from oneway.asynchronous.simulate import task_for, without_logs
-from oneway.asynchronous.virtual_peer import VirtualPeer
 from oneway.errors import ConfigError
+from oneway.lab.virtual.network import VirtualNetwork
+from oneway.lab.virtual.peers import VirtualPeer
+from oneway.lab.virtual.run import task_for, without_logs
 from oneway.methods import Method, State
 from oneway.methods.auto_rate import SQUARES
 from oneway.models import Model, RidgeRegression
@@ -28,6 +28,7 @@ from oneway.privacy.reconstruction import Score, nearest, read_exactly, score
 from oneway.protocol.fixed_point import ONE, Fixed
 from oneway.protocol.messages import Data
 from oneway.protocol.state import Key
+from oneway.protocol.transitions import keep_mass
 from oneway.records import Bools, Ints, Matrix, Vector
 from oneway.simulator.exchange import Exchange
 from oneway.simulator.measurements import Measurements
@@ -147,14 +148,14 @@ def watch_peers(
     task = task_for(network.method, model, stream)
     # Nothing is slow: every step is then in a push of its own, which reveals most.
     conditions = Conditions(poisson=False, delay=Delay.fixed(0.0), commit=0.0)
-    with without_logs():
-        world = ExactNetwork(task, model, stream, mixing, conditions, seed)
+    peers = VirtualNetwork(task, model, stream, mixing, conditions, seed)
+    with without_logs(), peers as world:
         method = task.build_method()
         tap = _Tap(world.peers[victim], method, 1.0 - mixing[victim, victim])
         for done in (*range(100, stream.num_rounds, 100), stream.num_rounds):
-            world.queue.run_until(done / conditions.rate)
+            world.world.run_until(done / conditions.rate)
             tick(done)
-        world.queue.run_until(world.queue.now + 1.0)  # the last push is sent
+        world.world.run_until(world.world.now + 1.0)  # the last push is sent
     return Observed.of(method, tap.pushes())
 
 
@@ -165,7 +166,6 @@ class _Tap:
     """
 
     def __init__(self, peer: VirtualPeer, method: Method, handed_over: float) -> None:
-        assert peer.runtime is not None
         self._node, self._method, self._handed_over = peer.node, method, handed_over
         self._layout = self._node.snapshot.state.layout
         # What was handed over before, while peers met: its receivers know it.
@@ -173,9 +173,9 @@ class _Tap:
             (*name, edge.seq): edge.sent for name, edge in self._node.snapshot.state.out.items()
         }
         self._learned: list[tuple[Snapshot, Snapshot]] = []
-        self._learn, self._push = self._node.learn, peer.runtime.endpoint.push
+        self._learn, self._push = self._node.learn, peer.endpoint.push
         vars(self._node)["learn"] = self._watched
-        vars(peer.runtime.endpoint)["push"] = self._read
+        vars(peer.endpoint)["push"] = self._read
 
     def _read(self, receiver: Key, frame: bytes) -> None:
         _, message = decode(frame)
@@ -196,6 +196,9 @@ class _Tap:
     def _push_of(self, before: Snapshot, after: Snapshot) -> Push:
         method = self._method
         held = self._segments(before.state.holding / ONE)
+        # What a peer mints before a step, within bounds that all know, is no secret either.
+        kept = keep_mass(before.state, self._node.learner.mass_bounds)
+        minted = self._segments((kept.holding - before.state.holding) / ONE)
         first, last = (
             float(it.memory[SQUARES][0, 0]) if method.auto else 0.0 for it in (before, after)
         )
@@ -210,11 +213,12 @@ class _Tap:
             return Push(held, held, before.journal.samples, (first, last))
         handed: Vector = np.sum(np.array(parts), axis=0)
         # Of all that is split it is the same share as of the mass, which no step changes.
-        share = float(handed[-1]) / before.state.mass
+        share = float(handed[-1]) / kept.mass
         sent = self._segments(handed / share)
         for segment in method.payload:
             if segment.kind == "forwarded":
                 sent[segment.name] = self._handed_over * sent[segment.name]
+        sent = {name: array - minted[name] for name, array in sent.items()}
         return Push(held, sent, before.journal.samples, (first, last))
 
     def _segments(self, amount: Vector) -> dict[str, Matrix]:

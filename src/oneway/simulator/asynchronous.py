@@ -318,6 +318,11 @@ class AsynchronousEngine(ReferenceEngine):
         """The mass that was handed over and is at no node yet."""
         return float(self.under_way("mass")[0]) if self.method.has_mass else 0.0
 
+    @property
+    def pushes(self) -> int:
+        """How many pushes there were, each over one edge."""
+        return 0 if self._links is None else self._links.pushes
+
     def under_way(self, name: str) -> Vector:
         """The sum of what has not arrived, of a segment that is conserved."""
         return np.zeros(1) if self._links is None else self._links.mail.total(name)
@@ -690,6 +695,7 @@ class Links:
         mail: Pushes that have not arrived.
         copies: Names of copied segments.
         accounts: Of liars; None without.
+        pushes: How many there were, each over one edge.
     """
 
     def __init__(
@@ -724,6 +730,7 @@ class Links:
         }
         self._has_come = np.zeros(self._num_edges, np.bool_)
         self.accounts: _Accounts | None = None
+        self.pushes = 0
         lying = np.flatnonzero(plan.liars[self.senders])
         if len(lying) and math.isfinite(conditions.clip) and method.has_mass:
             width = state.segments[method.payload[0].name].shape[1]
@@ -841,6 +848,7 @@ class Links:
         self._unanswered.send(_Parcels(edges, answer, {"mass": mass, "pushes": pushes}))
         self._mass[edges] += mass[:, 0]
         self._count[edges] += 1
+        self.pushes += len(edges)
         now = tick * plan.tick
         self._lags_since[edges] = np.minimum(self._lags_since[edges], now)
 

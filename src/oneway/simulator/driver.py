@@ -299,6 +299,7 @@ def _as_lived(runner: AsynchronousEngine, done: int) -> dict[str, Any]:
     return {
         "conditions": runner.conditions.describe(),
         "virtual_seconds": runner.schedule.tick * done,
+        "pushes": runner.pushes,
         "mass_in_flight": runner.mass_in_flight,
         "mass_minted": runner.minted,
         "mass_burned": runner.burned,

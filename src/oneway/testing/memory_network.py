@@ -65,9 +65,16 @@ class MemoryNetwork:
         """
         return MemoryEndpoint(self, key, key.hex() if address is None else address)
 
+    def send(self, datagram: Datagram) -> None:
+        """Put a datagram in flight."""
+        self.in_flight.append(datagram)
+
     def deliver(self, index: int) -> None:
         """Let one datagram arrive, if there is still somebody to take it."""
-        datagram = self.in_flight.pop(index)
+        self.arrive(self.in_flight.pop(index))
+
+    def arrive(self, datagram: Datagram) -> None:
+        """Hand a datagram to whom it is for, if there is still somebody to take it."""
         if datagram.via == "push":
             listener = self.listeners.get(datagram.address)
             # Who listens there now may be somebody else, who could not have read the datagram.
@@ -75,6 +82,10 @@ class MemoryNetwork:
                 listener.take_push(datagram)
         else:
             datagram.dialler.take_reply(datagram)
+
+    def is_silent(self, listener: MemoryEndpoint) -> bool:
+        """Whether who listens has not been heard for so long that connections to it are down."""
+        return False
 
     def drop(self, index: int) -> None:
         """Lose one datagram."""
@@ -125,7 +136,7 @@ class MemoryEndpoint(Transport):
         address = self._dialled.get(receiver)
         if address is None:
             return False
-        self._network.in_flight.append(Datagram(self.key, receiver, frame, "push", self, address))
+        self._network.send(Datagram(self.key, receiver, frame, "push", self, address))
         return True
 
     def send_reply(self, sender: Key, frame: bytes) -> bool:
@@ -133,7 +144,7 @@ class MemoryEndpoint(Transport):
         route = self._routes.get(sender)
         if route is None:
             return False
-        self._network.in_flight.append(Datagram(self.key, sender, frame, "reply", *route))
+        self._network.send(Datagram(self.key, sender, frame, "reply", *route))
         return True
 
     def take_push(self, datagram: Datagram) -> None:
@@ -166,7 +177,7 @@ class MemoryEndpoint(Transport):
 
     def _link(self, receiver: Key, address: str) -> Link:
         listener = self._network.listeners.get(address)
-        if listener is None:
+        if listener is None or self._network.is_silent(listener):
             return Link("connecting", since=0.0)
         if listener.key != receiver:
             return Link("stranger", since=0.0)

@@ -15,6 +15,7 @@ from lib import Case, Job, simulate_job, trust_network
 
 DATA = Path(os.environ.get("ONEWAY_DATA", "nowhere"))
 NEEDS = {
+    "agreement": (),
     "asynchronous": (),
     "beyond": ("susy", "occupancy", "trust"),
     "bias": ("trust",),
@@ -62,6 +63,8 @@ def shrink(name, study, monkeypatch):
         monkeypatch.setattr(study, "NETWORKS", {"advogato": ("Advogato", 1)})
     if name == "asynchronous":
         monkeypatch.setattr(study, "CONDITIONS", dict(list(study.CONDITIONS.items())[:2]))
+    if name == "agreement":
+        monkeypatch.setattr(study, "METHODS", ("relay",))
 
 
 @pytest.mark.skipif(not (DATA / "trust").is_dir(), reason="needs advogato in ONEWAY_DATA")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 import os
@@ -18,8 +19,9 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import oneway as ow
-from oneway.asynchronous.simulate import Traffic, task_for
 from oneway.errors import ConfigError, DivergenceError, TaskError
+from oneway.lab.virtual.clock import World, peer_loop
+from oneway.lab.virtual.run import Traffic, task_for
 from oneway.methods import Batches, Method
 from oneway.task.conditions import Conditions, Delay
 
@@ -39,7 +41,7 @@ def run(
     """A small network."""
     stream, graph = network(nodes, rounds)
     method = method or ow.OnlinePushSum(0.3, "capped")
-    return ow.simulate_async(
+    return ow.virtual_lab(
         method, MODEL, stream, graph, conditions=conditions, seed=seed, progress=False
     )
 
@@ -99,7 +101,7 @@ def test_any_directed_graph_is_accepted_and_keeps_exact_books():
     graph = ow.TrustGraph.from_edges([(0, 1), (1, 0), (1, 2)], 4)
     conditions = Conditions(**QUICK)
     for method in (ow.OnlinePushSum(0.3, "capped"), ow.Relay(0.3, "curvature")):
-        found = ow.simulate_async(method, MODEL, stream, graph, conditions=conditions)
+        found = ow.virtual_lab(method, MODEL, stream, graph, conditions=conditions)
         assert found.record.config["exact_books"] is True
 
 
@@ -122,7 +124,7 @@ def test_another_process_that_hashes_otherwise_computes_the_same_bits() -> None:
     here = Path(__file__).parent
     folders = [str(here), str(here.parent / "worlds")]
     script = f"import sys; sys.path[:0] = {folders!r}; " + (
-        f"import test_simulate_async as t; print(t.digest(t.run(t.Conditions(**{told}), nodes=8)))"
+        f"import test_virtual as t; print(t.digest(t.run(t.Conditions(**{told}), nodes=8)))"
     )
     theirs = subprocess.run(
         [sys.executable, "-c", script],
@@ -139,7 +141,7 @@ def test_a_node_without_company_learns_what_the_simulator_learns() -> None:
     """One life, one clock: only the rounding of the books, 2^-40 a step, is between the two."""
     stream, _ = network(4, 30)
     method = ow.Isolated(0.3)
-    alone = ow.simulate_async(method, MODEL, stream, conditions=Conditions(**QUICK))
+    alone = ow.virtual_lab(method, MODEL, stream, conditions=Conditions(**QUICK))
     known = ow.simulate(method, MODEL, stream)
     assert alone.average_loss == pytest.approx(known.average_loss, rel=1e-12)
     np.testing.assert_allclose(alone.numerators, known.numerators, rtol=1e-12)
@@ -153,20 +155,13 @@ def test_a_network_without_delays_or_faults_suffers_about_what_rounds_suffer() -
     apart, gains = [], []
     for seed in range(3):
         stream, graph = network(10, 40, receivers=3, seed=seed)
-        found = ow.simulate_async(method, MODEL, stream, graph, conditions=told)
+        found = ow.virtual_lab(method, MODEL, stream, graph, conditions=told)
         assert found.record.sample_counts.sum() == 10 * 40
         known = ow.simulate(method, MODEL, stream, graph).average_loss
         apart.append(found.average_loss - known)
         gains.append(ow.simulate(ow.Isolated(0.3), MODEL, stream).average_loss - known)
     assert np.mean(gains) > 0.015
     assert abs(np.mean(apart)) < 0.2 * np.mean(gains)
-
-
-def test_a_round_trip_is_two_delays_and_two_commits_at_least() -> None:
-    """Nothing is said before it is durable, at either end; a commit under way comes first."""
-    told = {**QUICK, "rate": 1.0, "commit": 0.1}
-    trip = traffic(run(Conditions(**told))).mean_round_trip
-    assert 2 * 0.01 + 2 * 0.1 - 1e-9 <= trip <= 2 * 0.01 + 4 * 0.1 + 1e-9
 
 
 def test_equal_clocks_come_through_all_their_samples_and_sleepers_do_not() -> None:
@@ -183,7 +178,7 @@ def test_a_silent_receiver_is_presumed_dead_and_the_books_are_exact_when_it_is_b
         **QUICK, sleepers=0.5, awake=0.4, asleep=20.0, presume_dead_after=0.5, seconds=40.0
     )
     found = run(away, nodes=6, rounds=20)
-    assert traffic(found).presumed_dead > 0
+    assert traffic(found).sleeps > 0
     assert found.record.config["exact_books"]
 
 
@@ -244,13 +239,13 @@ def test_what_peers_cannot_run_is_refused_in_a_sentence() -> None:
     with pytest.raises(ConfigError, match="labels of the stream come later"):
         task_for(ow.Relay(0.1), MODEL, stream.delayed(2))
     with pytest.raises(ConfigError, match="one TrustGraph"):
-        ow.simulate_async(ow.Relay(0.1), MODEL, stream, [graph, graph])
+        ow.virtual_lab(ow.Relay(0.1), MODEL, stream, [graph, graph])
 
 
 def test_an_asynchronous_run_is_a_run_that_is_saved_loaded_and_compared(tmp_path) -> None:
     stream, graph = network(5, 12)
     told = Conditions(**QUICK, clip=math.inf, sleepers=0.4, awake=0.5, asleep=0.5)
-    found = ow.simulate_async(ow.Relay("auto"), MODEL, stream, graph, conditions=told)
+    found = ow.virtual_lab(ow.Relay("auto"), MODEL, stream, graph, conditions=told)
     assert found.record.num_rounds == 12
     assert found.record.config["exact_books"] is True
     assert found.record.config["conditions"]["clip"] == "infinite"
@@ -270,3 +265,61 @@ def test_samples_that_peers_refuse_do_not_vanish_in_silence() -> None:
         run(Conditions(**QUICK), ow.OnlinePushSum(1e9))
     error = caught.value
     assert f"round {error.round_index} of node {error.node}" in str(error)
+
+
+# The clock.
+
+
+def test_events_of_one_moment_come_by_owner_and_then_as_they_were_called() -> None:
+    world, seen = World(), []
+    for moment, owner, what in ((2.0, 0, "c"), (1.0, 7, "b"), (1.0, 3, "a"), (2.0, 0, "d")):
+        world.at(moment, owner, lambda what=what: seen.append((world.now, what)))
+    world.run_until(1.5)
+    assert (seen, world.now) == ([(1.0, "a"), (1.0, "b")], 1.5)
+    world.run_until(2.0)
+    assert [what for _, what in seen] == ["a", "b", "c", "d"]
+    assert world.done == 4
+
+
+async def naps(world, seen, seconds):
+    for _ in range(3):
+        await asyncio.sleep(seconds)
+        seen.append(world.now)
+
+
+def test_tasks_of_asyncio_run_in_virtual_time_and_sleep_while_their_peer_does() -> None:
+    world, seen, others = World(), [], []
+    loop = peer_loop(world, 0, 0.0)
+    loop.create_task(naps(world, seen, 1.0))
+    peer_loop(world, 1, 0.0).create_task(naps(world, others, 1.0))
+    world.run_until(1.5)
+    loop.stand_still()
+    world.run_until(10.0)
+    assert seen == pytest.approx([1.0], abs=1e-4)
+    assert others == pytest.approx([1.0, 2.0, 3.0], abs=1e-4)
+    assert loop.time() == pytest.approx(1.5)
+    loop.go_on()
+    world.run_until(20.0)
+    assert seen == pytest.approx([1.0, 10.5, 11.5], abs=1e-4)
+
+
+def test_what_a_thread_would_do_takes_as_long_as_a_commit() -> None:
+    world, seen = World(commit=0.5), []
+
+    async def write() -> None:
+        seen.append(await asyncio.to_thread(lambda: world.now))
+
+    peer_loop(world, 0, 0.0).create_task(write())
+    world.run_until(2.0)
+    assert seen == pytest.approx([0.5], abs=1e-4)
+
+
+def test_a_callback_that_fails_ends_the_run() -> None:
+    world = World()
+
+    def fail() -> None:
+        raise ValueError("as expected")
+
+    peer_loop(world, 0, 0.0).call_soon(fail)
+    with pytest.raises(ValueError, match="as expected"):
+        world.run_until(1.0)

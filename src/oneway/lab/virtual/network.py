@@ -1,47 +1,108 @@
-"""Network of peers in virtual time: who is there, which connections are up, what goes wrong."""
+"""Network of peers in virtual time: who is there, what is under way, and what goes wrong."""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
-from typing import Any
+from random import Random
+from typing import Any, Self
 
 import numpy as np
 
-from oneway.asynchronous.exact_nodes import Counts
-from oneway.asynchronous.virtual_links import Chance, EventQueue, VirtualLinks
-from oneway.asynchronous.virtual_peer import Recorder, Surroundings, VirtualPeer
+from oneway.errors import OnewayError
+from oneway.lab.virtual.clock import World
+from oneway.lab.virtual.peers import EncodedLearner, Recorder, Surroundings, VirtualPeer
 from oneway.models import Model
 from oneway.peer.home.config import PeerConfig, Receiver, Sender
 from oneway.peer.home.limits import Limits
 from oneway.peer.identity.card import Card
-from oneway.peer.learner import Learner
+from oneway.peer.runtime import JOIN_SECONDS
 from oneway.protocol.audit import discrepancy
 from oneway.protocol.fixed_point import ONE, Fixed, mass_of
 from oneway.protocol.state import Key, PeerState
 from oneway.records import Matrix, Vector
-from oneway.records.status import REPEATED
 from oneway.streams import Stream
 from oneway.task.conditions import Conditions, Roles, lies
 from oneway.task.task import Task
-from oneway.testing.memory_network import Datagram, MemoryNetwork
+from oneway.testing.memory_network import Datagram, MemoryEndpoint, MemoryNetwork
 
 _PORT = 7700
 FOUNDING_SECONDS = 3.0
 _FOUNDING_TRIPS = 10
 """Time that founders have to open their edges: seconds, and a number of the longest delays."""
-_HANDSHAKE = 4
-"""Messages that go back and forth before a connection is up."""
 
 
-class ExactNetwork:
+class VirtualWire(MemoryNetwork):
+    """The memory network, over which messages take as long, or are lost, as the conditions say.
+
+    Every edge draws for itself: the order in which a peer sends does not matter, as that of sets
+    differs from process to process.
+
+    Args:
+        max_frame: The longest message.
+        world: Where messages wait.
+        conditions: Delay and loss.
+        seed: Of what is drawn.
+        peer_of: The peer with a key.
+
+    Attributes:
+        messages, lost, bytes_sent: Of all messages; those that nobody heard are lost.
+    """
+
+    def __init__(
+        self,
+        max_frame: int,
+        world: World,
+        conditions: Conditions,
+        seed: int,
+        peer_of: Callable[[Key], VirtualPeer],
+    ) -> None:
+        super().__init__(max_frame)
+        self.messages = self.lost = self.bytes_sent = 0
+        self._world, self._conditions = world, conditions
+        self._seed, self._peer_of = seed, peer_of
+        self._chances: dict[tuple[Key, Key], Random] = {}
+
+    def send(self, datagram: Datagram) -> None:
+        """Put a datagram on its way."""
+        self.messages += 1
+        self.bytes_sent += len(datagram.frame)
+        way = datagram.sender, datagram.receiver
+        chance = self._chances.get(way)
+        if chance is None:
+            name = f"{self._seed} {datagram.sender.hex()} {datagram.receiver.hex()}"
+            chance = self._chances[way] = Random(name)
+        lost, delay = chance.random(), float(self._conditions.delay.draw(chance.random()))
+        if lost < self._conditions.loss:
+            self.lost += 1
+            return
+        receiver = self._peer_of(datagram.receiver)
+        self._world.at(self._world.now + delay, receiver.index, partial(self._hear, datagram))
+
+    def is_silent(self, listener: MemoryEndpoint) -> bool:
+        """Whether who listens sleeps for longer than a connection bears."""
+        asleep = self._world.now - self._peer_of(listener.key).asleep_since
+        return asleep > 3.0 * self.limits.heartbeat
+
+    def _hear(self, datagram: Datagram) -> None:
+        if self._peer_of(datagram.receiver).is_awake:
+            self.arrive(datagram)
+        else:
+            self.lost += 1
+
+
+class VirtualNetwork:
     """All peers of a run, and what happens to them.
 
     Attributes:
         peers: By index.
-        queue: Of all events.
+        world: All events.
+        wire: What is under way.
         counts: What happened how often, by name.
         recorder: What samples cost.
     """
@@ -56,32 +117,31 @@ class ExactNetwork:
         seed: int,
     ) -> None:
         num_nodes, self._seconds = stream.num_nodes, conditions.duration(stream.num_rounds)
-        self.queue, self.counts = EventQueue(), Counts()
+        self.world, self.counts = World(conditions.commit), Counter[str]()
+        # Founders have opened their edges, and waited for each other's models, when time begins.
+        trips = _FOUNDING_TRIPS * float(conditions.delay.quantiles[-1])
+        self.world.now = -FOUNDING_SECONDS - JOIN_SECONDS - trips
         self.recorder = Recorder(stream.num_rounds, num_nodes)
         self._conditions, self._mixing = conditions, mixing
         self._roles = Roles.draw(conditions, num_nodes, self._seconds, seed)
         self._limits = limits_of(conditions)
-        self._chance = Chance(np.random.default_rng([seed, 0xA5]))
+        self._chance = Random(f"{seed} faults")
         self._keys = [_bytes(f"{seed} {index}") for index in range(num_nodes)]
         indices = {key: index for index, key in enumerate(self._keys)}
-        network = MemoryNetwork(self._limits.frame_for(task.layout.width))
-        self._patience = 3.0 * network.limits.heartbeat
-        self._reconnect = network.limits.reconnect_max
-        self.links = VirtualLinks(
-            network, indices, self.queue, conditions, self._chance, self._deliver
+        self.wire = VirtualWire(
+            self._limits.frame_for(task.layout.width),
+            self.world,
+            conditions,
+            seed,
+            lambda key: self.peers[indices[key]],
         )
-        self._network = network
         encoder = task.encoder
         here = Surroundings(
             task,
             stream,
-            self.queue,
-            network,
-            self.links,
-            self._chance,
+            self.world,
             self.recorder,
-            self.counts,
-            conditions.commit,
+            self.wire.endpoint,
             conditions.poisson,
             (lambda label: label) if encoder.kind == "number" else encoder.label_name,
         )
@@ -95,6 +155,7 @@ class ExactNetwork:
                 conditions.rate * float(self._roles.speeds[index]),
                 here,
                 told.get(index),
+                seed,
             )
             for index in range(num_nodes)
         ]
@@ -150,21 +211,6 @@ class ExactNetwork:
             if peer.is_up
         )
 
-    def count_life(self, peer: VirtualPeer) -> None:
-        """Count what is known only as long as a life lasts."""
-        if peer.runtime is None:
-            return
-        counts = self.counts
-        counts["commits"] += peer.runtime.commits
-        for conduct in peer.node.guard.known.values():
-            counts["clipped"] += conduct.clipped
-            counts["rejected"] += conduct.rejected.total() - conduct.rejected[REPEATED]
-
-    @property
-    def lost(self) -> int:
-        """Messages that never arrived."""
-        return self.links.lost + self.counts["unheard"]
-
     # What happens.
 
     def pause(self) -> None:
@@ -173,39 +219,50 @@ class ExactNetwork:
         for peer in self.peers:
             if not self._present[peer.index]:
                 continue
-            if not peer.is_up and not (peer.runtime and peer.runtime.drained):
+            if not peer.is_up and not peer.has_left:
                 self._restart(peer)
             elif peer.is_up and not peer.is_awake:
-                self._wake(peer)
+                peer.wake()
             if peer.is_up:
                 assert peer.config is not None
                 peer.follow(replace(peer.config, paused=True))
 
+    def __enter__(self) -> Self:
+        """Nothing: the peers run already."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop every peer, so that no task is left half done."""
+        self._ending = True
+        for peer in self.peers:
+            peer.stop()
+        with suppress(OnewayError):
+            self.world.run_until(self.world.now + 1.0 + self.world.commit)
+
     def _begin(self) -> None:
         conditions, roles = self._conditions, self._roles
         founders = [peer for peer in self.peers if self._present[peer.index]]
-        # Time begins when they know each other: nobody sleeps or crashes before.
-        self.queue.now = -FOUNDING_SECONDS - _FOUNDING_TRIPS * conditions.delay.quantiles[-1]
         for peer in founders:
-            self._start(peer, founder=True)
-        self.queue.run_until(0.0)
+            self._start(peer)
+        self.world.run_until(0.0)
         for peer in self.peers:
-            if self._present[peer.index]:
-                peer.resume_samples()
-            else:
+            if not self._present[peer.index]:
                 self._after(float(roles.joins[peer.index]), peer, self._join)
             if roles.leaves[peer.index] < math.inf:
                 self._after(float(roles.leaves[peer.index]), peer, self._leave)
             if roles.sleepers[peer.index]:
                 # At first as many are asleep as later on.
-                is_awake = self._chance() * (conditions.awake + conditions.asleep)
-                gap = self._chance.exponential(conditions.awake)
+                is_awake = self._chance.random() * (conditions.awake + conditions.asleep)
+                gap = self._exponential(conditions.awake)
                 self._after(gap if is_awake < conditions.awake else 0.0, peer, self._sleep)
             if conditions.crashes:
                 self._crash_later(peer)
 
     def _after(self, seconds: float, peer: VirtualPeer, what: Any) -> None:
-        self.queue.at(self.queue.now + seconds, peer.index, partial(what, peer))
+        self.world.at(self.world.now + seconds, peer.index, partial(what, peer))
+
+    def _exponential(self, mean: float) -> float:
+        return self._chance.expovariate(1.0 / mean)
 
     def _config(self, index: int, *, leaving: bool = False) -> PeerConfig:
         """What a peer is told: those of its receivers and senders that are there."""
@@ -230,12 +287,9 @@ class ExactNetwork:
             return config
         return replace(config, keep=float(self._mixing[index, index]))
 
-    def _start(self, peer: VirtualPeer, *, founder: bool = False) -> None:
+    def _start(self, peer: VirtualPeer) -> None:
         config = self._config(peer.index) if peer.config is None else peer.config
-        peer.begin(config, f"n{peer.index}:{_PORT}", founder=founder)
-        for receiver in self._receivers[peer.index][0]:
-            self._check_link_later(peer.index, receiver)
-        self._check_links_to(peer, self._reconnect * self._chance())
+        peer.begin(config, f"n{peer.index}:{_PORT}")
 
     def _join(self, peer: VirtualPeer) -> None:
         self.counts["joined"] += 1
@@ -253,7 +307,7 @@ class ExactNetwork:
             peer.follow(replace(peer.config, leaving=True))
 
     def _crash_later(self, peer: VirtualPeer) -> None:
-        self._after(self._chance.exponential(1.0 / self._conditions.crashes), peer, self._crash)
+        self._after(self._exponential(1.0 / self._conditions.crashes), peer, self._crash)
 
     def _crash(self, peer: VirtualPeer) -> None:
         if self._ending:
@@ -261,13 +315,11 @@ class ExactNetwork:
         self._crash_later(peer)
         if peer.is_awake:
             self.counts["crashes"] += 1
-            self.count_life(peer)
             peer.crash()
-            self._check_links_to(peer, 0.0)
             self._after(self._conditions.down, peer, self._restart)
 
     def _restart(self, peer: VirtualPeer) -> None:
-        if peer.runtime is None:
+        if not peer.is_up and not peer.has_left:
             self._start(peer)
 
     def _sleep(self, peer: VirtualPeer) -> None:
@@ -276,48 +328,13 @@ class ExactNetwork:
         if peer.is_awake:
             self.counts["sleeps"] += 1
             peer.sleep()
-            self._after(self._patience, peer, partial(self._check_links_to, after=0.0))
-        self._after(self._chance.exponential(self._conditions.asleep), peer, self._wake)
+        self._after(self._exponential(self._conditions.asleep), peer, self._wake)
 
     def _wake(self, peer: VirtualPeer) -> None:
         if peer.is_up and not peer.is_awake:
             peer.wake()
-            self._check_links_to(peer, self._reconnect * self._chance())
         if not self._ending:
-            self._after(self._chance.exponential(self._conditions.awake), peer, self._sleep)
-
-    def _deliver(self, receiver: int, datagram: Datagram) -> None:
-        peer = self.peers[receiver]
-        if not peer.is_awake:
-            self.counts["unheard"] += 1
-            return
-        self._network.in_flight.append(datagram)
-        self._network.deliver(-1)
-        assert peer.runtime is not None
-        peer.runtime.arrived()
-
-    # Connections.
-
-    def _check_links_to(self, peer: VirtualPeer, after: float) -> None:
-        """Let those who send to a peer notice, after a while, whether it is there."""
-        for sender in self._senders[peer.index][0]:
-            self._check_link_later(sender, peer.index, after)
-
-    def _check_link_later(self, sender: int, receiver: int, after: float = 0.0) -> None:
-        trips = sum(float(self._conditions.delay.draw(self._chance())) for _ in range(_HANDSHAKE))
-        self.queue.at(
-            self.queue.now + after + trips, sender, partial(self._check_link, sender, receiver)
-        )
-
-    def _check_link(self, sender: int, receiver: int) -> None:
-        runtime, other = self.peers[sender].runtime, self.peers[receiver]
-        if runtime is None or not self._present[receiver]:
-            return
-        asleep = self.queue.now - other.asleep_since
-        if other.is_up and asleep < self._patience:
-            runtime.connected.add(other.key)
-        else:
-            runtime.connected.discard(other.key)
+            self._after(self._exponential(self._conditions.awake), peer, self._sleep)
 
 
 def limits_of(conditions: Conditions) -> Limits:
@@ -329,9 +346,9 @@ def limits_of(conditions: Conditions) -> Limits:
     )
 
 
-def _learner(task: Task, start: Vector, seed: int, index: int) -> Learner:
+def _learner(task: Task, start: Vector, seed: int, index: int) -> EncodedLearner:
     rng, normals = (np.random.default_rng([seed, index, what]) for what in (1, 2))
-    learner = Learner(task, rng, normals=normals, measures=False)
+    learner = EncodedLearner(task, rng, normals=normals, measures=False)
     learner.start = start
     return learner
 

@@ -1,4 +1,4 @@
-"""Simulate an asynchronous network: the peers' own code and wire format in virtual time."""
+"""Run a lab of virtual peers: from a method and a graph to a run whose books are audited."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from oneway.asynchronous.exact_network import ExactNetwork
 from oneway.display.progress import progress_bar
 from oneway.errors import ConfigError, DivergenceError
 from oneway.files.memory import require_memory
 from oneway.files.validation import whole_number
+from oneway.lab.virtual.network import VirtualNetwork
 from oneway.methods import METHODS, Method
 from oneway.models import LabelKind, Model, typical_sample
 from oneway.records import RunRecord
@@ -44,49 +44,34 @@ _DEFAULT = Conditions()
 
 @dataclass(frozen=True)
 class Traffic:
-    """What all nodes together did and sent, from the start to the end of the run.
+    """What all peers together did and sent, from the start to the end of the run.
 
     Attributes:
         events: Events of the simulation: samples, arrivals, commits, ticks and others.
         samples: Samples learned from.
-        pushes: Totals sent for the first time, each over one edge.
-        acknowledgements: Answers that a total was taken in.
         messages: All messages: pushes, acknowledgements, repeats and the rest of the protocol.
         messages_lost: Messages lost by chance, or because the receiver was not there.
         bytes_sent: Bytes of all messages on the wire, without the transport's own.
-        repeats: Totals that were sent again for want of an answer.
-        commits: How often a node made something durable.
-        presumed_dead: Edges given up after silence.
-        rejected: Messages refused, other than repeats.
         clipped: Pushes that would have moved their receiver too far.
-        crashes: Crashes of nodes.
-        sleeps: How often a node fell asleep.
-        joined: Nodes that joined later.
-        left: Nodes that have handed over all they held.
-        mean_round_trip: Seconds from a push to its acknowledgement, commits at both ends included;
-            None if there was none.
+        crashes: Crashes of peers.
+        sleeps: How often a peer fell asleep.
+        joined: Peers that joined later.
+        left: Peers that have handed over all they held.
     """
 
     events: int
     samples: int
-    pushes: int
-    acknowledgements: int
     messages: int
     messages_lost: int
     bytes_sent: int
-    repeats: int
-    commits: int
-    presumed_dead: int
-    rejected: int
     clipped: int
     crashes: int
     sleeps: int
     joined: int
     left: int
-    mean_round_trip: float | None
 
 
-def simulate_async(
+def virtual_lab(
     method: Method,
     model: Model,
     stream: Stream,
@@ -96,7 +81,7 @@ def simulate_async(
     seed: int = 0,
     progress: bool | None = None,
 ) -> Run:
-    """Run a network of peers with clocks of their own, in virtual time.
+    """Run peers in virtual time: their own node, learner, protocol and runtime; nothing waits.
 
     The k-th sample of a node is its row in the k-th round of the stream, at a moment of its own.
     Time is cut into as many bins as the stream has rounds: a bin of the run is what a round is in
@@ -131,7 +116,7 @@ def simulate_async(
     >>> import oneway as ow
     >>> stream = ow.streams.synthetic(num_samples=200, num_features=3, seed=1).table.deal(8)
     >>> graph = ow.TrustGraph.random(num_nodes=8, max_receivers=3, seed=1)
-    >>> run = ow.simulate_async(
+    >>> run = ow.virtual_lab(
     ...     ow.Relay("auto"), ow.models.LogisticRegression(), stream, graph,
     ...     conditions=ow.Conditions(loss=0.1),
     ... )
@@ -162,39 +147,44 @@ def simulate_async(
     bins, seconds = stream.num_rounds, conditions.duration(stream.num_rounds)
     disagreement, done = np.zeros(bins), 0
     what = f"{method.name}, bins of virtual time"
-    with without_logs(), stoppable() as stop, progress_bar(what, bins, progress) as bar:
-        network = ExactNetwork(task, model, stream, mixing, conditions, seed)
-        while done < bins and not stop.requested:
-            network.queue.run_until(seconds * (done + 1) / bins)
-            disagreement[done] = network.disagreement()
-            done += 1
-            bar.update(done)
-    covered, recorder = seconds * done / bins, network.recorder
-    losses, samples, right = recorder.binned(covered or seconds, done or 1)
-    numerators, masses = network.holdings()
+    with (
+        without_logs(),
+        VirtualNetwork(task, model, stream, mixing, conditions, seed) as network,
+        stoppable() as stop,
+    ):
+        with progress_bar(what, bins, progress) as bar:
+            while done < bins and not stop.requested:
+                network.world.run_until(seconds * (done + 1) / bins)
+                disagreement[done] = network.disagreement()
+                done += 1
+                bar.update(done)
+        numerators, masses = network.holdings()
+        in_flight = network.mass_in_flight
+        drained, is_exact = None, None
+        if done == bins:
+            drained = _drain(network, DRAIN_SECONDS + 2.0 * conditions.presume_dead_after)
+            is_exact = not network.discrepancy().any()
+        covered, recorder = seconds * done / bins, network.recorder
+        learned = recorder.learned()
+        losses, samples, right = recorder.binned(covered or seconds, done or 1)
+        traffic = _traffic(network, int(samples.sum()))
     _check_refused(recorder.refused, int(samples.sum()), method, float(masses.min()))
     config = {
         **method.describe(),
         "model": model.describe(),
         "stream": stream.description,
         "graph": shares.origin,
-        "engine": "asynchronous",
+        "engine": "virtual peers",
         "conditions": conditions.describe(),
         "num_nodes": stream.num_nodes,
         "num_rounds": stream.num_rounds,
         "seed": seed,
         "virtual_seconds": covered,
-        "traffic": asdict(_traffic(network, int(samples.sum()))),
-        "mass_in_flight": network.mass_in_flight,
-        "exact_books": None,
-        "drained_after": None,
+        "traffic": asdict(traffic),
+        "mass_in_flight": in_flight,
+        "exact_books": is_exact,
+        "drained_after": drained,
     }
-    learned = recorder.learned()
-    if done == bins:
-        with without_logs():
-            longest = DRAIN_SECONDS + 2.0 * conditions.presume_dead_after
-            config["drained_after"] = _drain(network, longest)
-        config["exact_books"] = not network.discrepancy().any()
     # Only the samples that were learned from, so that baselines are of the same ones.
     rows = np.where(np.arange(bins)[:, None] < learned, stream.rows, -1)
     return Run(
@@ -254,34 +244,30 @@ def without_logs() -> Iterator[None]:
         log.disabled = before
 
 
-def _drain(network: ExactNetwork, longest: float) -> float | None:
+def _drain(network: VirtualNetwork, longest: float) -> float | None:
     """Let everything in flight arrive; return the seconds that took, None if it did not end."""
-    began = network.queue.now
+    began = network.world.now
     network.pause()
-    while network.queue.now - began < longest:
-        network.queue.run_until(network.queue.now + 1.0)
+    while network.world.now - began < longest:
+        network.world.run_until(network.world.now + 1.0)
         if network.is_quiet and not network.discrepancy().any():
-            return network.queue.now - began
+            return network.world.now - began
     return None
 
 
-def _traffic(network: ExactNetwork, samples: int) -> Traffic:
-    counts, links = network.counts, network.links
+def _traffic(network: VirtualNetwork, samples: int) -> Traffic:
     for peer in network.peers:
-        network.count_life(peer)
-    counted = (
-        "pushes", "acknowledgements", "repeats", "commits", "presumed_dead", "rejected", "clipped",
-        "crashes", "sleeps", "joined",
-    )  # fmt: skip
+        peer.count_life()
+    counts, wire = network.counts, network.wire
     return Traffic(
-        events=network.queue.done,
+        events=network.world.done,
         samples=samples,
-        messages=links.messages,
-        messages_lost=network.lost,
-        bytes_sent=links.bytes_sent,
-        **{name: counts[name] for name in counted},
-        left=sum(peer.runtime is not None and peer.runtime.drained for peer in network.peers),
-        mean_round_trip=counts.trip_seconds / counts["trips"] if counts["trips"] else None,
+        messages=wire.messages,
+        messages_lost=wire.lost,
+        bytes_sent=wire.bytes_sent,
+        clipped=sum(peer.clipped for peer in network.peers),
+        left=sum(peer.has_left for peer in network.peers),
+        **{name: counts[name] for name in ("crashes", "sleeps", "joined")},
     )
 
 

@@ -1,1 +1,0 @@
-"""An asynchronous network in virtual time: events instead of rounds, no waiting."""
