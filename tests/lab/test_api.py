@@ -148,19 +148,6 @@ def test_an_answer_that_comes_too_late_says_whether_the_command_began(
             server.queue.serve(carry_out)
 
 
-def test_who_waits_for_a_frame_is_answered_when_the_lab_goes_away(monkeypatch):
-    monkeypatch.setattr("oneway.lab.api.NEWS_SECONDS", 2 * PATIENCE)
-    with ThreadPoolExecutor(1) as pool:
-        with serve_api() as server:
-            client = client_of(server)
-            server.queue.publish(make_frame(number=1))
-            asked = asked_for_frames(server.queue)
-            waiting = pool.submit(client.get, "/frame", params={"after": 1})
-            assert asked.wait(PATIENCE)
-        assert waiting.result(PATIENCE).status_code == 204
-        client.close()
-
-
 def asked_for_frames(queue: CommandQueue) -> threading.Event:
     """Set when somebody asks for a frame; the API does nothing else before that one waits."""
     asked, usual = threading.Event(), queue.frame

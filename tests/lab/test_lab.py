@@ -15,7 +15,6 @@ from oneway.errors import ConfigError
 from oneway.lab.lab import (
     Lab,
     Quiescence,
-    TrustEdges,
     dead_ends,
 )
 from oneway.lab.peer_process import PeerProcess
@@ -53,20 +52,6 @@ def test_an_impossible_command_is_refused_and_changes_nothing(lab, command, culp
         lab.carry_out(command)
     assert (len(lab.peers), lab.events, lab.loss) == (5, [], 0.0)
     assert not (lab.peers[0].home.folder.parent / "dora").exists()
-
-
-def test_a_cut_can_be_healed_after_trust_has_ended(lab):
-    trust = TrustEdges.of(lab.peers)
-    sender, receiver = next((a, b) for a, b in trust.edges if (b, a) not in trust.edges)
-    one, other = (int(name.removeprefix("peer")) for name in (sender, receiver))
-    lab.cut(sender, receiver)
-    # Only the end that admits the other still knows it while running, and can undo the cut.
-    assert lab.peers[other].home.config().faults.cut == (sender,)
-    assert lab.peers[one].home.config().faults.cut == ()
-    lab.distrust(sender, receiver)
-    lab.heal(sender, receiver)
-    assert [member.home.config().faults.cut for member in lab.peers] == [()] * 5
-    assert not TrustEdges.of(lab.peers).is_cut(sender, receiver)
 
 
 # Newcomers.

@@ -220,18 +220,3 @@ def test_a_leave_goes_on_when_somebody_is_there_again(returns):
         town.power_on("bob", disk, config("bob"))
     settle(town)
     check_all_is_there(town, 3)
-
-
-def test_a_leave_ends_although_one_of_several_receivers_is_gone():
-    edges = {"alice": ["bob", "carol"], "bob": [], "carol": []}
-    town = quiet(**edges)
-    town.learn("alice")
-    disk = town.power_off("bob")
-    town.nodes["alice"].learn(SAMPLE, "yes")
-    town.pass_time(0.1)
-    assert leave(town, "alice", edges, patience=LATER)
-    town.power_off("alice")
-    assert town.state("carol").mass > 1.5
-    town.power_on("bob", disk, config("bob"))
-    settle(town)
-    check_all_is_there(town, 3)

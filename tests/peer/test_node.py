@@ -440,31 +440,6 @@ def test_a_peer_rests_once_all_is_answered_and_nothing_moves_it():
     assert not alice.has_work
 
 
-@pytest.mark.parametrize("what", ["unsaid", "unanswered", "moved", "leaving"])
-def test_a_peer_is_restless_while_something_waits(what):
-    town = quiet(alice=["bob"], bob=["alice"])
-    alice = town.nodes["alice"]
-    town.learn("alice")
-    while alice.is_restless:
-        town.pass_time(IDLE_SECONDS)
-    if what == "unsaid":
-        alice.follow(config("alice", ["bob"], limits=replace(LIMITS, pushes_per_second=1e-3)))
-        alice.learn(SAMPLE, "yes")
-        assert town.state("alice").out[key_of("bob"), 1].is_at_rest
-    elif what == "unanswered":
-        town.time += 1.0
-        alice.learn(SAMPLE, "yes")
-        alice.committed(alice.begin())
-        assert not town.state("alice").out[key_of("bob"), 1].is_at_rest
-    elif what == "moved":
-        alice.follow(config("alice", ["bob"], limits=replace(LIMITS, pushes_per_second=1e-3)))
-        town.learn("bob")
-        assert town.state("alice").out[key_of("bob"), 1].is_at_rest
-    else:
-        alice.follow(config("alice", ["bob"], leaving=True))
-    assert alice.is_restless
-
-
 def test_a_peer_that_hears_from_nobody_pushes_every_step_for_ever():
     """It mints the mass that it lacks, at its own estimate, and no more than that."""
     town = quiet(alice=["bob"], bob=[])

@@ -117,16 +117,6 @@ def silenced() -> Town:
     return town
 
 
-def test_before_an_answer_is_overdue_what_comes_in_is_passed_on_within_the_share():
-    town = silenced()
-    for _ in range(3):
-        town.learn("carol")
-        town.learn("alice")
-    flight, own = in_flight(town, "alice"), mass_of(town.state("alice").holding)
-    assert town.state("alice").out[key_of("bob"), 1].in_flight > 2
-    assert ONE // 2 < flight <= (flight + own) // 2
-
-
 def test_nothing_more_is_handed_over_while_an_answer_is_overdue():
     """Not even what came in since, which would make room for more under way."""
     town = silenced()
@@ -194,22 +184,3 @@ def test_death_is_counted_from_the_last_progress():
         alice.tick()
         assert town.state("alice").out[edge].phase is phase
     town.check_books()
-
-
-def test_an_edge_that_was_given_up_does_not_keep_the_next_one_from_being_used():
-    """Bob cannot take in what he is told of the first one, and goes on with the second."""
-    town = quiet(alice=["bob"], bob=["alice"])
-    town.learn("alice")
-    alice = town.nodes["alice"]
-    town.time += 1.0
-    alice.learn(SAMPLE, "yes")
-    alice.committed(alice.begin())  # lost
-    town.time += LIMITS.presume_dead_after + 1.0
-    alice.tick()
-    alice.committed(alice.begin())  # lost: the end of the first edge, and the begin of the second
-    first = town.state("alice").out[key_of("bob"), 1]
-    assert first.phase is OutPhase.DEAD
-    assert first.in_flight
-    assert not alice.held_back(key_of("bob"))
-    town.pass_time(LIMITS.presume_dead_after)
-    town.check_exact()

@@ -9,7 +9,6 @@ from types import SimpleNamespace
 
 import msgspec
 import pytest
-from builders import replace
 from hypothesis import given
 from hypothesis import strategies as st
 from town import BOOT, LIMITS, SAMPLE, TASK, Town, config, key_of, life, quiet
@@ -18,7 +17,7 @@ from oneway.errors import DataError
 from oneway.peer.sample_stream import SampleStream
 from oneway.peer.samples import rows
 from oneway.peer.store.snapshot import Journal, Snapshot
-from oneway.peer.stream_progress import UNUSED_SECONDS, Place, ProgressSeal, ToldProgress
+from oneway.peer.stream_progress import Place, ProgressSeal, ToldProgress
 from oneway.protocol.messages import Data, Gone, Progress
 from oneway.protocol.state import PeerState
 from oneway.tables import Number
@@ -109,28 +108,6 @@ def test_a_restored_backup_goes_on_after_what_its_receivers_have_heard(caplog):
     assert sentence in caplog.text
 
 
-def test_a_peer_with_a_new_store_and_its_old_key_is_told_too():
-    town = forgetful_town()
-    restore(town, Snapshot(PeerState.new(TASK.dim, ledger=77, boot=BOOT)))
-    town.pass_time(1.0)
-    assert town.nodes["alice"].snapshot.journal.learned == 6
-    assert town.nodes["alice"].snapshot.journal.position == at(6)
-
-
-def test_a_push_that_was_refused_was_seen_all_the_same():
-    """A receiver may refuse for whatever reason, and remember the row."""
-    town = quiet(alice=("bob",), bob=())
-    backup = town.durable["alice"]
-    bob = town.nodes["bob"]
-    bob.rules, heard = replace(bob.rules, radius=1e-9), dict(bob.snapshot.state.in_)
-    learn_row(town, 1)
-    town.exchange()
-    assert bob.snapshot.state.in_ == heard
-    restore(town, backup)
-    town.pass_time(1.0)
-    assert town.nodes["alice"].snapshot.journal.position == at(1)
-
-
 @pytest.mark.parametrize("mark", [b"", bytes(52), bytes(64), None])
 def test_a_lying_receiver_cannot_make_a_restored_peer_pass_over_its_data(mark):
     """Not with a mark of its own, and not with one that alice made, under another number."""
@@ -163,15 +140,6 @@ def test_with_privacy_no_row_is_learned_before_all_receivers_have_answered():
     assert alice.unanswered == [key_of("carol")]
     town.time += 1.0
     assert alice.unanswered == [], "who is silent for so long is presumed dead"
-
-
-def test_a_receiver_to_which_nothing_was_sent_is_waited_for_only_for_a_moment():
-    town = Town({"alice": ("bob",), "bob": ()})
-    alice = town.nodes["alice"]
-    alice.each_sample_once = True
-    assert alice.unanswered == [key_of("bob")]
-    town.time += UNUSED_SECONDS
-    assert alice.unanswered == []
 
 
 class Schedule:

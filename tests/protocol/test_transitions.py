@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from oneway.methods import OnlinePushSum
 from oneway.methods.base import State
-from oneway.protocol.audit import discrepancy, expected_holding
+from oneway.protocol.audit import expected_holding
 from oneway.protocol.fixed_point import ONE, fixed, mass_of, zeros
 from oneway.protocol.incoming import mint
 from oneway.protocol.messages import NO_PROGRESS, Close, Data, Gone, Hello, Life
@@ -28,7 +28,6 @@ from oneway.protocol.transitions import (
     presume_dead,
     push,
     receive_push,
-    restart,
     trust,
 )
 
@@ -424,22 +423,6 @@ def test_epochs_to_a_receiver_grow_whatever_the_clock_says(clocks, are_dead):
         else:
             alice = receive_reply(alice, BOB, Gone(epoch, LIFE, 2, NO_PROGRESS), RULES).state
             assert not alice.out
-
-
-@given(st.integers(0, 2**61), st.integers(0, 2**61))
-def test_every_start_is_a_later_life_whatever_the_clock_says(before, clock):
-    alice, bob = connected(replace(peer(at=[1, 1]), boot=before), peer(2))
-    alice, bob = deliver(pushed(alice), ALICE, bob, BOB)
-    again = restart(alice, clock)
-    assert again.boot > alice.boot
-    edge = again.out[name(BOB)]
-    assert edge.phase is OutPhase.RESYNC
-    assert edge.session > alice.out[name(BOB)].session
-    assert pushed(again) is again  # nothing is handed over before the receiver has told
-    again, bob = deliver(again, ALICE, bob, BOB)
-    assert again.out[name(BOB)].phase is OutPhase.OPEN
-    assert not discrepancy([again, bob]).any()
-    assert books_balance(again, bob)
 
 
 def test_steps_that_lead_too_far_are_refused_before_anything_wraps():

@@ -157,23 +157,6 @@ def test_8_scaling_the_losses_changes_theorem_3s_right_side_but_not_its_left_sid
     assert left[0] == pytest.approx(left[1], rel=1e-9)
 
 
-@pytest.mark.parametrize("rounds", [10, 10**6])
-@pytest.mark.parametrize("gradient_bound", [0.0, 2.0])
-@pytest.mark.parametrize("noise", [0.1, 3.0])
-def test_8_at_a_step_size_with_the_root_of_t_neither_gradients_nor_noise_matter(
-    rounds, gradient_bound, noise
-):
-    problem = Problem(rounds, gradient_bound, noise, radius=0.7)
-    squares = NODES * (gradient_bound**2 + noise**2)
-    derived = CONSTANTS.amplification * NODES * 0.7**2 / rounds
-    repaired, best = (
-        with_the_root(CONSTANTS, problem),
-        printed_bound(CONSTANTS, problem).best_learning_rate,
-    )
-    assert disagreement_bound(CONSTANTS, repaired, squares) <= 2 * derived
-    assert disagreement_bound(CONSTANTS, best, squares) <= derived
-
-
 @pytest.mark.parametrize("noise", [0.0, 3.0])
 def test_8_what_lemma_8_gives_is_n_r_squared_over_t(noise):
     """(kappa / 2) n R^2 (1 + sigma^2 / G^2) / T, at the printed step size."""
@@ -255,12 +238,6 @@ def test_12_on_no_graph_with_a_missing_edge_is_the_bound_below_that_of_learning_
     printed, tight = times_alone(constants)
     assert min(printed) > 2
     assert min(tight) > math.sqrt(2)
-
-
-def test_12_if_everybody_sends_to_everybody_and_all_is_noise_the_bound_is_below_it():
-    printed, tight = times_alone(graph_constants(ow.TrustGraph.complete(16).mixing()))
-    assert printed[-1] == pytest.approx(math.sqrt(2 / 16), rel=1e-9)
-    assert tight[-1] == pytest.approx(math.sqrt(1 / 16), rel=1e-9)
 
 
 def test_13_the_distance_between_models_and_the_regret_of_a_round_fall_at_the_same_rate():

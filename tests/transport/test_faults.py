@@ -66,18 +66,6 @@ def test_a_delay_is_at_most_what_was_asked_and_changes_the_order():
     assert sorted(late) == sorted(numbered(50))
 
 
-def test_the_same_seed_makes_the_same_faults():
-    def run(seed):
-        everything = Faults(loss=0.3, delay=1.0)
-        network, scheduler, alice, bob = edge(everything, seed)
-        push_all(alice, bob, numbered(200))
-        scheduler.run()
-        return received(network, bob)
-
-    assert run(1) == run(1)
-    assert run(1) != run(2)
-
-
 def test_a_cut_stops_both_ways_until_it_ends():
     network, _, alice, bob = edge()
     alice.cut = frozenset({BOB})

@@ -46,13 +46,6 @@ def test_a_token_file_that_others_can_get_at_is_refused(file, mode):
     assert TOKEN not in str(caught.value)
 
 
-def test_a_token_file_of_another_user_is_refused(file, monkeypatch):
-    owner = os.geteuid()
-    monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
-    with pytest.raises(ConfigError, match=f"belongs to user {owner} and you are user {owner + 1}"):
-        read_token(file)
-
-
 @pytest.mark.parametrize(
     ("content", "reason"),
     [(b"\n", "empty"), (b"x" * 5000, "longer than 4,096"), (b"\xff\xfe", "holds no text")],

@@ -8,17 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import oneway as ow
-from oneway.datasets import load
 from oneway.export.json_format import from_json
-from oneway.lab.problem import Problem
-from oneway.lab.run import Conditions, run_lab
 from oneway.models import examples
 from oneway.peer.home.free_address import free_address
 from oneway.peer.home.home import Home
 from oneway.peer.store.store import read_snapshot
 from oneway.tables.arrays import save_arrays
-from oneway.task.privacy import NO_PRIVACY
 
 torch = pytest.importorskip("torch", reason="the extra torch is not installed")
 
@@ -85,29 +80,3 @@ def test_a_peer_learns_a_network_and_its_exports_predict_what_it_predicts(oneway
         assert by_onnx[0].tolist() == [label]
         np.testing.assert_allclose(by_onnx[1][0], shares, atol=1e-5)
         assert list(from_file.predict_proba_one({"features": image}).values()) == shares
-
-
-def test_two_real_peers_learn_digits_together(oneway, tmp_path: Path):
-    table = load("digits")
-    graph = ow.TrustGraph.from_edges([(0, 1), (1, 0)], 2)
-    problem = Problem.deal(
-        table,
-        graph,
-        samples=160,
-        seed=1,
-        model="torch",
-        options={"torch": {"module": NETWORK, "arguments": {"hidden": 16}}},
-        privacy=NO_PRIVACY,
-        samples_per_push=4,
-    )
-    # Slowly enough for steps to arrive before the next ones: docs/neural-networks.md.
-    result = run_lab(tmp_path / "lab", problem, Conditions(rate=20.0))
-    assert result.audit.is_exact, result.audit.sentences
-    assert [peer.samples for peer in result.peers] == [160, 160]
-    alone = [peer.alone_accuracy for peer in result.peers]
-    assert min(peer.accuracy for peer in result.peers) > max(alone) > 0.3
-    assert any("no peer has learned from" in sentence for sentence in result.sentences)
-    [row] = table.arrays(slice(1500, 1501))
-    told = f"image={json.dumps(row.tolist())}"
-    said = oneway("peer", "predict", told, "--home", tmp_path / "lab" / "peer0", "--json").json
-    assert sum(said["probabilities"].values()) == pytest.approx(1.0)
