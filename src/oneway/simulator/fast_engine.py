@@ -208,7 +208,7 @@ class FastEngine:
         work = (num_edges + 2 * len(self.held)) * self.held.shape[1]
         # OpenMP does not survive a fork, so a child process runs the serial kernel: the same bits.
         parallel = work >= _PARALLEL_FROM and not _forked
-        rounds = kernel.parallel_rounds if parallel else kernel.rounds
+        rounds = kernel.rounds(self.features.dtype.name, self.rows.dtype.name, parallel)
         measured = self.measurements
         edges, parcel_edges = routes
         with _ONE_AT_A_TIME if parallel else nullcontext():

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache
 from types import FunctionType
 from typing import Any, NamedTuple, TypeAlias
 
@@ -421,6 +422,8 @@ _LEAN: dict[str, Any] = {**_OPTIONS, "_nrt": False}
 """For functions that make no arrays: references are not counted."""
 _compiled: _Decorator = njit(cache=True, **_LEAN)
 _inlined: _Decorator = njit(forceinline=True, **_LEAN)
+_not_stored: _Decorator = njit(**_LEAN)
+"""For what is compiled for several types: see `rounds`, in which it is stored."""
 
 
 @_inlined
@@ -520,7 +523,7 @@ def _score(
             store(slope, lanes, into + 2, node)
 
 
-@_compiled
+@_not_stored
 def _learn(
     options: Options, block: int, held: Any, parcels: Any, sums: Any, squares: Any, features: Any,
     labels: Any, rows: Any, known_rows: Any, t: int, fixed_rate: float, releases: Any, noise: Any,
@@ -770,16 +773,22 @@ def _rounds(
     return -1, -1
 
 
-def _named(name: str) -> Callable[..., tuple[int, int]]:
-    """A copy of the function above; Numba's disk cache tells functions apart by their names."""
+@cache
+def rounds(features: str, index: str, parallel: bool) -> Callable[..., tuple[int, int]]:
+    """Return `_rounds` for one type of features and of row numbers.
+
+    Every combination has a name of its own: of two processes that compile one function for
+    different types at once, Numba may store the code of one as that of the other.
+
+    Args:
+        features: Name of the type, such as "float32".
+        index: Name of the type of `rows`.
+        parallel: Use all cores inside a round. The same bits; pays for large networks only.
+    """
+    name = f"_{'parallel' if parallel else 'serial'}_rounds_{features}_{index}"
     copy = FunctionType(_rounds.__code__, _rounds.__globals__, name)
     copy.__qualname__, copy.__module__ = name, __name__
-    return copy
-
-
-rounds = _compiled(_named("_serial_rounds"))
-"""All rounds on one core."""
-parallel_rounds: Callable[..., tuple[int, int]] = njit(cache=True, parallel=True, **_OPTIONS)(
-    _named("_parallel_rounds")
-)
-"""All cores inside a round: the same bits; pays for large networks only."""
+    if not parallel:
+        return _compiled(copy)
+    compiled: Callable[..., tuple[int, int]] = njit(cache=True, parallel=True, **_OPTIONS)(copy)
+    return compiled
