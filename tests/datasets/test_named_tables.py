@@ -123,7 +123,10 @@ def test_the_real_adult_has_all_its_rows_and_gaps_that_tell(real_data):
     width = 5 + sum(map(len, ADULT_CATEGORIES.values())) + len(ADULT_CATEGORIES) + 2
     assert table.features.shape == (32_561, width)
     assert np.count_nonzero(table.labels > 0) == 7841
-    assert [it.name for it in table.encoder.features if it.gaps] == ["workclass", "occupation"]
+    assert [it.name for it in table.encoder.features if it.missing_indicator] == [
+        "workclass",
+        "occupation",
+    ]
     columns = dict(zip(table.encoder.outputs, table.features.T, strict=True))
     shares = {name: float(columns[name].mean()) for name in columns if "=" in name}
     assert min(share for name, share in shares.items() if not name.endswith("=other")) >= 0.01

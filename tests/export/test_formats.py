@@ -23,21 +23,21 @@ from oneway.models import LogisticRegression, RidgeRegression, SoftmaxRegression
 from oneway.tables import Array, Boolean, Category, Encoder, Number, Time
 from oneway.tables.cells import (
     SPACES,
-    is_gap,
+    is_missing,
     label_key,
     missing_spellings,
     truth_spellings,
     value_spellings,
 )
 
-TIME = Time("visit", gaps=True)
+TIME = Time("visit", missing_indicator=True)
 FEATURES = (
-    Number("age", 40.0, 12.5, gaps=True),
+    Number("age", 40.0, 12.5, missing_indicator=True),
     Number("weight", 70.0, 9.0),
-    Boolean("smokes", gaps=True),
-    Category("town", values=("Ulm", "Bonn", "Köln"), gaps=True),
+    Boolean("smokes", missing_indicator=True),
+    Category("town", values=("Ulm", "Bonn", "Köln"), missing_indicator=True),
     Category("grade", values=("1", "2.5", "none of these")),
-    Array("image", (1, 3, 2), 100.0, 50.0, gaps=True),
+    Array("image", (1, 3, 2), 100.0, 50.0, missing_indicator=True),
     TIME,
 )
 WHOLE = {"age": 30.0, "weight": 80.0, "smokes": True, "town": "Ulm", "grade": 1, "visit": None}
@@ -74,7 +74,7 @@ def run_onnx(model: FittedModel | PersonalModel, rows: list[dict[str, object]]) 
         else:
             shape = it.shape[1:]
             blank = np.full(shape, np.nan)
-            column = np.array([blank if is_gap(it) else np.reshape(it, shape) for it in cells])
+            column = np.array([blank if is_missing(it) else np.reshape(it, shape) for it in cells])
         feed[it.name] = column.reshape(-1, *it.shape[1:])
     return session.run(None, feed)
 

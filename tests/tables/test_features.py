@@ -22,12 +22,12 @@ from oneway.tables import Array, Boolean, Category, Encoder, Number, Table, Time
 from oneway.tables.features import make_feature, parse_time
 from oneway.tables.rows import RowReader
 
-AGE = Number("age", 40.0, 12.5, gaps=True)
+AGE = Number("age", 40.0, 12.5, missing_indicator=True)
 SMOKER = Boolean("smoker")
 SEX = Category("sex", values=("female", "male"))
-PAIN = Category("pain", values=("1", "2", "3"), gaps=True)
-VISIT = Time("visit", gaps=True)
-SCAN = Array("scan", (2, 2), 5.0, 2.0, gaps=True)
+PAIN = Category("pain", values=("1", "2", "3"), missing_indicator=True)
+VISIT = Time("visit", missing_indicator=True)
+SCAN = Array("scan", (2, 2), 5.0, 2.0, missing_indicator=True)
 ENCODER = Encoder((SEX, AGE, VISIT, SMOKER, PAIN, SCAN), "ill", "binary", ("no", "yes"))
 FILLED = {
     "sex": "male",
@@ -174,7 +174,7 @@ def test_a_time_says_hour_weekday_and_season_as_points_of_circles():
         {"values": ("1", "1.0")},
         {"values": ("NA",)},
         {"values": ("a",), "center": 1.0},
-        {"gaps": "yes"},
+        {"missing_indicator": "yes"},
         {"shape": (0, 2)},
         {"shape": (2.5,)},
         {"shape": "28"},

@@ -80,7 +80,7 @@ def check(notes: tuple[ColumnNote, ...]) -> None:
     assert set(left_out) == {"row", "name", "nothing", "site"}
     assert all(left_out.values()), "nothing is left out without a reason"
     assert {note.name for note in notes if note.warns} == WARNED
-    assert {note.name: note.gaps for note in notes if note.gaps} == {
+    assert {note.name: note.missing for note in notes if note.missing} == {
         "chol": FRAME["chol"].null_count(),
         "pulse": 14,
         "nothing": ROWS,

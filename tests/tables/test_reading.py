@@ -178,4 +178,4 @@ def test_types_of_pandas_with_missing_values_of_their_own():
     assert kinds == ["number", "boolean", "category", "category", "time"]
     flags = [place.stop - 1 for place in table.encoder.places]
     assert np.flatnonzero(table.features[1]).tolist() == flags
-    assert [note.gaps for note in table.notes] == [0, 10, 10, 10, 10, 10]
+    assert [note.missing for note in table.notes] == [0, 10, 10, 10, 10, 10]

@@ -20,7 +20,7 @@ from oneway.tables.rows import MAX_LINE_BYTES, BadRow, RowReader
 
 FEATURES = (
     Category("x", values=("a", "1", "ü")),
-    Number("x", 1.5, 0.25, gaps=True),
+    Number("x", 1.5, 0.25, missing_indicator=True),
     Boolean("x"),
     Category("y", values=("b", "1.5")),
     Number("y", -1e9, 1e-3),
@@ -126,7 +126,7 @@ def test_json_lines_are_the_same_frame_and_the_same_rows(tmp_path):
     data = '{"x": 1, "y": "b"}\n\n{"y": 1.5}\n{"x": true, "y": null}\n{"x": "ü", "y": [1]}\n'
     (tmp_path / "x.jsonl").write_text(data, encoding="utf-8")
     frame, values = read_frame(tmp_path / "x.jsonl"), [row.values for row in rows_of(data.encode())]
-    category, number = FEATURES[0], Number("x", gaps=True)
+    category, number = FEATURES[0], Number("x", missing_indicator=True)
     for feature, last in ((category, 4), (number, 3)):
         rows = [{"x": row.get("x")} for row in values[:last]]
         assert encoded_column(feature, frame[:last]) == encoded(feature, rows)

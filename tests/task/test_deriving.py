@@ -49,12 +49,16 @@ def test_a_task_is_derived_from_a_file(tmp_path):
     assert derived.task == Task(
         "logistic",
         "late",
-        (Number("a", 3.0, 1.633), Number("b", 20.0, 10.0, gaps=True), Number("constant", 5.0, 1.0)),
+        (
+            Number("a", 3.0, 1.633),
+            Number("b", 20.0, 10.0, missing_indicator=True),
+            Number("constant", 5.0, 1.0),
+        ),
         ("no", "yes"),
         options={"logistic": {"start": -0.4055}},  # log(2/3): two and one, and one more of each
     )
     assert left_out(derived) == ["when"]
-    assert [note.gaps for note in derived.notes] == [0, 0, 0, 1, 0]
+    assert [note.missing for note in derived.notes] == [0, 0, 0, 1, 0]
     assert [note.name for note in derived.notes if note.warns] == ["constant"]
     assert (derived.num_rows, derived.num_without_label) == (3, 2)
     assert Task.parse(derived.task.to_toml()) == derived.task

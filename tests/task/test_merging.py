@@ -85,12 +85,14 @@ def test_a_column_that_is_constant_at_a_site_says_nothing_about_the_spread():
 
 def test_without_rows_all_sites_count_alike_and_flags_and_values_are_those_of_any():
     other = replace(
-        TASK, features=(Number("x", 4.0, 3.0, gaps=True), Category("c", values=("b", "a"))), rows=0
+        TASK,
+        features=(Number("x", 4.0, 3.0, missing_indicator=True), Category("c", values=("b", "a"))),
+        rows=0,
     )
     found = merged(other)
     assert not found.is_weighted
     assert found.task.features[0].center == 3.0
-    assert found.task.features[0].gaps
+    assert found.task.features[0].missing_indicator
     assert found.task.features[1].values == ("a", "b")
 
 

@@ -16,7 +16,7 @@ from oneway.errors import ConfigError, TaskError
 from oneway.models import Hinge, LogisticRegression, RidgeRegression, SoftmaxRegression
 from oneway.registry import Registry
 from oneway.tables import Array, Boolean, Category, Feature, Number, Time
-from oneway.tables.cells import is_gap
+from oneway.tables.cells import is_missing
 from oneway.task.differences import differences
 from oneway.task.privacy import NO_PRIVACY, Privacy
 from oneway.task.task import Task
@@ -97,12 +97,12 @@ _PARTS = [(), ("hour",), ("season",), ("weekday", "season"), ("hour", "weekday",
 def features(name: str) -> st.SearchStrategy[Feature]:
     """A feature of any kind."""
     named, flag = st.just(name), st.booleans()
-    values = classes.filter(lambda values: not any(map(is_gap, values)))
+    values = classes.filter(lambda values: not any(map(is_missing, values)))
     return (
-        st.builds(Number, named, finite, positive, gaps=flag)
-        | st.builds(Boolean, named, gaps=flag)
-        | st.builds(Time, named, st.sampled_from(_PARTS), gaps=flag)
-        | st.builds(Category, named, values, gaps=flag)
+        st.builds(Number, named, finite, positive, missing_indicator=flag)
+        | st.builds(Boolean, named, missing_indicator=flag)
+        | st.builds(Time, named, st.sampled_from(_PARTS), missing_indicator=flag)
+        | st.builds(Category, named, values, missing_indicator=flag)
         | st.builds(Array, named, st.just((1, 3, 2)), finite, positive)
     )
 
@@ -157,7 +157,7 @@ def test_every_setting_in_a_written_task_is_explained_and_privacy_is_always_ther
 def test_kinds_of_features_are_written_without_defaults():
     text = f"""{TEXT}sex = {{ values = ["female", "male"] }}
 pain = {{ values = [1, 2] }}
-chol = {{ center = 246.0, scale = 51.0, gaps = true }}
+chol = {{ center = 246.0, scale = 51.0, missing_indicator = true }}
 smoker = {{ kind = "boolean" }}
 born = {{ kind = "time", parts = ["weekday", "season"] }}
 """
@@ -267,7 +267,9 @@ OTHERS = {
     "'x'": {"features": (*TASK.features, Number("x"))},
     "order": {"features": TASK.features[::-1]},
     "'center'": {"features": (TASK.features[0], Number("Light", 1.0, 194.8), TASK.features[2])},
-    "'gaps'": {"features": (*TASK.features[:2], Number("CO2", gaps=True))},
+    "'missing_indicator'": {
+        "features": (*TASK.features[:2], Number("CO2", missing_indicator=True))
+    },
     "'kind'": {"features": (*TASK.features[:2], Boolean("CO2"))},
 }
 

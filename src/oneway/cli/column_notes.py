@@ -32,10 +32,10 @@ def show_columns(notes: Sequence[ColumnNote], num_rows: int) -> None:
     kinds = Counter(note.used.split()[0].strip(",:") for note in others if note.used)
     counts = [f"{count:,} {_noun(kind, count)}" for kind, count in kinds.items()]
     sentence = f"Predicted from {listed(counts)}"
-    empty = [note for note in others if note.used and note.gaps]
+    empty = [note for note in others if note.used and note.missing]
     if empty:
-        worst = max(empty, key=lambda note: note.gaps)
-        share = f"{worst.gaps / num_rows:.0%}" if num_rows else "all"
+        worst = max(empty, key=lambda note: note.missing)
+        share = f"{worst.missing / num_rows:.0%}" if num_rows else "all"
         columns = f"{len(empty):,} column{'s' if len(empty) > 1 else ''}"
         sentence += f"; missing values in {columns}, most in {shown(worst.name)} ({share})"
     print_note(f"{sentence}.")

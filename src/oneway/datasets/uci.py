@@ -51,7 +51,7 @@ def _table(
         raise _not_original(paths[0], name, error) from None
     features: list[Feature] = list(encoder.features)
     features[len(numbers) : len(numbers)] = map(Boolean, booleans)
-    flags = (msgspec.structs.replace(it, gaps=it.name in flagged) for it in features)
+    flags = (msgspec.structs.replace(it, missing_indicator=it.name in flagged) for it in features)
     origin = {"kind": name, "files": [str(path.resolve()) for path in paths]}
     return Table.of(frame, replace(encoder, features=tuple(flags)), name, origin)
 

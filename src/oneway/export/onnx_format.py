@@ -163,7 +163,7 @@ def _scaled(graph: _Graph, feature: Any, shape: Sequence[int]) -> str:
     scaled = graph.add("Div", graph.add("Sub", flat, feature.center), feature.scale)
     is_missing = graph.add("IsNaN", flat)
     filled = graph.add("Where", is_missing, 0.0, scaled)
-    if not feature.gaps:
+    if not feature.missing_indicator:
         return filled
     flags = graph.add("Cast", is_missing, to=TensorProto.DOUBLE)
     return graph.add("Concat", filled, graph.add("ReduceMin", flags, [1]), axis=1)

@@ -26,7 +26,7 @@ from oneway.peer.store.large import is_large
 from oneway.peer.store.snapshot import Snapshot
 from oneway.peer.telemetry import Activity, status_of
 from oneway.records.status import REST_SECONDS, Status
-from oneway.tables.cells import is_gap
+from oneway.tables.cells import is_missing
 from oneway.tables.rows import BadRow, Row
 from oneway.transport.base import Transport
 from oneway.transport.faults import with_faults
@@ -317,7 +317,7 @@ class Runtime:
             if isinstance(item, BadRow):
                 raise DataError(item.reason)
             label = item.values.get(self._node.task.label)
-            if is_gap(label):
+            if is_missing(label):
                 raise DataError("it has no label")
             self._node.learn(item.values, label, item.position)
         except DataError as error:

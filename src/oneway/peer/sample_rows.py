@@ -13,7 +13,7 @@ from oneway.errors import DataError
 from oneway.peer.node import Node
 from oneway.records import Vector
 from oneway.sentences import nearest, shown
-from oneway.tables.cells import is_gap
+from oneway.tables.cells import is_missing
 from oneway.tables.table import Table
 
 Cells: TypeAlias = Mapping[str, object]
@@ -65,7 +65,7 @@ def _usable_rows(node: Node, samples: Samples, label: str) -> Iterator[_Numbered
             return
         except DataError as error:
             raise _unusable(number, error) from error
-        if is_gap(y):
+        if is_missing(y):
             node.skip(f"sample {number}, counted from 0: it has no label")
         else:
             yield number, x, y

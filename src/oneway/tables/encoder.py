@@ -90,7 +90,7 @@ class Encoder:
     def shape(self) -> tuple[int, ...]:
         """The shape of an encoded sample: of an array if that is all there is, else its width."""
         first, *others = self.features
-        if isinstance(first, Array) and not (others or first.gaps):
+        if isinstance(first, Array) and not (others or first.missing_indicator):
             return first.shape
         return (self.width,)
 
@@ -99,7 +99,7 @@ class Encoder:
         """What is subtracted from every encoded column, and what it is divided by then."""
         means, scales = np.zeros(self.width), np.ones(self.width)
         for place, feature in zip(self.places, self.features, strict=True):
-            cells = slice(place.start, place.stop - feature.gaps)
+            cells = slice(place.start, place.stop - feature.missing_indicator)
             means[cells], scales[cells] = feature.scaling
         return means, scales
 
@@ -128,7 +128,7 @@ class Encoder:
 
     @cached_property
     def _are_numbers(self) -> bool:
-        return all(isinstance(it, Number) and not it.gaps for it in self.features)
+        return all(isinstance(it, Number) and not it.missing_indicator for it in self.features)
 
     def _all_numbers(self, raw: list[object]) -> Vector | None:
         """Numbers as `vector` returns them; None if one is missing or not finite."""

@@ -29,7 +29,7 @@ from oneway.tables.cells import (
     as_truth,
     coded,
     column_numbers,
-    is_gap,
+    is_missing,
     label_key,
     label_text,
 )
@@ -67,13 +67,13 @@ class BaseFeature(_Named, frozen=True, kw_only=True):
 
     Attributes:
         name: The column.
-        gaps: Whether a missing value has a column of its own.
+        missing_indicator: Whether a missing value has a column of its own.
 
     Raises:
         TaskError: A field breaks its rule.
     """
 
-    gaps: bool = False
+    missing_indicator: bool = False
 
     def __post_init__(self) -> None:
         check_column("a feature", self.name)
@@ -90,12 +90,12 @@ class BaseFeature(_Named, frozen=True, kw_only=True):
     @cached_property
     def width(self) -> int:
         """How many numbers a cell becomes."""
-        return self._plain_width + self.gaps
+        return self._plain_width + self.missing_indicator
 
     @cached_property
     def outputs(self) -> tuple[str, ...]:
         """The names of its columns, in the order of the model's parameters."""
-        return (*self._names(), f"{self.name} missing") if self.gaps else self._names()
+        return (*self._names(), f"{self.name} missing") if self.missing_indicator else self._names()
 
     @property
     def scaling(self) -> tuple[float, float]:
@@ -110,10 +110,10 @@ class BaseFeature(_Named, frozen=True, kw_only=True):
         Raises:
             DataError: The cell holds something that the feature cannot be.
         """
-        if is_gap(cell):
-            return [0.0] * self._plain_width + [1.0] * self.gaps
+        if is_missing(cell):
+            return [0.0] * self._plain_width + [1.0] * self.missing_indicator
         numbers = self._encode(cell)
-        return [*numbers, 0.0] if self.gaps else numbers
+        return [*numbers, 0.0] if self.missing_indicator else numbers
 
     def encode_column(
         self, cells: pl.Series, place: Callable[[int], str] = "row {}".format
@@ -168,8 +168,10 @@ class BaseFeature(_Named, frozen=True, kw_only=True):
 class Number(BaseFeature, frozen=True, tag="number"):
     """A number, learned from as (value - center) / scale.
 
-    >>> Number("age", 40.0, 10.0).encode("45"), Number("age", 40.0, 10.0, gaps=True).encode("")
-    ([0.5], [0.0, 1.0])
+    >>> Number("age", 40.0, 10.0).encode("45")
+    [0.5]
+    >>> Number("age", 40.0, 10.0, missing_indicator=True).encode("")
+    [0.0, 1.0]
     """
 
     center: _CENTER = 0.0
@@ -209,7 +211,7 @@ class Number(BaseFeature, frozen=True, tag="number"):
             except DataError as error:
                 raise DataError(f"{place(row)}: {error}") from None
         encoded[:, 0] = scaled
-        if self.gaps:
+        if self.missing_indicator:
             encoded[:, 1] = missing
 
 
@@ -248,7 +250,7 @@ class Category(BaseFeature, frozen=True, tag="category"):
         msgspec.structs.force_setattr(self, "values", tuple(map(label_text, self.values)))
         super().__post_init__()
         for value in self.values:
-            if not is_text(value) or is_gap(value):
+            if not is_text(value) or is_missing(value):
                 raise TaskError(
                     f"{self._title}: a value is {shown(value)}; it must be text as in the data of "
                     f"1 to {LONGEST_NAME} characters, and not a word for a missing value"
@@ -383,7 +385,7 @@ class Array(BaseFeature, frozen=True, tag="array"):
         for first in range(0, len(flat), step):
             scaled = self._scaled(flat[first : first + step], partial(_from, place, first))
             encoded[first : first + step, : self._plain_width] = scaled
-        if self.gaps:
+        if self.missing_indicator:
             encoded[:, -1] = 0.0
 
     def _scaled(self, rows: NDArray[Any], place: Callable[[int], str]) -> Floats:

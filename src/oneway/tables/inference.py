@@ -148,14 +148,14 @@ class ColumnNote:
     Attributes:
         name: The column.
         used: What it is used as; empty if it is left out.
-        gaps: How many of its cells are missing values.
+        missing: How many of its cells are missing values.
         remark: Why it is left out, or a warning.
         warns: Whether the remark is a warning.
     """
 
     name: str
     used: str
-    gaps: int = 0
+    missing: int = 0
     remark: str = ""
     warns: bool = False
 
@@ -201,7 +201,7 @@ def infer(
 def described(feature: Feature) -> str:
     """Return what a feature is used as, in a few words.
 
-    >>> described(Category("size", ("small", "large"), gaps=True))
+    >>> described(Category("size", ("small", "large"), missing_indicator=True))
     'category of 2, missing values flagged'
     """
     more = ""
@@ -211,7 +211,7 @@ def described(feature: Feature) -> str:
         more = f" of {format_shape(feature.shape)}"
     elif isinstance(feature, Time) and feature.parts != PARTS:
         more = f": {', '.join(feature.parts)}"
-    return f"{feature.kind}{more}{', missing values flagged' if feature.gaps else ''}"
+    return f"{feature.kind}{more}{', missing values flagged' if feature.missing_indicator else ''}"
 
 
 def label_meaning(
@@ -305,13 +305,13 @@ class _Deciding:
         column, name = _Column.of(cells), cells.name
         reason = self._reason_to_leave_out(name)
         if reason:
-            return None, ColumnNote(name, "", column.gaps, reason)
+            return None, ColumnNote(name, "", column.missing, reason)
         found = self._feature(column)
         if isinstance(found, str):
             doubtful = column.is_unique or found.startswith("numbers but")
-            return None, ColumnNote(name, "", column.gaps, found, warns=doubtful)
+            return None, ColumnNote(name, "", column.missing, found, warns=doubtful)
         remark = self._warning(found, column)
-        return found, ColumnNote(name, described(found), column.gaps, remark, bool(remark))
+        return found, ColumnNote(name, described(found), column.missing, remark, bool(remark))
 
     def _reason_to_leave_out(self, name: str) -> str:
         choices = self.choices
@@ -327,19 +327,21 @@ class _Deciding:
 
     def _feature(self, column: _Column) -> Feature | str:
         """The feature that a column is, or why it is none."""
-        name, flags = column.cells.name, bool(column.gaps)
+        name, flags = column.cells.name, bool(column.missing)
         if column.cells.dtype.is_nested():
             arrays = column.cells.drop_nulls().to_numpy()
-            return Array(name, arrays.shape[1:], *self._scaling(name, arrays), gaps=flags)
+            return Array(
+                name, arrays.shape[1:], *self._scaling(name, arrays), missing_indicator=flags
+            )
         if name in self.choices.category:
             values = self.choices.category[name] or self._values(column)
-            return Category(name, values, gaps=flags)
+            return Category(name, values, missing_indicator=flags)
         if name in self.choices.numeric:
             return self._number(column)
         if not column.num_filled:
             return "it is empty"
         if column.is_truth:
-            return Boolean(name, gaps=flags)
+            return Boolean(name, missing_indicator=flags)
         asked = self.choices.features is not None
         if not len(column.wrong):
             if column.counts_rows and not (asked or self.allow_row_numbers):
@@ -349,12 +351,12 @@ class _Deciding:
         if all(moments):
             known = {part for moment in moments if moment is not None for part in moment.parts}
             parts = tuple(part for part in PARTS if part in known) or ("hour",)
-            return Time(name, parts, gaps=flags)
+            return Time(name, parts, missing_indicator=flags)
         return self._text(column, asked)
 
     def _number(self, column: _Column) -> Feature:
         name, known = column.cells.name, column.numbers[np.isfinite(column.numbers)]
-        return Number(name, *self._scaling(name, known), gaps=bool(column.gaps))
+        return Number(name, *self._scaling(name, known), missing_indicator=bool(column.missing))
 
     def _scaling(self, name: str, numbers: NDArray[Any]) -> tuple[float, float]:
         scaling = scaling_of(numbers)
@@ -375,7 +377,7 @@ class _Deciding:
                 f"number, and {fact}; leave it out or encode it first"
             )
         if asked or (count <= MAX_VALUES and 2 * count <= filled and not column.is_unique):
-            return Category(name, self._values(column), gaps=bool(column.gaps))
+            return Category(name, self._values(column), missing_indicator=bool(column.missing))
         if num_wrong <= MISTAKEN * filled:
             cells = f"{num_wrong:,} cell{'s' if num_wrong > 1 else ''}"
             return f"numbers but for {cells}, as {wrong}; repair it, or name it numeric"
@@ -397,7 +399,7 @@ class _Deciding:
     def _warning(self, feature: Feature, column: _Column) -> str:
         if isinstance(feature, Array):
             return ""
-        if len(column.distinct) == 1 and not bool(column.gaps) and column.num_filled > 1:
+        if len(column.distinct) == 1 and not bool(column.missing) and column.num_filled > 1:
             return "always the same here"
         if self._gives_label_away(column):
             return (
@@ -445,12 +447,12 @@ class _Column:
 
     Attributes:
         cells: All of them.
-        gaps: How many are missing values.
+        missing: How many are missing values.
         distinct: The others, each once, as they first appear; of numbers, those of the first rows.
     """
 
     cells: pl.Series
-    gaps: int
+    missing: int
     distinct: pl.Series
 
     @classmethod
@@ -464,12 +466,12 @@ class _Column:
             )
         distinct = cells.drop_nulls().unique(maintain_order=True)
         empty = empty_cells(distinct)
-        gaps = cells.null_count() + int(cells.is_in(distinct.filter(empty).to_list()).sum())
-        return cls(cells, gaps, distinct.filter(~empty))
+        missing = cells.null_count() + int(cells.is_in(distinct.filter(empty).to_list()).sum())
+        return cls(cells, missing, distinct.filter(~empty))
 
     @property
     def num_filled(self) -> int:
-        return len(self.cells) - self.gaps
+        return len(self.cells) - self.missing
 
     @cached_property
     def numbers(self) -> Vector:
@@ -509,7 +511,7 @@ class _Column:
     @property
     def counts_rows(self) -> bool:
         """Whether the column numbers its rows, in any order."""
-        if not self.is_unique or self.gaps or not self.is_whole:
+        if not self.is_unique or self.missing or not self.is_whole:
             return False
         return bool((np.diff(np.sort(self.numbers)) == 1).all())
 

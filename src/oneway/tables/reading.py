@@ -32,7 +32,7 @@ from oneway.tables.cells import (
     NONE,
     SPACES,
     column_numbers,
-    is_gap,
+    is_missing,
 )
 from oneway.tables.rows import (
     DECIMAL_COMMA,
@@ -150,7 +150,7 @@ def of_arrays(arrays: Arrays) -> pl.DataFrame:
 
 def cells_of(name: str, cells: Iterable[Any]) -> pl.Series:
     """Return Python values as a column: of numbers if all are, else of text as in a file."""
-    rows = [None if is_gap(cell) else cell for cell in _plain(cells)]
+    rows = [None if is_missing(cell) else cell for cell in _plain(cells)]
     filled = [cell for cell in rows if cell is not None]
     if filled and all(type(cell) in (int, float) and abs(cell) < EXACT_BELOW for cell in filled):
         return pl.Series(name, rows, pl.Float64, strict=False)

@@ -121,7 +121,7 @@ def derive_task(
     scaled += [label] if kind == "number" else []
     _check_ranges(path, known, scaled)
     exact = {name for name in scaled if name not in known and name != label}
-    told = {it.name for it in encoder.features if it.gaps or _is_found(it, choices)}
+    told = {it.name for it in encoder.features if it.missing_indicator or _is_found(it, choices)}
     task, is_started = _task_of(
         model or MODEL_FOR[kind], encoder, rows[label], known,
         may_tell=bool(exact | told or not known), **learning,

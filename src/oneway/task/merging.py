@@ -165,15 +165,17 @@ def _pooled(column: str, having: Mapping[str, Any], weights: Mapping[str, float]
             f"column {shown(column)} is {found}; derive it alike at all sites, with --numeric "
             f"{column} or --category {column}"
         )
-    gaps, features = any(feature.gaps for feature in having.values()), list(having.values())
-    first: Feature = msgspec.structs.replace(features[0], gaps=gaps)
+    features = list(having.values())
+    flagged = any(feature.missing_indicator for feature in features)
+    first: Feature = msgspec.structs.replace(features[0], missing_indicator=flagged)
     if isinstance(first, Category):
         # Reversed: the first site's spelling of a value stays; 1 and 1.0 are the same.
         union = {label_key(value): value for each in reversed(features) for value in each.values}
-        return Category(column, tuple(in_order(union.values()).values()), gaps=gaps)
+        return Category(column, tuple(in_order(union.values()).values()), missing_indicator=flagged)
     if isinstance(first, Time):
         known = {part for each in features for part in each.parts}
-        return Time(column, tuple(part for part in PARTS if part in known), gaps=gaps)
+        parts = tuple(part for part in PARTS if part in known)
+        return Time(column, parts, missing_indicator=flagged)
     if not isinstance(first, Number | Array):
         return first
     for name, other in having.items():

@@ -49,7 +49,8 @@ _FEATURES = """\
 # The columns to predict from; the order matters. A number is learned as (value - center) / scale, a
 # category (values = [...]) as one column per value and one for all others, kind = "boolean" as -1
 # or +1, kind = "time" as hour, weekday and season, or as those of its parts = [...] only, an array
-# (shape = [1, 28, 28]) as its cells, scaled alike. A missing value is 0; gaps = true flags it.
+# (shape = [1, 28, 28]) as its cells, scaled alike. A missing value is 0, and
+# missing_indicator = true adds a column that flags it.
 [features]"""
 
 _PRIVACY = """\

@@ -21,7 +21,7 @@ torch = pytest.importorskip("torch", reason="the extra torch is not installed")
 
 DIGITS = "oneway.models.examples:digits_network"
 IMAGES = "oneway.models.examples:image_network"
-PIXELS = Array("image", (1, 8, 8), 5.0, 6.0, gaps=False)
+PIXELS = Array("image", (1, 8, 8), 5.0, 6.0, missing_indicator=False)
 COLUMNS = (Number("age", 40.0, 12.5), Category("place", values=("north", "south")))
 
 

@@ -13,7 +13,7 @@ from oneway.dashboard.components.dialogs import attempt
 from oneway.dashboard.components.elements import card, empty
 from oneway.dashboard.components.numbers import number_problem
 from oneway.errors import DataError
-from oneway.tables.cells import is_gap
+from oneway.tables.cells import is_missing
 from oneway.tables.features import Array, Category, Feature, Number
 from oneway.task.task import Task
 from oneway.web.peer_page import PeerLook, PeerSource, Prediction
@@ -175,15 +175,15 @@ def array_text(typed: str | None) -> str:
 
 
 def field_problem(feature: Feature, text: str | None) -> str | None:
-    """What is wrong with what is typed for a feature; nothing typed is a gap where gaps tell.
+    """What is wrong with what is typed for a feature; nothing typed is a missing value.
 
     >>> from oneway.tables import Time
     >>> field_problem(Time("visit"), "noon")
     'it must be a date, a time or both, as 2026-03-01 14:30'
     """
-    if feature.kind == "array" and is_gap(text) and not feature.gaps:
+    if feature.kind == "array" and is_missing(text) and not feature.missing_indicator:
         return "give its numbers"
-    if is_gap(text) and (feature.gaps or feature.kind != "number"):
+    if is_missing(text) and (feature.missing_indicator or feature.kind != "number"):
         return None
     if feature.kind == "number":
         return number_problem(text)
