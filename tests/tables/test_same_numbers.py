@@ -108,6 +108,16 @@ def test_huge_lines_and_cells_are_the_same_to_both(row):
     check(f"x,y\n1,2\n{row}\n3,4\n".encode())
 
 
+@pytest.mark.parametrize("length", [9, 10, 11, 30])
+@pytest.mark.parametrize("size", [1, 2, 7, 100])
+def test_a_long_line_is_found_wherever_blocks_end(length, size, monkeypatch, tmp_path):
+    monkeypatch.setattr("oneway.tables.rows.MAX_LINE_BYTES", 10)
+    monkeypatch.setattr("oneway.tables.reading.MAX_LINE_BYTES", 10)
+    monkeypatch.setattr("oneway.tables.reading.BLOCK_BYTES", size)
+    for row in (b"1," + b"2" * (length - 3) + b"\n3,4\n", b"3,4\n1," + b"2" * (length - 2)):
+        check(b"x,y\n" + row)
+
+
 @pytest.mark.parametrize("data", [b"x,y\n1,2\n\0,4\n", b'x,y\n1,"a\nb"\n', b"x,y\n\n \n", b"x,y"])
 def test_odd_files_are_the_same_to_both(data):
     check(data)

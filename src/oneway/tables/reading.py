@@ -383,11 +383,11 @@ def _longest_lines(block: bytes, num_left: int) -> int:
     """How many bytes after the last line end; more than the most if a line is too long."""
     start = -num_left
     while len(block) - start > MAX_LINE_BYTES:
-        end = block.rfind(b"\n", max(start, 0), start + MAX_LINE_BYTES + 1) + 1
+        end = block.rfind(b"\n", max(start, 0), max(start + MAX_LINE_BYTES, 0)) + 1
         if not end:
             return MAX_LINE_BYTES + 1
         start = end
-    return len(block) - max(start, block.rfind(b"\n") + 1)
+    return len(block) - (block.rfind(b"\n") + 1 or start)
 
 
 def _is_regular(data: bytes, header: Header) -> bool:
