@@ -1,8 +1,8 @@
 """How near the asynchronous network as arrays comes to the peers' own code in virtual time.
 
 The same samples, graph, method and conditions, run by `ow.simulate(..., conditions=)` and by
-`ow.virtual_lab`: who is slow, asleep or a liar is the same in both; when samples come, how long
-messages take and the noise are drawn anew. So single runs differ by chance, too.
+`ow.virtual_lab`: who is slow or a liar, who sleeps when, and when samples come is the same in both;
+how long messages take and the noise are drawn anew. So single runs differ by chance, too.
 """
 
 from __future__ import annotations

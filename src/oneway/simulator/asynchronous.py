@@ -32,7 +32,7 @@ from oneway.simulator.exchange import LET_GO, Exchange, Mixing
 from oneway.simulator.measurements import Measurements, Seed
 from oneway.simulator.reference_engine import ReferenceEngine
 from oneway.streams import Stream
-from oneway.task.conditions import Conditions, Roles, lies, seeds
+from oneway.task.conditions import Conditions, Roles, absences, lies, moments, seeds
 from oneway.task.task import MOST_AT_ONCE
 
 TICKS = 4
@@ -71,7 +71,6 @@ class Schedule:
     @classmethod
     def draw(cls, conditions: Conditions, num_rounds: int, num_nodes: int, seed: Seed) -> Schedule:
         """Draw the schedule of a network whose nodes have `num_rounds` rounds to come to."""
-        rng = np.random.default_rng(seeds(seed, 0x5C4ED))
         seconds = conditions.duration(num_rounds)
         tick = 1.0 / (TICKS * conditions.rate)
         num_ticks = max(1, math.ceil(seconds / tick - _RARE))
@@ -81,18 +80,13 @@ class Schedule:
         leaving = np.isfinite(roles.leaves)
         leaves[leaving] = np.maximum(joins[leaving], (roles.leaves[leaving] / tick).astype(int))
         up = np.ones((num_ticks, num_nodes), np.bool_)
-        if conditions.crashes:
-            gaps = 1.0 / (tick * conditions.crashes), conditions.down / tick
-            everybody = np.arange(num_nodes)
-            up &= _alternating(num_ticks, num_nodes, everybody, *gaps, rng, fixed=True)
-        if roles.sleepers.any():
-            gaps = conditions.awake / tick, conditions.asleep / tick
-            some = np.flatnonzero(roles.sleepers)
-            up &= _alternating(num_ticks, num_nodes, some, *gaps, rng, fixed=False)
+        for away in absences(conditions, roles, seconds, seed):
+            first, last = math.ceil(away.begins / tick), math.ceil(away.ends / tick)
+            up[first:last, away.node] = False
         ticks = np.arange(num_ticks)[:, None]
         learns = up & (ticks >= joins) & (ticks < leaves)
-        due = conditions.rate * tick * roles.speeds
-        rounds = _rounds(learns, due, num_rounds, rng, at_random=conditions.poisson)
+        dues = moments(conditions, roles, num_rounds, seed) / tick
+        rounds = _rounds(learns, dues)
         return cls(tick, rounds, up & (ticks >= joins), joins, leaves, roles.liars)
 
     @property
@@ -112,50 +106,17 @@ class Schedule:
         return replace(stream, rows=spread(stream.rows), late=late, _known_finite=True)
 
 
-def _alternating(
-    num_ticks: int,
-    num_nodes: int,
-    nodes: Ints,
-    on: float,
-    off: float,
-    rng: np.random.Generator,
-    *,
-    fixed: bool,
-) -> Bools:
-    """When nodes are up: exponential times, or at first all are and the times off are `fixed`."""
-    up = np.ones((num_ticks, num_nodes), np.bool_)
-    is_on = np.full(len(nodes), True) if fixed else rng.random(len(nodes)) < on / (on + off)
-    # A sleeper that is asleep at first fell asleep just then, as one of the peers' code.
-    until = np.where(is_on, rng.exponential(on, len(nodes)), rng.exponential(off, len(nodes)))
-    for tick in range(num_ticks):
-        turns = until <= tick
-        while turns.any():
-            is_on[turns] ^= True
-            count = int(turns.sum())
-            rest = np.full(count, off) if fixed else rng.exponential(off, count)
-            until[turns] += np.where(is_on[turns], rng.exponential(on, count), rest)
-            turns = until <= tick
-        up[tick, nodes] = is_on
-    return up
-
-
-def _rounds(
-    learns: Bools, due: Vector, num_rounds: int, rng: np.random.Generator, *, at_random: bool
-) -> Ints:
+def _rounds(learns: Bools, dues: Matrix) -> Ints:
     """The round that each node comes to in each tick, one a tick at most; -1 if none."""
+    num_rounds, num_nodes = dues.shape
     found = np.full(learns.shape, -1, np.int32)
-    place = np.zeros(learns.shape[1], np.int64)
-    clock, phase = np.zeros(learns.shape[1]), rng.random(learns.shape[1])
-    came = np.zeros(learns.shape[1], np.int64)
+    place, clock, nodes = np.zeros(num_nodes, np.int64), np.zeros(num_nodes), np.arange(num_nodes)
     for tick, there in enumerate(learns):
-        if at_random:
-            came = came + np.where(there, rng.poisson(due), 0)
-        else:
-            clock = clock + np.where(there, due, 0.0)
-            came = np.floor(clock + phase + _RARE).astype(np.int64)
-        takes = there & (came > place) & (place < num_rounds)
+        clock += there
+        is_due = dues[np.minimum(place, num_rounds - 1), nodes] <= clock + _RARE
+        takes = there & (place < num_rounds) & is_due
         found[tick, takes] = place[takes]
-        place[takes] += 1
+        place += takes
     return found
 
 

@@ -15,7 +15,7 @@ from msgspec import Meta
 
 from oneway.errors import ConfigError
 from oneway.files.validation import checked
-from oneway.records import Bools, Vector
+from oneway.records import Bools, Matrix, Vector
 from oneway.sentences import shown
 from oneway.task.keys import key
 
@@ -297,6 +297,53 @@ class Roles:
         begin = joins[leaving]
         leaves[leaving] = begin + (seconds - begin) * rng.random(leaving.sum())
         return cls(speeds, sleepers, liars, joins, leaves)
+
+
+@dataclass(frozen=True)
+class Absence:
+    """A time during which a node is not there.
+
+    Attributes:
+        node: Which one.
+        begins, ends: In seconds.
+        is_crash: Whether it forgets what is not durable; otherwise it sleeps.
+    """
+
+    node: int
+    begins: float
+    ends: float
+    is_crash: bool
+
+
+def absences(conditions: Conditions, roles: Roles, seconds: float, seed: Seed) -> list[Absence]:
+    """When nodes sleep and are down; at first as many sleepers are asleep as later on."""
+    rng = np.random.default_rng(seeds(seed, 0xAB5E7))
+    found = []
+    on, off = conditions.awake, conditions.asleep
+    for node in np.flatnonzero(roles.sleepers).tolist():
+        begins = rng.exponential(on) if rng.random() * (on + off) < on else 0.0
+        while begins < seconds:
+            ends = begins + rng.exponential(off)
+            found.append(Absence(node, begins, ends, is_crash=False))
+            begins = ends + rng.exponential(on)
+    if conditions.crashes:
+        for node in range(len(roles.sleepers)):
+            begins = rng.exponential(1.0 / conditions.crashes)
+            while begins < seconds:
+                ends = begins + conditions.down
+                found.append(Absence(node, begins, ends, is_crash=True))
+                begins = ends + rng.exponential(1.0 / conditions.crashes)
+    return found
+
+
+def moments(conditions: Conditions, roles: Roles, num_rounds: int, seed: Seed) -> Matrix:
+    """`[round, node]`, when a node comes to a sample, by a clock that stands while it is away."""
+    rng = np.random.default_rng(seeds(seed, 0x53C0D))
+    periods = 1.0 / (conditions.rate * roles.speeds)
+    shape = num_rounds, len(periods)
+    if conditions.poisson:
+        return np.asarray(periods * np.cumsum(rng.exponential(size=shape), axis=0))
+    return np.asarray(periods * (rng.random(len(periods)) + np.arange(num_rounds)[:, None]))
 
 
 def _some(share: float, among: Bools, rng: np.random.Generator) -> Bools:

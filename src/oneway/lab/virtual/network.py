@@ -27,7 +27,7 @@ from oneway.protocol.fixed_point import ONE, Fixed, mass_of
 from oneway.protocol.state import Key, PeerState
 from oneway.records import Matrix, Vector
 from oneway.streams import Stream
-from oneway.task.conditions import Conditions, Roles, lies
+from oneway.task.conditions import Conditions, Roles, absences, lies, moments
 from oneway.task.task import Task
 from oneway.testing.memory_network import Datagram, MemoryEndpoint, MemoryNetwork
 
@@ -125,7 +125,7 @@ class VirtualNetwork:
         self._conditions, self._mixing = conditions, mixing
         self._roles = Roles.draw(conditions, num_nodes, self._seconds, seed)
         self._limits = limits_of(conditions)
-        self._chance = Random(f"{seed} faults")
+        self._seed = seed
         self._keys = [_bytes(f"{seed} {index}") for index in range(num_nodes)]
         indices = {key: index for index, key in enumerate(self._keys)}
         self.wire = VirtualWire(
@@ -142,20 +142,19 @@ class VirtualNetwork:
             self.world,
             self.recorder,
             self.wire.endpoint,
-            conditions.poisson,
             (lambda label: label) if encoder.kind == "number" else encoder.label_name,
         )
         start = model.init(stream.dim, np.random.default_rng(seed)).astype(np.float64)
         told = lies(self._roles.liars, len(start), conditions.lie, seed)
+        dues = moments(conditions, self._roles, stream.num_rounds, seed)
         self.peers = [
             VirtualPeer(
                 index,
                 self._keys[index],
                 _learner(task, start, seed, index),
-                conditions.rate * float(self._roles.speeds[index]),
+                dues[:, index],
                 here,
                 told.get(index),
-                seed,
             )
             for index in range(num_nodes)
         ]
@@ -250,19 +249,16 @@ class VirtualNetwork:
                 self._after(float(roles.joins[peer.index]), peer, self._join)
             if roles.leaves[peer.index] < math.inf:
                 self._after(float(roles.leaves[peer.index]), peer, self._leave)
-            if roles.sleepers[peer.index]:
-                # At first as many are asleep as later on.
-                is_awake = self._chance.random() * (conditions.awake + conditions.asleep)
-                gap = self._exponential(conditions.awake)
-                self._after(gap if is_awake < conditions.awake else 0.0, peer, self._sleep)
-            if conditions.crashes:
-                self._crash_later(peer)
+        for away in absences(conditions, roles, self._seconds, self._seed):
+            peer = self.peers[away.node]
+            begin, end = self._sleep, self._wake
+            if away.is_crash:
+                begin, end = self._crash, self._restart
+            self._after(away.begins, peer, begin)
+            self._after(away.ends, peer, end)
 
     def _after(self, seconds: float, peer: VirtualPeer, what: Any) -> None:
         self.world.at(self.world.now + seconds, peer.index, partial(what, peer))
-
-    def _exponential(self, mean: float) -> float:
-        return self._chance.expovariate(1.0 / mean)
 
     def _config(self, index: int, *, leaving: bool = False) -> PeerConfig:
         """What a peer is told: those of its receivers and senders that are there."""
@@ -306,35 +302,23 @@ class VirtualNetwork:
         if peer.config is not None and not self._ending:
             peer.follow(replace(peer.config, leaving=True))
 
-    def _crash_later(self, peer: VirtualPeer) -> None:
-        self._after(self._exponential(1.0 / self._conditions.crashes), peer, self._crash)
-
     def _crash(self, peer: VirtualPeer) -> None:
-        if self._ending:
-            return
-        self._crash_later(peer)
-        if peer.is_awake:
+        if peer.is_awake and not self._ending:
             self.counts["crashes"] += 1
             peer.crash()
-            self._after(self._conditions.down, peer, self._restart)
 
     def _restart(self, peer: VirtualPeer) -> None:
-        if not peer.is_up and not peer.has_left:
+        if self._present[peer.index] and not peer.is_up and not peer.has_left:
             self._start(peer)
 
     def _sleep(self, peer: VirtualPeer) -> None:
-        if self._ending:
-            return
-        if peer.is_awake:
+        if peer.is_awake and not self._ending:
             self.counts["sleeps"] += 1
             peer.sleep()
-        self._after(self._exponential(self._conditions.asleep), peer, self._wake)
 
     def _wake(self, peer: VirtualPeer) -> None:
         if peer.is_up and not peer.is_awake:
             peer.wake()
-        if not self._ending:
-            self._after(self._exponential(self._conditions.awake), peer, self._sleep)
 
 
 def limits_of(conditions: Conditions) -> Limits:

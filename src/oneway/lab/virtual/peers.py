@@ -8,7 +8,6 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
-from random import Random
 from typing import Any
 
 import numpy as np
@@ -80,7 +79,6 @@ class Surroundings:
     world: World
     recorder: Recorder
     endpoint: Callable[[Key, str], MemoryEndpoint]
-    poisson: bool
     answers: Callable[[float], object]
 
 
@@ -174,10 +172,9 @@ class VirtualPeer:
         index: int,
         key: Key,
         learner: Learner,
-        rate: float,
+        dues: Vector,
         here: Surroundings,
         lie: Vector | None,
-        seed: int,
     ) -> None:
         self.index, self.key = index, key
         self.config: PeerConfig | None = None
@@ -193,15 +190,8 @@ class VirtualPeer:
         self._life: asyncio.Task[None] | None = None
         self._rows: Ints = here.stream.rows[:, index]
         self._next = 0
-        self._dues = self._moments(Random(f"{seed} samples {index}"), 1.0 / rate)
-
-    def _moments(self, chance: Random, period: float) -> Vector:
-        """When its samples come, by a clock that stands still while it sleeps or is down."""
-        if self._here.poisson:
-            gaps = [chance.expovariate(1.0 / period) for _ in self._rows]
-            moments: Vector = np.cumsum(gaps, dtype=np.float64)
-            return moments
-        return np.asarray(period * (chance.random() + np.arange(len(self._rows))), np.float64)
+        # When its samples come, by a clock that stands still while it sleeps or is down.
+        self._dues = dues
 
     # What it is like now.
 
