@@ -110,7 +110,7 @@ def test_huge_lines_and_cells_are_the_same_to_both(row):
 
 @pytest.mark.parametrize("length", [9, 10, 11, 30])
 @pytest.mark.parametrize("size", [1, 2, 7, 100])
-def test_a_long_line_is_found_wherever_blocks_end(length, size, monkeypatch, tmp_path):
+def test_a_long_line_is_found_wherever_blocks_end(length, size, monkeypatch):
     monkeypatch.setattr("oneway.tables.rows.MAX_LINE_BYTES", 10)
     monkeypatch.setattr("oneway.tables.reading.MAX_LINE_BYTES", 10)
     monkeypatch.setattr("oneway.tables.reading.BLOCK_BYTES", size)
