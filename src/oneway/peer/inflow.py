@@ -88,7 +88,7 @@ class Inflow:
         if moves is not None:
             self._decay(moves, now)
             moved, squares = Move(moves.total, moves.pending), moves.squares
-        longest = math.sqrt(max(0.0, STEPS * (TO_AND_FRO * step / heavy) ** 2 - squares))
+        longest = math.sqrt(max(0.0, STEPS * (TO_AND_FRO * step) ** 2 - squares))
         return Allowance(moved, most, step, self._heaviest, longest)
 
     def moved(self, sender: Key, move: Move | None, now: float) -> None:
