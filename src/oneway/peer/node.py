@@ -29,8 +29,8 @@ from oneway.peer.store.large import is_large
 from oneway.peer.store.snapshot import Contact, Snapshot
 from oneway.peer.stream_progress import ProgressSeal, ToldProgress, unanswered
 from oneway.protocol import transitions
-from oneway.protocol.fixed_point import mass_of
 from oneway.protocol.incoming import mint
+from oneway.protocol.pace import DRAINED
 from oneway.protocol.rules import Rules
 from oneway.protocol.state import LIVE, InEdge, Key, OutPhase, PeerState, Told
 from oneway.protocol.tags import digest_of
@@ -193,7 +193,7 @@ class Node:
         )
         self._estimates = Estimates(self.learner)
         self._pace = PushPace(self.learner.start, self.started)
-        self._minted_before = 0
+        self._regains = False
         self._pace.learns = snapshot.journal.samples > 0
         self.rules = config.limits.rules(task, secret)
         self.schedule = SendSchedule(key, self.rules, snapshot.state.dim, self.started)
@@ -285,6 +285,7 @@ class Node:
             for edge in list(state.out.values()):
                 if edge.receiver not in named and edge.phase in LIVE:
                     state = transitions.distrust(state, edge.receiver)
+                    self._regains = state.mass < DRAINED
             if config.leaving and not state.leaving:
                 state = transitions.leave(state)
                 self.snapshot = self.snapshot.without_unfinished()  # it will never be full
@@ -367,9 +368,9 @@ class Node:
             self.inflow.handed_on(handed_on(ready, after))
             self.snapshot = replace(self.snapshot, state=after, memory=memory)
             if after is not ready:
-                if mass_of(ready.minted) == self._minted_before:
-                    after = transitions.recover(after)  # nothing was lacking since the last push
-                self._minted_before = mass_of(after.minted)
+                if self._regains:
+                    regained = transitions.recover(after)
+                    self._regains, after = regained is not after, regained
                 self._set(replace(after, progress=self._seal.seal(self.snapshot.journal)))
                 if shares or not self._shares:
                     self._pace.pushed(self.estimate)

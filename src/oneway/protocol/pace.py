@@ -35,7 +35,10 @@ MOVED = 1e-6
 LEAST = 1 / 16
 """A smaller part of a receiver's share is not worth a push: it goes with the next one."""
 
-RECOVERED, ENOUGH = 0.25, 0.5
+DRAINED = 1 / 16
+"""Who has less mass, and distrusts a receiver from now on, was drained by it perhaps."""
+
+RECOVERED, ENOUGH = 0.5, 0.5
 """What a peer that was drained mints with a push, of its mass, until so much is left after one."""
 
 FIRST_RETRY, SHORTEST_RETRY, LONGEST_RETRY = 0.25, 0.05, 10.0
@@ -111,10 +114,9 @@ def fraction_to_hand_over(
     return found
 
 
-def recovered_mass(mass: float | Vector) -> Vector:
+def recovered_mass(mass: float) -> float:
     """The mass that a peer that was drained has after a push, unless it has more."""
-    found: Vector = np.minimum(ENOUGH, (1.0 + RECOVERED) * np.asarray(mass))
-    return found
+    return min(ENOUGH, (1.0 + RECOVERED) * mass)
 
 
 def first_wait(dim: int, trip: float | None) -> float:

@@ -121,15 +121,13 @@ def keep_mass(state: PeerState, bounds: tuple[float, float]) -> PeerState:
 
 
 def recover(state: PeerState) -> PeerState:
-    """Mint a part of the mass that a push left, up to enough, if the peer had to mint before.
+    """Mint a part of the mass that a push left, up to enough.
 
-    It was drained, and may be no longer, since somebody's trust has changed: among peers of hardly
-    any mass nobody would ever take in a whole step.
+    For a peer that was drained, and now distrusts who did it: among peers of hardly any mass nobody
+    would ever take in a whole step. Not without such a reason: where a neighbour is only away for a
+    while, all would mint, and the mass comes back later.
     """
-    mass = mass_of(state.holding)
-    if mass_of(state.minted) <= ONE or mass <= 0 or state.leaving:
-        return state
-    return keep_mass(state, (float(recovered_mass(mass / ONE)), math.inf))
+    return keep_mass(state, (recovered_mass(mass_of(state.holding) / ONE), math.inf))
 
 
 def let_go(state: PeerState, share: float) -> PeerState:

@@ -248,7 +248,6 @@ class AsynchronousEngine(ReferenceEngine):
             self.held = only(~self._waits, _emptied(self.held), self.held)
         self.minted, self.burned = float((~self._waits).sum()), 0.0
         # What each node minted because it had too little; now, and when it last pushed.
-        self._lacked, self._lacked_before = np.zeros(num_nodes), np.zeros(num_nodes)
         self._learns = np.zeros(num_nodes, np.bool_)
         self._between, self._last_step = np.zeros(num_nodes), np.zeros(num_nodes)
         self._due_pushes = np.zeros(num_nodes, np.int64)
@@ -337,36 +336,9 @@ class AsynchronousEngine(ReferenceEngine):
             return
         kept = only(nodes & (self._tick < self.schedule.leaves), self.held, kept)
         gained = kept.segments["mass"] - self.held.segments["mass"]
-        self._lacked += np.maximum(gained[:, 0], 0.0)
         self.minted += float(gained[gained > 0].sum())
         self.burned -= float(gained[gained < 0].sum())
         self.held = kept
-
-    def _recover(self, nodes: Bools) -> None:
-        """Let nodes that were drained, and lacked nothing since their last push, mint a part."""
-        if not self.method.has_mass or self.method.bounds is None:
-            return
-        mass = self.held.segments["mass"]
-        drained = nodes & (self._lacked > 0.0) & (self._lacked == self._lacked_before)
-        drained &= (mass[:, 0] > 0.0) & (self._tick < self.schedule.leaves)
-        self._lacked_before = np.where(nodes, self._lacked, self._lacked_before)
-        more = np.maximum(pace.recovered_mass(mass), mass)
-        grown = drained & (more > mass)[:, 0]
-        if not grown.any():
-            return
-        factors = np.divide(more, mass, out=np.ones_like(mass), where=grown[:, None])
-        name = self.method.payload[0].name
-        numerators = self.held.segments[name]
-        segments = {
-            **self.held.segments,
-            name: factors.astype(numerators.dtype) * numerators,
-            "mass": factors * mass,
-        }
-        gained = (segments["mass"] - mass)[:, 0]
-        self._lacked += gained
-        self._lacked_before += gained
-        self.minted += float(gained.sum())
-        self.held = State(segments, self.held.memory)
 
     # Steps.
 
@@ -412,7 +384,6 @@ class AsynchronousEngine(ReferenceEngine):
         self.held, handed = links.push(ready, acting, tick, self._link_rng)
         if self.method.has_mass:
             self.burned += float(before - self.held.segments["mass"].sum() - handed)
-        self._recover(acting)
         if acting.any():
             self._pushed = np.where(acting[:, None], self._estimates(links), self._pushed)
         self._take_in(links, links.mail.due(tick + 1), tick + 1)

@@ -25,6 +25,8 @@ LAB = (
     "25",
 )
 GREY = "rgb(138, 146, 155)"
+SIX = re.compile(r"^6( \+ [\d,]{1,14} units)?$")
+"""A peer to which only a killed one sends mints ten-thousandths: less than a tenth in all."""
 
 METHOD = method_style("local")[0]
 
@@ -113,6 +115,7 @@ def test_six_peers_learn_one_is_killed_no_mass_is_lost_and_it_learns_again(start
     expect(page.locator("[data-stat=peers]")).to_contain_text("5 of 6")
     expect(page.get_by_role("log")).to_contain_text("peer2 was killed")
     expect(mass(page)).to_have_class(re.compile("good"))
+    expect(mass(page).locator(".value")).to_have_text(SIX)
 
     before = samples_of(page, "peer2")
     page.get_by_role("button", name="Restart peer2").click()
@@ -125,6 +128,7 @@ def test_six_peers_learn_one_is_killed_no_mass_is_lost_and_it_learns_again(start
         arg=["peer2", before],
     )
     expect(mass(page)).to_have_class(re.compile("good"))
+    expect(mass(page).locator(".value")).to_have_text(SIX)
 
 
 def test_trust_lines_loss_and_newcomers_can_be_changed_and_the_audit_is_exact(start, open_page):

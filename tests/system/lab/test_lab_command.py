@@ -34,7 +34,7 @@ def test_a_lab_prints_its_verdict_and_leaves_runs_that_agree_with_it(here):
     first = call(*MADE, "--samples", 1100, "--rate", 0, "--out", "made")
     assert first.code == 0, first.err
     assert "mass 3 x 2^40 = 3,298,534,883,328 units: exact" in first.out
-    assert "numerator of 11 numbers: exact" in first.out
+    assert "numerator of 31 numbers: exact" in first.out
     losses = r"average loss: yours 0\.\d+, shared 0\.\d+, alone 0\.\d+, base rate 0\.\d+; in the"
     assert re.search(losses, first.out)
     result = json.loads((here / "made" / "result.json").read_text())
@@ -67,7 +67,9 @@ def check_runs(folder: Path, said: dict[str, float]) -> None:
     assert np.isfinite(peers.disagreement).all()
     # Learning alone is computed twice: by the peers themselves, and by the simulator.
     assert metrics.alone_loss(peers) == pytest.approx(said["alone"], rel=1e-9)
-    assert simulated.alone_loss == pytest.approx(said["alone"], rel=1e-9)
+    # A peer's rows are float64, a table's features float32: with those the simulator's number is
+    # the peers' one, too.
+    assert simulated.alone_loss == pytest.approx(said["alone"], rel=1e-8)
     assert metrics.base_loss(peers) == pytest.approx(said["base_rate"], rel=1e-9)
     assert peers.measures.accuracy == pytest.approx(metrics.accuracy(peers), abs=1e-12)
     assert sum(map(sum, peers.measures.confusion)) == 3300

@@ -102,6 +102,7 @@ def test_nobody_loses_where_mass_drains_to_a_peer_that_sends_to_nobody(town: Tow
     # Distrust heals: what alice and carol hold stays with them, and they get back what they lost.
     alice.change(lambda config: config.without_receiver(bob.name))
     until_measured(carol, 2 * SOON)
+    then = sum(peer.status().replenished for peer in (alice, carol))
     before = {peer.name: losses(peer) for peer in (alice, carol)}
     for peer in (alice, carol):
         until_measured(peer, MANY)
@@ -109,6 +110,27 @@ def test_nobody_loses_where_mass_drains_to_a_peer_that_sends_to_nobody(town: Tow
         found = since(before[peer.name], peer)
         assert found.shared <= 1.1 * found.alone, (peer.name, found)
         assert 0.05 < mass(peer) < Relay.most_in_peer
+    now = sum(peer.status().replenished for peer in (alice, carol))
+    assert now <= then + 2 * lowest, "nothing drains any more"
+
+
+def test_a_clinic_that_only_sends_goes_on_sending(town: Town):
+    clinic, hospital = town.peer("clinic"), town.peer("hospital", 10_000)
+    admit(hospital, clinic)
+    trust(clinic, hospital)
+    for peer in (clinic, hospital):
+        peer.start()
+    until_measured(hospital, SOON)
+    before = {peer.name: losses(peer) for peer in (clinic, hospital)}
+    then = pushes(clinic)
+    for peer in (clinic, hospital):
+        until_measured(peer, MANY)
+    assert pushes(clinic) - then >= MANY / town.task.samples_per_push
+    for peer in (clinic, hospital):
+        is_well(peer)
+        found = since(before[peer.name], peer)
+        assert found.yours <= 1.02 * found.alone, (peer.name, found)
+        assert found.shared <= 1.1 * found.alone, (peer.name, found)
 
 
 # Whoever is admitted, and lies.
