@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from stored_states import DIM, LittleNetwork, facts, receiver, steps
 
 from oneway.errors import StoreError
-from oneway.peer.store import schema
+from oneway.peer.store import file, schema
 from oneway.peer.store.history import History, with_sample
 from oneway.peer.store.snapshot import Contact, Journal, Snapshot
 from oneway.peer.store.store import Owner, PeerStore, read_curve, read_snapshot
@@ -516,3 +516,13 @@ def test_the_private_state_of_a_method_comes_back_bit_by_bit_with_its_shape(path
         changed = {"squares": MEMORY["squares"][:, ::-1], "new": np.ones(4)}
         store.commit(replace(first, memory=changed))
     assert remembered(path) == as_stored(changed)
+
+
+@pytest.mark.parametrize(("free", "says"), [(0, "is full"), (2**20, "disk I/O error")])
+def test_an_index_that_cannot_grow_on_a_full_disk_is_called_that(free, says, tmp_path, monkeypatch):
+    """SQLite calls it an input or output error, with which it would be a broken disk."""
+    error = sqlite3.OperationalError("disk I/O error")
+    error.sqlite_errorcode = sqlite3.SQLITE_IOERR_SHMSIZE
+    usage = shutil.disk_usage(tmp_path)._replace(free=free)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
+    assert says in str(file.failure(tmp_path / "peer.sqlite", error))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import shutil
 import sqlite3
 from pathlib import Path
 
@@ -14,6 +15,9 @@ APPLICATION_ID = int.from_bytes(b"1way")
 
 VERSION = 3
 """Of the tables in it."""
+
+_ROOM = 65536
+"""Where a disk has fewer bytes left, it is full to SQLite: the index of its log grows by 32768."""
 
 _LARGE_PAGES = 65536
 """Bytes of a page where models are large."""
@@ -39,7 +43,7 @@ def refusal(path: Path, why: str) -> StoreError:
 
 def failure(path: Path, error: sqlite3.Error | OSError, remedy: str = "") -> StoreError:
     """The error for a file that cannot be read or written at the moment."""
-    if _code(error) == sqlite3.SQLITE_FULL or getattr(error, "errno", 0) == errno.ENOSPC:
+    if _is_for_want_of_room(path, error):
         return StoreError(f"the disk of {path} is full; free some room{remedy}")
     reason = error.strerror if isinstance(error, OSError) else error
     return StoreError(
@@ -51,6 +55,17 @@ def failure(path: Path, error: sqlite3.Error | OSError, remedy: str = "") -> Sto
 def is_damage(error: sqlite3.Error) -> bool:
     """Whether an error is due to what is in the file, and not to the disk or the moment."""
     return _code(error) in (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+def _is_for_want_of_room(path: Path, error: sqlite3.Error | OSError) -> bool:
+    if _code(error) == sqlite3.SQLITE_FULL or getattr(error, "errno", 0) == errno.ENOSPC:
+        return True
+    # That the index of its log cannot grow is an input or output error to SQLite, also then.
+    return (
+        _code(error) == sqlite3.SQLITE_IOERR
+        and path.parent.is_dir()
+        and shutil.disk_usage(path.parent).free < _ROOM
+    )
 
 
 def _code(error: Exception) -> int:
