@@ -22,6 +22,7 @@ from oneway.protocol.fixed_point import ONE
 from oneway.protocol.incoming import Absorbed, mint
 from oneway.protocol.messages import Closed, Gone, Push, Receipt, Superseded
 from oneway.protocol.outgoing import answer, receipts, remind, report, say, supersede
+from oneway.protocol.pace import DRAINED
 from oneway.protocol.replies import receive_receipt, receive_reply
 from oneway.protocol.rules import Rules
 from oneway.protocol.state import LIVE, EdgeId, Key, OutPhase, PeerState, Told
@@ -65,6 +66,7 @@ class Resident:
         self.online, self.departed, self.stopped = True, False, False
         self.strikes: list[tuple[Key, str]] = []
         self.num_steps = 0
+        self.regains = False
         self.forget()
 
     def forget(self) -> None:
@@ -206,8 +208,15 @@ class Resident:
 
     def push(self, now: float) -> None:
         ready = self._deposited(self._kept_mass(self.current), now)
-        self.current = transitions.push(ready, self.shares, self.rules)
-        self.inflow.handed_on(handed_on(ready, self.current))
+        after = transitions.push(ready, self.shares, self.rules)
+        if not self.trusted and ready.is_sound(self.rules.radius):
+            hears = any(edge.seq and not edge.closed for edge in after.in_.values())
+            after = transitions.let_go(after, 0.5 if hears else 0.0)
+        if self.regains and after is not ready:
+            regained = transitions.recover(after)
+            self.regains, after = regained is not after, regained
+        self.inflow.handed_on(handed_on(ready, after))
+        self.current = after
 
     def commit(self, now: float, says_all: bool = False) -> None:
         """Make the current state durable; then, and only then, speak about it."""
@@ -270,6 +279,7 @@ class Resident:
 
     def distrust(self, receiver: Key) -> None:
         self.current = transitions.distrust(self.current, receiver)
+        self.regains = self.keeps_mass and self.current.mass < DRAINED
 
     def leave(self) -> None:
         self.current = transitions.leave(self.current)
