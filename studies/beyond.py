@@ -15,7 +15,7 @@ import polars as pl
 from matplotlib.figure import Figure
 
 from bias import TEXT, bias_table, measured_biases
-from held_networks import HELD
+from held_networks import held
 from lib import (
     NO_NOISE,
     QUICK_RATES,
@@ -95,12 +95,12 @@ def settings(quick: bool) -> dict[str, list[Setting]]:
     rounds = 64 if quick else 2000
     room = Case("occupancy", 20, max_receivers=10, rounds=64 if quick else None)
     susy = Case("susy", 128, max_receivers=32, rounds=rounds)
-    held = {name: (title, FEW) for name, title in HELD.items() if DATASETS[name].is_here()}
+    here = {name: (title, FEW) for name, title in held().items() if DATASETS[name].is_here()}
     networks = {
         about: Case(
             "susy", trust_network(name).num_nodes, rounds=16 if quick else 150, network=name
         )
-        for name, about in (NETWORKS | held).items()
+        for name, about in (NETWORKS | here).items()
     }
     advogato = networks[NETWORKS["advogato"]]
     random = {("Room Occupancy", 10): room, ("SUSY, 128 nodes", 5): susy}
@@ -296,7 +296,7 @@ def beyond(scope: Scope) -> Report:
     }
     lockstep, private, late = columns.values()
     biases = measured_biases(scope)
-    absent = [title for name, title in HELD.items() if not DATASETS[name].is_here()]
+    absent = [title for name, title in held().items() if not DATASETS[name].is_here()]
     tables = [
         "## Every sample a step, in lockstep",
         *_LOCKSTEP,

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from held_networks import HELD
+from held_networks import held
 from lib import Report, Scope, grid, label, make, run, spread, table, trust_network, values
 from oneway.datasets import DATASETS
 from oneway.errors import DivergenceError
@@ -176,7 +176,7 @@ def bias_rows(job: BiasJob) -> list[dict[str, Any]]:
 
 def present_networks() -> dict[str, str]:
     """Titles of the trust networks whose files are there."""
-    return NETWORKS | {name: title for name, title in HELD.items() if DATASETS[name].is_here()}
+    return NETWORKS | {name: title for name, title in held().items() if DATASETS[name].is_here()}
 
 
 def measured_biases(scope: Scope) -> pl.DataFrame:

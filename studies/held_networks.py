@@ -1,7 +1,7 @@
 """Trust networks that were not looked at while methods were chosen: wiki-Vote and Bitcoin traders.
 
-They register as data sets when this module is imported, so that `oneway.datasets.fetch` downloads
-them into the data folder. Their digests are not known: the downloads are checked only by TLS.
+`held()` registers them as data sets, so that `oneway.datasets.fetch` downloads them into the data
+folder. Their digests are not known: the downloads are checked only by TLS.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from oneway.topology import TrustGraph
 from oneway.topology.edge_files import read_edges
 from oneway.topology.edges import compress
 
-HELD = {"wiki-vote": "wiki-Vote", "bitcoin-alpha": "Bitcoin Alpha", "bitcoin-otc": "Bitcoin OTC"}
+_TITLES = {"wiki-vote": "wiki-Vote", "bitcoin-alpha": "Bitcoin Alpha", "bitcoin-otc": "Bitcoin OTC"}
 _SNAP = "https://snap.stanford.edu/data/"
 _FILES = {
     "wiki-vote": ("wiki-Vote.txt.gz", 103_689),
@@ -45,6 +45,14 @@ def read_ratings(path: Path) -> TrustGraph:
     return TrustGraph(*compress(trusted), None, rated.names, rated.origin)
 
 
+def held() -> dict[str, str]:
+    """The names and titles of the networks, which are data sets from now on."""
+    for name in _FILES:
+        if name not in DATASETS:
+            _register(name, *_FILES[name])
+    return _TITLES
+
+
 def _register(name: str, file: str, rows: int) -> None:
     def load(folder: Path | None = None) -> TrustGraph:
         path = DATASETS[name].find(folder)[0]
@@ -53,10 +61,6 @@ def _register(name: str, file: str, rows: int) -> None:
     files = (DataFile(f"trust/{file}", file),)
     DATASETS.register(
         DataSet(
-            name, HELD[name], rows, "research use", load, "graph", url=_SNAP + file, files=files
+            name, _TITLES[name], rows, "research use", load, "graph", url=_SNAP + file, files=files
         )
     )
-
-
-for _name, (_file, _rows) in _FILES.items():
-    _register(_name, _file, _rows)

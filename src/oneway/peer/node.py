@@ -315,6 +315,9 @@ class Node:
                 groups = self.groups.counted(groups, x)
             lesson = self.learner.learn(self._minted(), before, self.estimate, x, y, self.rules)
             learned = before.with_sample(lesson, self.wall_clock(), position, groups)
+            if lesson.released and not self._shares and learned.state.is_sound(self.rules.radius):
+                # With the step and not with a push, so that no clock decides what is learned.
+                learned = replace(learned, state=transitions.let_go(learned.state, 0.0))
             self.snapshot = self._estimates.averaged(learned, self.rules)
             self.recent_losses.append(lesson.measured.loss)
             self.last_sample, self._pace.learns = self.clock(), True
@@ -324,6 +327,8 @@ class Node:
                 self.inflow.stepped(lesson.step, self.last_sample)
                 if lesson.deposited:
                     self.inflow.deposited(lesson.deposited, lesson.state.mass, self.last_sample)
+                if not self._shares:
+                    self.inflow.handed_on(1.0)
             self.push_if_due()
             return lesson.measured.loss
 
